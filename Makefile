@@ -1,0 +1,88 @@
+# Everything a developer or a curious user types. Each target makes .venv when it is missing.
+#
+#   make demo            tune a real problem, compare samplers, draw the curves
+#   make test            the fast tests
+#   make test PYTHON=python3.12              another interpreter
+#   make test TORCH=torch TORCH_INDEX=       the build that PyPI has, with CUDA on Linux
+
+PYTHON ?= python3
+# Installed first and pinned: a bare `torch` takes gigabytes of CUDA packages on Linux.
+TORCH ?= torch==2.13.0
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PIP_TORCH = -m pip install --disable-pip-version-check $(TORCH) $(addprefix --extra-index-url ,$(TORCH_INDEX))
+
+.DELETE_ON_ERROR:
+.PHONY: help test test-slow demo lint format types examples bench-quality bench-speed wheel wheel-check clean
+
+help:
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest
+
+test-slow: $(INSTALLED)
+	$(BIN)/python -m pytest -m slow
+
+demo: $(INSTALLED)
+	$(BIN)/python examples/demo.py
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+examples: $(INSTALLED)
+	@for example in examples/*.py; do \
+		echo "== $$example"; MPLBACKEND=Agg $(BIN)/python $$example || exit 1; \
+	done
+
+# make bench-quality DATA=path/to/yahpo OUT=runs.jsonl JOBS=2 SAMPLERS=random,tpe,gp,dre
+OUT ?= runs.jsonl
+JOBS ?= 1
+SAMPLERS ?= random,tpe,gp,dre
+bench-quality: $(INSTALLED)
+	@test -n "$(DATA)" || { echo "Name the folder of the YAHPO scenarios: make $@ DATA=path"; exit 1; }
+	$(BIN)/python -m dre_plugins.benchmarks.quality --data $(DATA) --out $(OUT) --jobs $(JOBS) --samplers $(SAMPLERS)
+	$(BIN)/python -m dre_plugins.benchmarks.report $(OUT) --plot $(OUT:.jsonl=.png)
+
+bench-speed: $(INSTALLED)
+	$(BIN)/python -m dre_plugins.benchmarks.speed
+
+wheel: $(INSTALLED)
+	rm -rf dist
+	$(BIN)/python -m build --wheel
+
+# What a user gets: the wheel in an empty environment, without any framework.
+wheel-check: wheel
+	rm -rf build/empty
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/python $(PIP_TORCH)
+	build/empty/bin/python -m pip install --disable-pip-version-check dist/*.whl
+	cd build/empty && bin/python -I ../../.ci/check_wheel.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+		echo "dre-plugins needs Python 3.10 or newer, and $(PYTHON) is not: $$($(PYTHON) --version 2>&1)."; \
+		echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { \
+		echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@echo "Installing into $(VENV); the first time takes some minutes."
+	@$(BIN)/python $(PIP_TORCH) || { \
+		echo "$(TORCH) could not be installed for $$($(BIN)/python --version)."; \
+		echo "Name another: make TORCH='torch==2.8.0' $(MAKECMDGOALS), or another PYTHON=…"; exit 1; }
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,64 @@
+"""Deep Ranking Ensembles as a sampler for hyper-parameter optimisation frameworks.
+
+Public names are imported on first use, so that ``import dre_plugins`` needs no framework and
+stays fast:
+
+    DRESampler: the sampler for Optuna.
+    AskTell: ask-and-tell tuning without a framework.
+    Recommender, RecommenderSettings: what all of them share.
+    SearchSpace: typed domains with conditions.
+    DeepRankingEnsemble: the surrogate itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from dre_plugins._version import __version__
+
+if TYPE_CHECKING:
+    from dre_plugins.adapters.optuna import DRESampler
+    from dre_plugins.engine.surrogate import DeepRankingEnsemble
+    from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings
+    from dre_plugins.space import SearchSpace
+
+__all__ = [
+    "AskTell",
+    "DRESampler",
+    "DeepRankingEnsemble",
+    "Recommender",
+    "RecommenderSettings",
+    "SearchSpace",
+    "__version__",
+]
+
+_HOMES = {
+    "AskTell": "dre_plugins.recommend",
+    "DRESampler": "dre_plugins.adapters.optuna",
+    "DeepRankingEnsemble": "dre_plugins.engine.surrogate",
+    "Recommender": "dre_plugins.recommend",
+    "RecommenderSettings": "dre_plugins.recommend",
+    "SearchSpace": "dre_plugins.space",
+}
+
+_EXTRAS = {"optuna": "optuna", "ray": "ray", "syne_tune": "syne-tune"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRAS:
+            raise
+        raise ImportError(
+            f"{name} needs {error.name}: pip install dre-plugins[{_EXTRAS[error.name]}]"
+        ) from error
+    globals()[name] = value  # found directly from now on
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""Adapters: one thin file per framework, that translates, delegates and translates back."""

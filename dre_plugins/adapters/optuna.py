@@ -1,0 +1,566 @@
+"""Deep Ranking Ensembles as an Optuna sampler.
+
+`DRESampler` translates: distributions → domains, Optuna's trials → the recommender's trials,
+a suggestion → parameter values. It decides nothing about the search; `dre_plugins.recommend` does.
+
+How workers see each other's pending trials: Optuna stores a parameter of a running trial when the
+objective asks for it, long after all were chosen. So the sampler *claims* a configuration when it
+is chosen, by a system attribute in Optuna's internal representation, and then looks whether
+another trial holds the same. Of two that do, the later one (by number) moves and the earlier one
+waits for that; if the other has begun to use its parameters, it moves itself.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import operator
+import secrets
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dre_plugins.engine.settings import Preset
+from dre_plugins.recommend.recommender import Recommender, Suggestion
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.candidates import sobol_point
+from dre_plugins.space.conditions import infer_conditions
+from dre_plugins.space.domains import (
+    Domain,
+    Float,
+    Integer,
+    UnsupportedDomainError,
+    ordered_choices,
+)
+from dre_plugins.space.search_space import SearchSpace
+
+try:
+    import optuna
+except ImportError as error:
+    raise ImportError(
+        "DRESampler needs Optuna 4 or newer: pip install 'dre-plugins[optuna]'"
+    ) from error
+
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.samplers import BaseSampler
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial
+
+logger = logging.getLogger("dre_plugins.optuna")
+
+SOURCE_KEY = "dre:source"
+CLAIM_KEY = "dre:suggestion"
+# Optuna's RDB storage holds up to 2046 characters in one attribute on MySQL.
+MAX_ATTRIBUTE_LENGTH = 2000
+
+# What infer_relative_search_space read is good for the sample_relative that follows at once (one
+# read per trial, R21). Optuna 4 may ask for the parameters much later: then it is read anew.
+READ_LIFETIME = 0.05
+# Seconds to wait for a later trial to give way, in turn; choosing and storing take less.
+PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1)
+# With 2 workers, one move settles a conflict; with w of them, at most w - 1 do.
+MAX_MOVES = 20
+# Spaces up to this size are checked for conflicts even if nobody else seemed to be at work.
+CROWDED_SPACE = 10_000
+
+STATES: Mapping[optuna.trial.TrialState, TrialState] = {
+    optuna.trial.TrialState.COMPLETE: TrialState.COMPLETE,
+    optuna.trial.TrialState.PRUNED: TrialState.PRUNED,
+    optuna.trial.TrialState.FAIL: TrialState.FAILED,
+    optuna.trial.TrialState.RUNNING: TrialState.RUNNING,
+}
+ENDED = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+
+
+def domain_of(name: str, distribution: BaseDistribution) -> Domain:
+    """Return the domain that an Optuna distribution describes.
+
+    Args:
+        name: Name of the parameter, for the error message.
+        distribution: A float, int or categorical distribution. Choices that are numbers in
+            ascending order become an ordinal domain.
+
+    Raises:
+        UnsupportedDomainError: If there is no such domain, such as a range without end.
+    """
+    try:
+        if isinstance(distribution, CategoricalDistribution):
+            return ordered_choices(distribution.choices)
+        if isinstance(distribution, FloatDistribution):
+            scale = "log" if distribution.log else "linear"
+            return Float(distribution.low, distribution.high, scale, distribution.step)
+        if isinstance(distribution, IntDistribution):
+            scale = "log" if distribution.log else "linear"
+            return Integer(distribution.low, distribution.high, scale, distribution.step)
+    except UnsupportedDomainError as error:
+        raise UnsupportedDomainError(f"Parameter {name!r}: {error}") from error
+    raise UnsupportedDomainError(
+        f"Parameter {name!r} has distribution {distribution!r}; DRESampler supports "
+        "FloatDistribution, IntDistribution and CategoricalDistribution."
+    )
+
+
+def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """Return all parameters of a study, in order of first appearance.
+
+    The newest trial that has a parameter says what its range is. Parameters with a single value
+    are left out.
+    """
+    union: dict[str, BaseDistribution] = {}
+    for trial in trials:
+        union.update(trial.distributions)
+    return {name: one for name, one in union.items() if not one.single()}
+
+
+def number_of(distribution: BaseDistribution, value: Any) -> float:
+    """Return Optuna's internal representation, without confusing 1, 1.0 and True."""
+    if isinstance(distribution, CategoricalDistribution):
+        for index, choice in enumerate(distribution.choices):
+            if choice is value or (type(choice) is type(value) and choice == value):
+                return float(index)
+    return distribution.to_internal_repr(value)
+
+
+def numbers_of(trial: FrozenTrial) -> dict[str, float]:
+    """Return the parameters of a trial in internal representation.
+
+    Those of a running trial include what it has claimed and not asked for yet. A claim also tells
+    1 from True, which Optuna's storages do not.
+    """
+    claimed = _claimed_by(trial)
+    numbers: dict[str, float] = {}
+    for name, value in trial.params.items():
+        distribution = trial.distributions[name]
+        if name in claimed and distribution.to_external_repr(claimed[name]) == value:
+            numbers[name] = claimed[name]
+        else:
+            numbers[name] = number_of(distribution, value)
+    if trial.state is optuna.trial.TrialState.RUNNING:
+        return {**claimed, **numbers}
+    return numbers
+
+
+def configuration_of(
+    trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
+) -> dict[str, Any]:
+    """Return the values that a trial has of the parameters in the search space."""
+    numbers = numbers_of(trial)
+    return {
+        name: distribution.to_external_repr(numbers[name])
+        for name, distribution in search_space.items()
+        if name in numbers
+    }
+
+
+def trial_of(
+    trial: FrozenTrial, search_space: Mapping[str, BaseDistribution], direction: StudyDirection
+) -> Trial:
+    """Return the recommender's view of a trial that is not waiting.
+
+    Args:
+        trial: A trial of a study with one objective.
+        search_space: The parameters to keep.
+        direction: Direction of the study.
+    """
+    sign = 1.0 if direction == StudyDirection.MAXIMIZE else -1.0
+    is_complete = trial.state is optuna.trial.TrialState.COMPLETE
+    return Trial(
+        configuration=configuration_of(trial, search_space),
+        state=STATES[trial.state],
+        value=sign * trial.values[0] if is_complete else None,
+        rungs={step: sign * value for step, value in trial.intermediate_values.items()},
+    )
+
+
+def space_of(
+    search_space: Mapping[str, BaseDistribution], trials: Sequence[FrozenTrial]
+) -> SearchSpace:
+    """Return the space of the distributions, with conditions learnt from what trials asked for.
+
+    A trial that failed or is still running may not have asked for everything: it shows that a
+    parameter is not needed only if no other trial asked for the same parameters and more.
+    """
+    domains = {name: domain_of(name, one) for name, one in search_space.items()}
+    asked = [[name for name in search_space if name in trial.params] for trial in trials]
+    kinds = {frozenset(names) for names in asked}
+    evidence = []
+    for trial, names in zip(trials, asked, strict=True):
+        if trial.state in ENDED or not any(kind > set(names) for kind in kinds):
+            configuration = configuration_of(trial, search_space)
+            evidence.append({name: configuration[name] for name in names})
+    conditions, optional = infer_conditions(domains, evidence)
+    return SearchSpace(domains, conditions, optional)
+
+
+class DRESampler(BaseSampler):
+    """Sample with a deep ranking ensemble (Khazi, Pineda Arango and Grabocka, ICLR 2023).
+
+    An ensemble of neural networks learns to *rank* configurations, with a weighted list-wise loss
+    that cares most about the best ones; the next trial is where the expected improvement of the
+    rank is largest. Only the order of objective values counts, so their scale, outliers and
+    infinities do no harm.
+
+    - All parameters are modelled together, conditional ones too: the search space is the union
+      of what the trials of the study asked for, and which parameter depends on which is learnt.
+      A range that has changed between trials is no problem.
+    - Running trials of other threads, processes and machines are taken into account, and no
+      configuration is suggested twice (see `allow_duplicates`).
+    - A suggestion depends on the study's trials, `seed` and the trial's number only. So a resumed
+      study goes on as if it had never stopped, and workers may share a seed.
+    - Failed trials rank last, so that regions that fail are avoided. Pruned trials are compared
+      with others at the steps that they reported.
+    - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
+    - If the surrogate fails, space-filling points take its place: one warning, and
+      `sampler.stats["fallbacks"]` counts.
+
+    Studies with several objectives raise a `ValueError`.
+
+    Example:
+        ```python
+        import optuna
+        from dre_plugins.adapters.optuna import DRESampler
+
+        def objective(trial):
+            x = trial.suggest_float("x", -10, 10)
+            return (x - 2) ** 2
+
+        study = optuna.create_study(sampler=DRESampler(seed=1))
+        study.optimize(objective, n_trials=30)
+        ```
+
+    Args:
+        seed: Non-negative seed. Workers of one study may be given the same seed: their trials
+            differ by trial number. None takes a seed from the operating system, which is kept
+            when the sampler is pickled.
+        n_startup_trials: Trials that must have ended before the surrogate takes over; until then
+            parameters are points of one scrambled Sobol sequence. Trials of all workers count,
+            as do enqueued and added ones.
+        acquisition: "ei" (expected improvement), "pi" (probability of improvement), "lcb" (lower
+            confidence bound), "average-rank" or "thompson".
+        independent_sampler: Optuna sampler of parameters that no earlier trial had, which is
+            every parameter of the first trial. None takes the Sobol sequence.
+        warn_independent_sampling: Whether to warn, once per study and parameter, that a parameter
+            is sampled independently of the model after the start-up trials.
+        allow_duplicates: Whether a configuration may be suggested again, as one may want when
+            the objective is noisy. Otherwise only an exhausted finite space repeats any.
+        failed: "worst" ranks failed trials below all others, "ignore" leaves them out. A trial
+            that returns NaN is a failed one in Optuna.
+        preset: "default", "paper" (settings of the paper; slower) or an
+            `dre_plugins.engine.Preset`.
+        device: Torch device of the surrogate, such as "cpu" or "cuda".
+        n_threads: Threads that one suggestion may use; torch's own setting is restored.
+
+    Attributes:
+        stats: Counts "suggestions" and among them "random", "model", "fallback" and "exhausted",
+            further "independent" parameters, "conflicts" with other workers, and "fallbacks".
+
+    Note:
+        The system attribute "dre:source" of a trial tells where its parameters come from:
+        "random" (start-up), "model", "independent" (no parameter was known yet), "fallback" (the
+        surrogate failed), "exhausted" (nothing new is left) or "enqueued".
+
+    Raises:
+        ValueError: If an argument is invalid; the message names it.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        n_startup_trials: int = 10,
+        acquisition: str = "ei",
+        independent_sampler: BaseSampler | None = None,
+        warn_independent_sampling: bool = True,
+        allow_duplicates: bool = False,
+        failed: str = "worst",
+        preset: str | Preset = "default",
+        device: str = "cpu",
+        n_threads: int = 1,
+    ) -> None:
+        self._seed = secrets.randbits(63) if seed is None else operator.index(seed)
+        if self._seed < 0:
+            raise ValueError(f"seed must be a non-negative integer or None, got {seed!r}.")
+        self._settings = RecommenderSettings(
+            n_startup_trials=n_startup_trials,
+            acquisition=acquisition,
+            allow_duplicates=allow_duplicates,
+            failed=failed,
+            preset=preset,
+            device=device,
+            n_threads=n_threads,
+        )
+        self._independent_sampler = independent_sampler
+        self._warn_independent_sampling = warn_independent_sampling
+        self.stats: Counter[str] = Counter()
+        self._said: set[tuple[str, str]] = set()
+        self._read: tuple[str, int, float, list[FrozenTrial]] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without what was read for the next call."""
+        return {**self.__dict__, "_read": None}
+
+    def reseed_rng(self) -> None:
+        """Reseed the independent sampler.
+
+        The sampler itself has no random state: suggestions differ by trial number, in all workers.
+        """
+        if self._independent_sampler is not None:
+            self._independent_sampler.reseed_rng()
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Refuse studies with several objectives and mark enqueued trials."""
+        _require_one_objective(study)
+        self._read = None
+        if "fixed_params" in trial.system_attrs:
+            _set_attributes(study, trial, {SOURCE_KEY: "enqueued"})
+        if self._independent_sampler is not None:
+            self._independent_sampler.before_trial(study, trial)
+
+    def after_trial(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        state: optuna.trial.TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Tell the independent sampler."""
+        self._read = None
+        if self._independent_sampler is not None:
+            self._independent_sampler.after_trial(study, trial, state, values)
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Return every parameter that a trial of the study, of whatever state, has asked for."""
+        _require_one_objective(study)
+        trials = study.get_trials(deepcopy=False)
+        self._read = (study.study_name, trial.number, time.monotonic(), trials)
+        return union_of_distributions(trials)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Suggest values of all parameters in the search space, also of inactive ones."""
+        _require_one_objective(study)
+        if not search_space:
+            self._set_source(study, trial, "independent")
+            return {}
+        trials = self._trials_for(study, trial)
+        for _ in range(MAX_MOVES):
+            space, suggestion = self._suggest(study, trial, search_space, trials)
+            numbers = {
+                name: number_of(search_space[name], value)
+                for name, value in suggestion.configuration.items()
+            }
+            _claim(study, trial, numbers)
+            if not self._may_conflict(space, suggestion, trial, trials):
+                break
+            conflicting = self._conflicting_trials(study, trial, numbers, search_space)
+            if conflicting is None:
+                break
+            trials = conflicting
+        self._set_source(study, trial, suggestion.source)
+        self._announce(study, trial, suggestion.source)
+        values = space.to_configuration(suggestion.units, include_inactive=True)
+        return {name: values[name] for name in search_space}
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Sample a parameter that is new to the study, or whose range has moved."""
+        _require_one_objective(study)
+        if trial.number >= self._settings.n_startup_trials and self._warn_independent_sampling:
+            self._say(
+                logging.WARNING,
+                study,
+                param_name,
+                f"Parameter {param_name!r} of trial {trial.number} is sampled independently of "
+                "the model: no earlier trial had it in this range. The next trials will model it. "
+                "Silence this with warn_independent_sampling=False.",
+            )
+        if self._independent_sampler is not None:
+            return self._independent_sampler.sample_independent(
+                study, trial, param_name, param_distribution
+            )
+        self.stats["independent"] += 1
+        domain = domain_of(param_name, param_distribution)
+        # One point of the Sobol sequence per trial, and one coordinate of it per parameter.
+        position = len(trial.params)
+        unit = float(sobol_point(position + 1, trial.number, self._seed)[position])
+        value = domain.from_unit(unit)
+        if domain.n_values is None or self._settings.allow_duplicates:
+            return value
+        held = numbers_of(trial)
+        for shift in range(1, min(domain.n_values, MAX_MOVES) + 1):
+            numbers = {**held, param_name: number_of(param_distribution, value)}
+            _claim(study, trial, numbers)
+            if self._conflicting_trials(study, trial, numbers, None) is None:
+                break
+            value = domain.from_unit((unit + shift / domain.n_values) % 1.0)
+        return value
+
+    def _suggest(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        search_space: Mapping[str, BaseDistribution],
+        trials: Sequence[FrozenTrial],
+    ) -> tuple[SearchSpace, Suggestion]:
+        others = [one for one in trials if one.number != trial.number and one.state in STATES]
+        space = space_of(search_space, others)
+        history = [trial_of(one, search_space, study.directions[0]) for one in others]
+        recommender = Recommender(space, self._settings, seed=self._seed, stats=self.stats)
+        known = [one for one in history if one.configuration]
+        return space, recommender.suggest(known, 1, index=trial.number)[0]
+
+    def _trials_for(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
+        """Return the trials of the study, as just read for the search space if that was now."""
+        read, self._read = self._read, None
+        if read is not None:
+            study_name, number, read_at, trials = read
+            is_recent = time.monotonic() - read_at < READ_LIFETIME
+            if (study_name, number) == (study.study_name, trial.number) and is_recent:
+                return trials
+        return study.get_trials(deepcopy=False)
+
+    def _may_conflict(
+        self,
+        space: SearchSpace,
+        suggestion: Suggestion,
+        trial: FrozenTrial,
+        trials: Sequence[FrozenTrial],
+    ) -> bool:
+        """Return whether another worker may have chosen the same at the same time."""
+        if self._settings.allow_duplicates or suggestion.source == "exhausted":
+            return False
+        is_crowded = space.n_configurations is not None and space.n_configurations <= CROWDED_SPACE
+        return is_crowded or any(
+            one.state is optuna.trial.TrialState.RUNNING and one.number != trial.number
+            for one in trials
+        )
+
+    def _conflicting_trials(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        numbers: Mapping[str, float],
+        search_space: Mapping[str, BaseDistribution] | None,
+    ) -> list[FrozenTrial] | None:
+        """Return the study's trials if another one holds what this trial claims, else None.
+
+        Args:
+            study: The study.
+            trial: The trial that claims.
+            numbers: What it claims, in internal representation.
+            search_space: Parameters to compare; None for all.
+        """
+        for pause in PATIENCE:
+            time.sleep(pause)
+            trials = study.get_trials(deepcopy=False)
+            rivals = [
+                one
+                for one in trials
+                if one.number != trial.number and _holds(one, numbers, search_space)
+            ]
+            if not rivals:
+                return None
+            if any(one.params or one.number < trial.number for one in rivals):
+                break
+        self.stats["conflicts"] += 1
+        return trials
+
+    def _set_source(self, study: Study, trial: FrozenTrial, source: str) -> None:
+        if "fixed_params" not in trial.system_attrs:
+            _set_attributes(study, trial, {SOURCE_KEY: source})
+
+    def _announce(self, study: Study, trial: FrozenTrial, source: str) -> None:
+        if source == "model":
+            text = f"The ranking ensemble suggests from trial {trial.number} on."
+            self._say(logging.INFO, study, "<model>", text)
+        elif source == "exhausted":
+            text = (
+                f"Trial {trial.number} repeats a configuration: all of the search space has been "
+                "tried or is running."
+            )
+            self._say(logging.INFO, study, "<exhausted>", text)
+
+    def _say(self, level: int, study: Study, topic: str, text: str) -> None:
+        """Log once per study and topic."""
+        key = (study.study_name, topic)
+        if key not in self._said:
+            self._said.add(key)
+            logger.log(level, "%s", text)
+
+
+def _require_one_objective(study: Study) -> None:
+    if len(study.directions) > 1:
+        raise ValueError(
+            f"DRESampler does not support several objectives yet, and the study has "
+            f"{len(study.directions)}. Use optuna.samplers.TPESampler or NSGAIISampler, or "
+            "optimize one objective."
+        )
+
+
+def _holds(
+    trial: FrozenTrial,
+    numbers: Mapping[str, float],
+    search_space: Mapping[str, BaseDistribution] | None,
+) -> bool:
+    held = numbers_of(trial)
+    if search_space is not None:
+        held = {name: number for name, number in held.items() if name in search_space}
+    return held == numbers
+
+
+def _claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> None:
+    """Let other workers see what a trial is going to evaluate."""
+    text = json.dumps(numbers)
+    starts = range(0, len(text), MAX_ATTRIBUTE_LENGTH)
+    _set_attributes(
+        study,
+        trial,
+        {
+            f"{CLAIM_KEY}:{part}": text[start : start + MAX_ATTRIBUTE_LENGTH]
+            for part, start in enumerate(starts)
+        },
+    )
+
+
+def _claimed_by(trial: FrozenTrial) -> dict[str, float]:
+    """Return the claim of a trial; empty if there is none, or one that is just being written."""
+    parts: list[str] = []
+    while part := trial.system_attrs.get(f"{CLAIM_KEY}:{len(parts)}"):
+        parts.append(part)
+    if not parts:
+        return {}
+    try:
+        # A claim that has become shorter leaves a tail behind: what follows the object is ignored.
+        claim: dict[str, float] = json.JSONDecoder().raw_decode("".join(parts))[0]
+    except json.JSONDecodeError:
+        return {}
+    return claim
+
+
+def _set_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, str]) -> None:
+    """Write system attributes of a running trial: the only use of a private API in this project.
+
+    Optuna has no public way to do this from a sampler; its own samplers do the same. Claims and
+    sources are a service to other workers and to users, so a storage that refuses them (the
+    trial has just ended, or the storage is of another kind) must not cost a trial.
+    """
+    try:
+        for key, value in attributes.items():
+            study._storage.set_trial_system_attr(trial._trial_id, key, value)
+    except (AttributeError, KeyError, optuna.exceptions.OptunaError) as error:
+        logger.debug("Trial %d has no %s: %r", trial.number, list(attributes), error)

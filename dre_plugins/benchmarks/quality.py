@@ -1,0 +1,396 @@
+"""Search quality: paired runs of samplers on real tuning tasks, appended to a JSONL file.
+
+Every sampler gets a study of its own for each (scenario, task, seed), maximises ``acc`` over the
+full, conditional space, and begins with the same number of start-up trials. A run that is in the
+file already is not repeated, so an interrupted command is resumed by giving it again; a run that
+failed is recorded with its error, harms no other, and is tried again next time.
+
+    python -m dre_plugins.benchmarks.quality --data PATH --samplers random,tpe,gp,dre \\
+        --split validation --tasks-per-scenario 4 --seeds 3 --trials 50 --out runs.jsonl --jobs 2
+    python -m dre_plugins.benchmarks.report runs.jsonl
+
+A sampler may be given keyword arguments: ``dre:acquisition=lcb``,
+``tpe:multivariate=True,group=True``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import multiprocessing
+import os
+import re
+import threading
+import time
+import traceback
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from dre_plugins.benchmarks.tasks import SCENARIOS, Split, YahpoScenario
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+    from rich.progress import Progress
+
+Record: TypeAlias = dict[str, Any]
+
+N_STARTUP_TRIALS = 10
+N_REFERENCE = 2000
+"""Random configurations of a task that give its regret a scale (see ``report``)."""
+
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
+)
+
+
+@dataclass(frozen=True, order=True)
+class Run:
+    """One study to run; what makes it a different study from others.
+
+    Attributes:
+        sampler: Sampler specification, such as ``"tpe"`` or ``"dre:acquisition=lcb"``.
+        scenario: Name of a YAHPO scenario.
+        task: OpenML task id.
+        seed: Number of the repetition.
+        trials: Length of the study.
+    """
+
+    sampler: str
+    scenario: str
+    task: int
+    seed: int
+    trials: int
+
+    @property
+    def sampler_seed(self) -> int:
+        """Same for every sampler, different for every task: tasks must not share their luck."""
+        return zlib.crc32(f"{self.scenario}/{self.task}/{self.seed}".encode())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the benchmark from the command line."""
+    options = _parse(arguments)
+    # Set here because the workers inherit it, and numpy and torch read it when they are imported.
+    os.environ.update(_ONE_THREAD)
+    planned = plan(
+        options.data,
+        samplers=split_specifications(options.samplers),
+        scenarios=options.scenarios.split(","),
+        split=options.split,
+        tasks_per_scenario=options.tasks_per_scenario,
+        seeds=options.seeds,
+        trials=options.trials,
+    )
+    finished = {run_of(record) for record in read_records(options.out) if "error" not in record}
+    todo = [run for run in planned if run not in finished]
+    print(f"{len(todo)} runs to do, {len(planned) - len(todo)} done before, in {options.out}")
+    n_failed = execute(options.data, todo, out=options.out, jobs=options.jobs)
+    if n_failed:
+        raise SystemExit(f"{n_failed} runs failed; their errors are in {options.out}")
+
+
+def plan(
+    data: Path,
+    *,
+    samplers: Sequence[str],
+    scenarios: Sequence[str],
+    split: Split,
+    tasks_per_scenario: int,
+    seeds: int,
+    trials: int,
+) -> list[Run]:
+    """List the runs, so that an interrupted benchmark holds whole pairs as far as it got.
+
+    Args:
+        data: Folder with a folder for each scenario.
+        samplers: Sampler specifications.
+        scenarios: Names of scenarios.
+        split: Which tasks.
+        tasks_per_scenario: How many of the split's tasks, spread evenly over them.
+        seeds: Repetitions of every task.
+        trials: Length of every study.
+    """
+    tasks = {
+        name: _spread(YahpoScenario(data / name).splits[split], tasks_per_scenario)
+        for name in scenarios
+    }
+    return [
+        Run(sampler, name, task, seed, trials)
+        for seed in range(seeds)
+        for name in scenarios
+        for task in tasks[name]
+        for sampler in samplers
+    ]
+
+
+def execute(data: Path, runs: Sequence[Run], *, out: Path, jobs: int) -> int:
+    """Perform runs in parallel processes and append a line to ``out`` as each one ends.
+
+    Returns:
+        The number of runs that failed.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    workers = _Workers(data)
+    n_failed = 0
+    with (
+        _open_for_append(out) as file,
+        ThreadPoolExecutor(jobs) as pool,
+        _progress() as progress,
+    ):
+        bar = progress.add_task("runs", total=len(runs))
+        for done in as_completed([pool.submit(workers.perform, run) for run in runs]):
+            record = done.result()
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            n_failed += "error" in record
+            progress.advance(bar)
+            progress.update(bar, description=_describe(record))
+            if not progress.console.is_terminal:
+                print(_describe(record), flush=True)
+        workers.close()
+    return n_failed
+
+
+def perform(data: Path, run: Run) -> Record:
+    """Run one study.
+
+    Returns:
+        The fields of ``run`` and: ``values`` and ``ask_seconds`` of every trial, ``reference``,
+        the median and the best of a random sample of the task, and ``warnings``, each text once;
+        or ``error``.
+    """
+    record: Record = asdict(run)
+    try:
+        scenario = _scenario(data / run.scenario)
+        record["versions"] = _versions()
+        record["reference"] = reference(scenario, run.task)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            sampler = make_sampler(run.sampler, run.sampler_seed)
+            record["values"], record["ask_seconds"] = run_study(scenario, run, sampler)
+        record["warnings"] = sorted({str(warning.message) for warning in caught})
+    except Exception as error:  # whatever a sampler raises ends this run only, and is recorded
+        record["error"] = "".join(traceback.format_exception(error))
+    return record
+
+
+def run_study(
+    scenario: YahpoScenario, run: Run, sampler: BaseSampler
+) -> tuple[list[float], list[float]]:
+    """Run one study.
+
+    Returns:
+        Value and seconds spent on suggesting parameters, for every trial.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    values, seconds = [], []
+    for _ in range(run.trials):
+        start = time.perf_counter()
+        trial = study.ask()
+        configuration = scenario.suggest(trial)
+        seconds.append(round(time.perf_counter() - start, 5))
+        values.append(scenario.evaluate(run.task, configuration)["acc"])
+        study.tell(trial, values[-1])
+    return values, seconds
+
+
+def reference(scenario: YahpoScenario, task: int) -> dict[str, float]:
+    """Median and best accuracy of a random sample that is the same in every run of the task."""
+    rng = np.random.default_rng(task)
+    sample = scenario.evaluate_many(task, scenario.random_configurations(N_REFERENCE, rng))["acc"]
+    return {"median": float(np.median(sample)), "best": float(sample.max())}
+
+
+def make_sampler(specification: str, seed: int) -> BaseSampler:
+    """Build a sampler from its name and keyword arguments: ``"tpe:multivariate=True"``."""
+    name, _, arguments = specification.partition(":")
+    if name not in _SAMPLERS:
+        raise ValueError(f"unknown sampler {name!r}; known: {', '.join(_SAMPLERS)}.")
+    return _SAMPLERS[name](seed=seed, **parse_arguments(arguments))
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Read ``a=1,b=(2,3),c=name`` as Python literals; a bare name stands for its string."""
+    call = ast.parse(f"f({text})", mode="eval").body
+    if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
+        raise ValueError(f"expected key=value,…, got {text!r}.")
+    return {
+        str(keyword.arg): keyword.value.id
+        if isinstance(keyword.value, ast.Name)
+        else ast.literal_eval(keyword.value)
+        for keyword in call.keywords
+    }
+
+
+def split_specifications(text: str) -> list[str]:
+    """Split ``random,tpe:a=1,b=2,dre`` at the commas in front of a sampler's name."""
+    names = "|".join(_SAMPLERS)
+    return re.split(rf",(?=(?:{names})(?:[:,]|$))", text)
+
+
+def read_records(path: Path) -> list[Record]:
+    """Read the lines of a runs file; a last line that was cut off is left out."""
+    if not path.exists():
+        return []
+    records = []
+    for line in path.read_text().splitlines():
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            warnings.warn(f"{path}: skipped a damaged line, {line[:40]!r}…", stacklevel=2)
+    return records
+
+
+def run_of(record: Record) -> Run:
+    """The run that a record belongs to."""
+    return Run(**{field.name: record[field.name] for field in fields(Run)})
+
+
+class _Workers:
+    """A single-process pool for each calling thread, replaced when its process dies.
+
+    One shared pool would be broken as a whole by one crash, without telling which run it was.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._local = threading.local()
+        self._pools: list[ProcessPoolExecutor] = []
+
+    def perform(self, run: Run) -> Record:
+        if not hasattr(self._local, "pool"):
+            self._start()
+        try:
+            record: Record = self._local.pool.submit(perform, self._data, run).result()
+        except BrokenProcessPool:
+            self._start()
+            record = {**asdict(run), "error": "the worker process died"}
+        return record
+
+    def close(self) -> None:
+        for pool in self._pools:
+            pool.shutdown()
+
+    def _start(self) -> None:
+        # Spawned, not forked: torch and onnxruntime do not survive a fork with threads.
+        context = multiprocessing.get_context("spawn")
+        self._local.pool = ProcessPoolExecutor(1, mp_context=context)
+        self._pools.append(self._local.pool)
+
+
+def _random(seed: int) -> BaseSampler:
+    import optuna
+
+    return optuna.samplers.RandomSampler(seed=seed)
+
+
+def _tpe(seed: int, **arguments: Any) -> BaseSampler:
+    import optuna
+
+    return optuna.samplers.TPESampler(seed=seed, n_startup_trials=N_STARTUP_TRIALS, **arguments)
+
+
+def _gp(seed: int, **arguments: Any) -> BaseSampler:
+    import optuna
+
+    return optuna.samplers.GPSampler(seed=seed, n_startup_trials=N_STARTUP_TRIALS, **arguments)
+
+
+def _dre(seed: int, **arguments: Any) -> BaseSampler:
+    from dre_plugins.adapters.optuna import DRESampler
+
+    return DRESampler(seed=seed, n_startup_trials=N_STARTUP_TRIALS, **arguments)
+
+
+_SAMPLERS: dict[str, Callable[..., BaseSampler]] = {
+    "random": _random,
+    "tpe": _tpe,
+    "gp": _gp,
+    "dre": _dre,
+}
+
+
+@cache
+def _scenario(folder: Path) -> YahpoScenario:
+    """Loaded once a worker."""
+    return YahpoScenario(folder)
+
+
+def _versions() -> dict[str, str]:
+    import optuna
+
+    import dre_plugins
+
+    return {"dre_plugins": dre_plugins.__version__, "optuna": optuna.__version__}
+
+
+def _spread(tasks: Sequence[int], count: int) -> list[int]:
+    """``count`` tasks at even distances; all of them if there are fewer."""
+    count = min(count, len(tasks))
+    return [tasks[index * len(tasks) // count] for index in range(count)]
+
+
+def _open_for_append(path: Path) -> Any:
+    """Open ``path`` at the start of a line, also if the last one was cut off."""
+    cut_off = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
+    file = path.open("a")
+    if cut_off:
+        file.write("\n")
+    return file
+
+
+def _describe(record: Record) -> str:
+    run = run_of(record)
+    end = "FAILED" if "error" in record else f"best acc {max(record['values']):.4f}"
+    return f"{run.sampler} {run.scenario} task {run.task} seed {run.seed}: {end}"
+
+
+def _progress() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    console = Console(stderr=True)
+    return Progress(
+        MofNCompleteColumn(),
+        BarColumn(),
+        Remaining(),
+        TextColumn("{task.description}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m dre_plugins.benchmarks.quality",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the scenarios")
+    parser.add_argument("--out", type=Path, default=Path("runs.jsonl"), help="appended to")
+    parser.add_argument("--samplers", default="random,tpe,gp,dre")
+    parser.add_argument("--scenarios", default=",".join(SCENARIOS))
+    parser.add_argument("--split", choices=("train", "validation", "test"), default="validation")
+    parser.add_argument("--tasks-per-scenario", type=int, default=4)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--trials", type=int, default=50)
+    parser.add_argument("--jobs", type=int, default=1, help="processes of one thread each")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()

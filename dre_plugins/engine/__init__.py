@@ -1,0 +1,37 @@
+"""The ranking engine: tensors in, tensors out; it knows no search space, no trial, no framework.
+
+Notation (the same in every file of this folder; the member axis always comes first):
+
+    M  members of the ensemble          B  lists fitted together       N  length of a list
+    K  reference points                 C  candidates                  D  features
+    S  size of a support set            Z  size of a context vector    H  hidden units
+
+    features  [..., D]   float32; the user's search space maps to about [0, 1]
+    values    [..., N]   what was observed, larger is better
+    mask      [..., N]   bool, True = a real entry, False = padding
+    scores    [M, ...]   larger is better
+    ranks     [M, C]     1 = best, as in the paper (Khazi et al., ICLR 2023)
+
+Only settings are imported here: they need no torch, so that a sampler can be built and checked
+without it. The surrogate is `dre_plugins.engine.surrogate.DeepRankingEnsemble`.
+"""
+
+from dre_plugins.engine.settings import (
+    ACQUISITION_NAMES,
+    PRESETS,
+    ContextSettings,
+    FittingSettings,
+    Preset,
+    ScorerSettings,
+    get_preset,
+)
+
+__all__ = [
+    "ACQUISITION_NAMES",
+    "PRESETS",
+    "ContextSettings",
+    "FittingSettings",
+    "Preset",
+    "ScorerSettings",
+    "get_preset",
+]

@@ -1,0 +1,96 @@
+"""Acquisition functions on ranks (section 3.4 of the paper): larger = evaluate sooner.
+
+Each takes the ranks `[M, C]` of the candidates and the ranks `[M]` of the incumbent, the best
+configuration observed so far, and returns `[C]`. Ranks: 1 = best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+# Rank units. Members that agree exactly still leave a little doubt, so that no acquisition
+# divides by zero; a hundredth of a rank changes no order that members disagree about.
+MIN_SPREAD = 0.01
+
+
+def rank_statistics(ranks: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and standard deviation over members of ranks `[M, C]`, each `[C]`."""
+    return ranks.mean(0), ranks.std(0, correction=0).clamp_min(MIN_SPREAD)
+
+
+def _normal_cdf(z: Tensor) -> Tensor:
+    return 0.5 * torch.erfc(-z / math.sqrt(2.0))
+
+
+def _normal_pdf(z: Tensor) -> Tensor:
+    return torch.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+
+
+def expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
+    """Return the expected number of ranks gained on the incumbent, for normal ranks.
+
+    EI = (r* − μ) Φ(u) + σ φ(u) with u = (r* − μ) / σ, r* the mean rank of the incumbent.
+
+    Args:
+        ranks: Ranks of the candidates `[M, C]`.
+        incumbent: Ranks of the best observed configuration `[M]`.
+
+    Returns:
+        Values `[C]`, at least 0.
+    """
+    mean, spread = rank_statistics(ranks)
+    gain = incumbent.mean() - mean
+    u = gain / spread
+    return gain * _normal_cdf(u) + spread * _normal_pdf(u)
+
+
+def probability_of_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
+    """Return the probability `[C]` that a candidate ranks before the incumbent."""
+    mean, spread = rank_statistics(ranks)
+    return _normal_cdf((incumbent.mean() - mean) / spread)
+
+
+def lower_confidence_bound(ranks: Tensor, incumbent: Tensor, beta: float = 0.1) -> Tensor:
+    """Return −(μ − β σ) `[C]`: optimism in the face of disagreement, β as published."""
+    mean, spread = rank_statistics(ranks)
+    return beta * spread - mean
+
+
+def average_rank(ranks: Tensor, incumbent: Tensor) -> Tensor:
+    """Return −μ `[C]`: exploit only."""
+    return -ranks.mean(0)
+
+
+def thompson(ranks: Tensor, incumbent: Tensor) -> Tensor:
+    """Return minus the ranks `[C]` of the first member, a draw from the posterior.
+
+    The caller shuffles members with its own generator: member 0 of a fresh fit is as random as
+    any other, so the draw is the fit's.
+    """
+    return -ranks[0]
+
+
+Acquisition = Callable[[Tensor, Tensor], Tensor]
+
+ACQUISITIONS: Mapping[str, Acquisition] = {
+    "ei": expected_improvement,
+    "pi": probability_of_improvement,
+    "lcb": lower_confidence_bound,
+    "average-rank": average_rank,
+    "thompson": thompson,
+}
+
+
+def get_acquisition(name: str) -> Acquisition:
+    """Return the acquisition function of that name.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if name not in ACQUISITIONS:
+        raise ValueError(f"acquisition must be one of {sorted(ACQUISITIONS)}, got {name!r}.")
+    return ACQUISITIONS[name]

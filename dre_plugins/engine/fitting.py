@@ -1,0 +1,150 @@
+"""Fit the stacked scorers to lists: full batch, Adam, cosine annealing, always on a copy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dre_plugins.engine.losses import get_loss, rank_normalised
+from dre_plugins.engine.scorers import Parameters, context_vectors, score
+from dre_plugins.engine.settings import FittingSettings, ScorerSettings, require
+
+# Below this length a list is too short to be split: all of it is support and query (section 2).
+MIN_LENGTH_TO_SPLIT = 5
+
+
+class FittingError(RuntimeError):
+    """Say that a fit ended in weights that are not finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankingLists:
+    """Hold lists of evaluated configurations; scales of different lists need not agree.
+
+    Args:
+        features: Configurations `[M or 1, B, N, D]`; a leading 1 shares the lists among members.
+        values: What was observed `[M or 1, B, N]`, larger is better. Only the order within a
+            list counts for ranking losses.
+        mask: Real entries `[M or 1, B, N]`, bool.
+        weights: Weight of each list in the loss `[B]`.
+    """
+
+    features: Tensor
+    values: Tensor
+    mask: Tensor
+    weights: Tensor
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.features.shape)
+        require(len(shape) == 4, "features", shape, "of shape [M or 1, B, N, D]")
+        for name in ("values", "mask"):
+            actual = tuple(getattr(self, name).shape)
+            require(actual == shape[:3], name, actual, f"of shape {shape[:3]}")
+        require(
+            tuple(self.weights.shape) == shape[1:2],
+            "weights",
+            tuple(self.weights.shape),
+            f"of shape {shape[1:2]}",
+        )
+
+    @classmethod
+    def single(cls, features: Tensor, values: Tensor) -> RankingLists:
+        """Wrap one list: features `[N, D]`, values `[N]`."""
+        return cls(
+            features=features[None, None],
+            values=values[None, None],
+            mask=torch.ones_like(values, dtype=torch.bool)[None, None],
+            weights=torch.ones(1, dtype=torch.float32, device=features.device),
+        )
+
+    def to(self, device: str | torch.device) -> RankingLists:
+        """Return the lists on `device`."""
+        return RankingLists(
+            self.features.to(device),
+            self.values.to(device),
+            self.mask.to(device),
+            self.weights.to(device),
+        )
+
+
+def split_support(
+    mask: Tensor, n_members: int, share: float, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Draw each member's own support sets; the rest of a list is its query.
+
+    Args:
+        mask: Real entries `[M or 1, B, N]`.
+        n_members: Number of members M.
+        share: Share of a list that is support, rounded up; at least one entry.
+        generator: Source of randomness, on the CPU.
+
+    Returns:
+        Support and query, each bool `[M, B, N]`.
+    """
+    mask = mask.expand(n_members, -1, -1)
+    keys = torch.rand(mask.shape, generator=generator, dtype=torch.float32, device="cpu")
+    keys = keys.to(mask.device).masked_fill(~mask, 2.0)
+    order = keys.argsort(dim=-1).argsort(dim=-1)
+    length = mask.sum(-1, keepdim=True)
+    support = mask & (order < (share * length).ceil())
+    short = length < MIN_LENGTH_TO_SPLIT
+    return torch.where(short, mask, support), mask & (short | ~support)
+
+
+def fit(
+    parameters: Mapping[str, Tensor],
+    scorer: ScorerSettings,
+    fitting: FittingSettings,
+    lists: RankingLists,
+    generator: torch.Generator,
+) -> Parameters:
+    """Fit a copy of the parameters to the lists (Algorithm 2, line 4).
+
+    Args:
+        parameters: Where to start from; left unchanged.
+        scorer: The ensemble.
+        fitting: Steps, learning rate, loss.
+        lists: What to fit, on the device of the parameters.
+        generator: Source of randomness for support sets, on the CPU.
+
+    Returns:
+        The fitted parameters.
+
+    Raises:
+        FittingError: If a fitted parameter is not finite.
+    """
+    fitted = {name: p.detach().clone().requires_grad_() for name, p in parameters.items()}
+    loss = get_loss(fitting.loss)
+    quantiles = support = None
+    query = lists.mask
+    if scorer.context is not None:
+        quantiles = rank_normalised(lists.values, lists.mask)
+        support, query = split_support(
+            lists.mask, scorer.n_members, fitting.support_share, generator
+        )
+    prepared = loss.prepare(lists.values, query)
+    weights = lists.weights / (lists.weights.sum() * scorer.n_members)
+    optimiser = torch.optim.Adam(list(fitted.values()), lr=fitting.learning_rate, fused=True)
+    for step in range(fitting.n_steps):
+        annealed = 0.5 * (1.0 + math.cos(math.pi * step / fitting.n_steps))
+        for group in optimiser.param_groups:
+            group["lr"] = fitting.learning_rate * annealed
+        context = None
+        if quantiles is not None and support is not None:
+            context = context_vectors(
+                fitted, lists.features, quantiles, support, scorer.activation
+            )
+        scores = score(fitted, scorer, lists.features, context)
+        total = (loss(scores, prepared, reduction=None) * weights).sum()
+        optimiser.zero_grad()
+        total.backward()
+        optimiser.step()
+    for name, value in fitted.items():
+        value.requires_grad_(False)
+        if not bool(torch.isfinite(value).all()):
+            raise FittingError(f"{name} is not finite after {fitting.n_steps} fitting steps.")
+    return fitted

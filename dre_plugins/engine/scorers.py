@@ -1,0 +1,157 @@
+"""The scorers of an ensemble, stacked: one tensor per layer, one batched product per layer.
+
+Parameters are a flat dictionary, so that saving, copying and optimising them needs no class:
+
+    scorer.{l}.weight  [M, in, out]     scorer.{l}.bias  [M, 1, out]
+    phi.{l}.weight     [1, in, out]     phi.{l}.bias     [1, 1, out]     encoder of the Deep Set
+    rho.{l}.weight     [1, in, out]     rho.{l}.bias     [1, 1, out]     decoder of the Deep Set
+
+The Deep Set is shared by all members, as in the paper, hence its leading 1. The first layer of a
+scorer reads [features, context], D + Z inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from dre_plugins.engine.settings import ScorerSettings
+
+Parameters = dict[str, Tensor]
+
+_ACTIVATIONS = {"relu": torch.relu, "silu": torch.nn.functional.silu}
+
+
+def layer_shapes(settings: ScorerSettings, n_features: int) -> dict[str, tuple[int, int, int]]:
+    """Return the weight shape `[members, in, out]` of every layer, by layer name."""
+    context = settings.context
+    shapes = {}
+    if context is not None:
+        encoder = (n_features + 1, *[context.hidden] * 3)
+        decoder = (*[context.hidden] * 3, context.size)
+        for name, widths in (("phi", encoder), ("rho", decoder)):
+            for layer, (n_in, n_out) in enumerate(zip(widths, widths[1:], strict=False)):
+                shapes[f"{name}.{layer}"] = (1, n_in, n_out)
+    n_inputs = n_features + (context.size if context is not None else 0)
+    widths = (n_inputs, *settings.hidden, 1)
+    for layer, (n_in, n_out) in enumerate(zip(widths, widths[1:], strict=False)):
+        shapes[f"scorer.{layer}"] = (settings.n_members, n_in, n_out)
+    return shapes
+
+
+def initial_parameters(
+    settings: ScorerSettings, n_features: int, generator: torch.Generator
+) -> Parameters:
+    """Draw random parameters, uniform within ±1/sqrt(fan-in) as `torch.nn.Linear` does.
+
+    Args:
+        settings: The ensemble.
+        n_features: Number of features D, at least 1.
+        generator: Source of randomness, on the CPU so that all devices start alike.
+
+    Returns:
+        Parameters in float32 on the CPU; every member has its own values.
+    """
+    parameters = {}
+    for name, (n_members, n_in, n_out) in layer_shapes(settings, n_features).items():
+        limit = 1.0 / math.sqrt(max(n_in, 1))
+        for kind, shape in (("weight", (n_members, n_in, n_out)), ("bias", (n_members, 1, n_out))):
+            draw = torch.rand(shape, generator=generator, dtype=torch.float32, device="cpu")
+            parameters[f"{name}.{kind}"] = (2.0 * draw - 1.0) * limit
+    return parameters
+
+
+def perceptron(
+    parameters: Mapping[str, Tensor], prefix: str, x: Tensor, activation: str, first: int = 0
+) -> Tensor:
+    """Apply the stacked layers `prefix.{first}`, `prefix.{first+1}`, …; the last one is linear.
+
+    Args:
+        parameters: See the module's notation.
+        prefix: "scorer", "phi" or "rho".
+        x: Inputs `[M or 1, N, in]`.
+        activation: Name of the activation between layers.
+        first: Layer to start from.
+
+    Returns:
+        Outputs `[M or 1, N, out]`.
+    """
+    activate = _ACTIVATIONS[activation]
+    layer = first
+    while True:
+        weight = parameters[f"{prefix}.{layer}.weight"]
+        x = torch.baddbmm(
+            parameters[f"{prefix}.{layer}.bias"], x.expand(weight.shape[0], -1, -1), weight
+        )
+        layer += 1
+        if f"{prefix}.{layer}.weight" not in parameters:
+            return x
+        x = activate(x)
+
+
+def context_vectors(
+    parameters: Mapping[str, Tensor],
+    features: Tensor,
+    quantiles: Tensor,
+    support: Tensor,
+    activation: str,
+) -> Tensor:
+    """Summarise support sets by the Deep Set ρ(mean φ(x, y)) (section 3.3 of the paper).
+
+    Args:
+        parameters: See the module's notation.
+        features: Observed configurations `[1, B, N, D]`, or `[M, B, N, D]`.
+        quantiles: Their rank-normalised values, same shape without D, in (−1, 1).
+        support: Membership `[M or 1, B, N]`, bool; an empty support gives the mean 0.
+        activation: Name of the activation.
+
+    Returns:
+        Context vectors `[M or 1, B, Z]`.
+    """
+    n_owners, n_lists, length, _ = features.shape
+    pairs = torch.cat([features, quantiles[..., None]], dim=-1)
+    encoded = perceptron(parameters, "phi", pairs.reshape(1, -1, pairs.shape[-1]), activation)
+    encoded = encoded.reshape(n_owners, n_lists, length, -1)
+    member = support.to(encoded.dtype)[..., None, :]  # [M, B, 1, N]
+    mean = (member @ encoded).squeeze(-2) / member.sum(-1).clamp_min(1.0)  # [M, B, H]
+    decoded = perceptron(parameters, "rho", mean.reshape(1, -1, mean.shape[-1]), activation)
+    return decoded.reshape(*mean.shape[:-1], -1)
+
+
+def score(
+    parameters: Mapping[str, Tensor],
+    settings: ScorerSettings,
+    features: Tensor,
+    context: Tensor | None = None,
+) -> Tensor:
+    """Score configurations by every member: k·tanh(α·s(x, z; θ)) (equation 5 of the paper).
+
+    Args:
+        parameters: See the module's notation.
+        settings: The ensemble.
+        features: Configurations `[M or 1, B, N, D]`.
+        context: Context vectors `[M or 1, B, Z]`, required exactly when the ensemble has one.
+
+    Returns:
+        Scores `[M, B, N]`, larger is better.
+    """
+    _, n_lists, length, n_features = features.shape
+    weight, bias = parameters["scorer.0.weight"], parameters["scorer.0.bias"]
+    n_members = weight.shape[0]
+    flat = features.reshape(features.shape[0], n_lists * length, n_features)
+    # [x, z] W = x W_x + z W_z: the context enters once per list instead of once per entry.
+    hidden = torch.baddbmm(bias, flat.expand(n_members, -1, -1), weight[:, :n_features])
+    if context is not None:
+        shift = torch.bmm(context.expand(n_members, -1, -1), weight[:, n_features:])
+        hidden = (hidden.reshape(n_members, n_lists, length, -1) + shift[:, :, None]).reshape(
+            n_members, n_lists * length, -1
+        )
+    hidden = _ACTIVATIONS[settings.activation](hidden)
+    scores = perceptron(parameters, "scorer", hidden, settings.activation, first=1)
+    scores = scores.reshape(n_members, n_lists, length)
+    if settings.range_limit is None:
+        return scores
+    return settings.range_limit * torch.tanh(settings.range_slope * scores)

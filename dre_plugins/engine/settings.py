@@ -1,0 +1,161 @@
+"""Settings of the engine, validated where they are built, and the presets made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+ACTIVATIONS = ("relu", "silu")
+
+# Named here, without torch, so that a sampler can check its arguments; `engine.acquisition` has
+# the functions.
+ACQUISITION_NAMES = ("ei", "pi", "lcb", "average-rank", "thompson")
+
+
+def require(claim: bool, argument: str, value: object, remedy: str) -> None:
+    """Raise a ValueError that names the argument, its value and the remedy unless `claim`."""
+    if not claim:
+        raise ValueError(f"{argument} must be {remedy}, got {value!r}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSettings:
+    """Describe the Deep Set that turns a support set into a context vector (section 3.3).
+
+    Args:
+        hidden: Width of every layer of the encoder φ and of the decoder ρ (three layers each).
+        size: Length Z of the context vector that is concatenated to every configuration.
+    """
+
+    hidden: int = 32
+    size: int = 16
+
+    def __post_init__(self) -> None:
+        require(self.hidden >= 1, "hidden", self.hidden, "at least 1")
+        require(self.size >= 1, "size", self.size, "at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorerSettings:
+    """Describe the scorers s(x, z; θ) of an ensemble (section 3.1).
+
+    Args:
+        n_members: Number of scorers M.
+        hidden: Width of each hidden layer.
+        activation: "relu" or "silu".
+        range_limit: Limit k of the range controller k·tanh(α·s); `None` turns it off.
+        range_slope: Slope α of the range controller.
+        context: Deep Set of meta-features, or `None` for scorers of the configuration alone.
+    """
+
+    n_members: int = 10
+    hidden: tuple[int, ...] = (32, 32, 32, 32)
+    activation: str = "relu"
+    range_limit: float | None = 2.0
+    range_slope: float = 0.01
+    context: ContextSettings | None = None
+
+    def __post_init__(self) -> None:
+        require(self.n_members >= 1, "n_members", self.n_members, "at least 1")
+        require(
+            len(self.hidden) >= 1 and min(self.hidden) >= 1,
+            "hidden",
+            self.hidden,
+            "one or more widths of at least 1",
+        )
+        require(
+            self.activation in ACTIVATIONS, "activation", self.activation, f"one of {ACTIVATIONS}"
+        )
+        require(
+            self.range_limit is None or self.range_limit > 0,
+            "range_limit",
+            self.range_limit,
+            "positive or None",
+        )
+        require(self.range_slope > 0, "range_slope", self.range_slope, "positive")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON-ready values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ScorerSettings:
+        """Build the settings from what `to_dict` returned, possibly through JSON."""
+        context = values["context"]
+        return cls(
+            **{
+                **values,
+                "hidden": tuple(values["hidden"]),
+                "context": None if context is None else ContextSettings(**context),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittingSettings:
+    """Describe one fit: full batch, Adam, cosine annealing of the learning rate to zero.
+
+    Args:
+        n_steps: Number of Adam steps.
+        learning_rate: Learning rate of the first step.
+        loss: Name of a loss in `engine.losses.LOSSES`.
+        support_share: Share of a list that the context is computed from while fitting, at
+            least one entry; lists of fewer than 5 entries are support and query at once.
+    """
+
+    n_steps: int
+    learning_rate: float
+    loss: str = "weighted-list-mle"
+    support_share: float = 0.2
+
+    def __post_init__(self) -> None:
+        require(self.n_steps >= 0, "n_steps", self.n_steps, "at least 0")
+        require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
+        require(
+            0 < self.support_share < 1, "support_share", self.support_share, "between 0 and 1"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """Bundle all that defines a surrogate.
+
+    Args:
+        scorer: The ensemble.
+        from_random: How to fit when the scorers start from a random initialisation (DRE-RI).
+        from_prior: How to fine-tune when they start from a meta-trained prior.
+    """
+
+    scorer: ScorerSettings
+    from_random: FittingSettings
+    from_prior: FittingSettings
+
+
+PRESETS: Mapping[str, Preset] = {
+    # Khazi et al. 2023, section 4.3 and appendix B; range controller and cosine annealing from
+    # the thesis that the paper grew out of (sections 4.1 and 4.3.2).
+    "paper": Preset(
+        scorer=ScorerSettings(context=ContextSettings()),
+        from_random=FittingSettings(n_steps=1000, learning_rate=0.02),
+        from_prior=FittingSettings(n_steps=1000, learning_rate=0.001),
+    ),
+    "default": Preset(
+        scorer=ScorerSettings(activation="silu"),
+        from_random=FittingSettings(n_steps=200, learning_rate=0.02),
+        from_prior=FittingSettings(n_steps=100, learning_rate=0.005),
+    ),
+}
+
+
+def get_preset(preset: str | Preset) -> Preset:
+    """Return the preset of that name, or the preset itself.
+
+    Raises:
+        ValueError: If there is no preset of that name.
+    """
+    if isinstance(preset, Preset):
+        return preset
+    if preset not in PRESETS:
+        raise ValueError(f"preset must be one of {sorted(PRESETS)} or a Preset, got {preset!r}.")
+    return PRESETS[preset]

@@ -1,0 +1,132 @@
+"""The surrogate: a deep ranking ensemble, bound to its settings and, once fitted, its support."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from dre_plugins.engine import checkpoint
+from dre_plugins.engine.fitting import RankingLists, fit
+from dre_plugins.engine.losses import rank_normalised
+from dre_plugins.engine.runtime import isolated
+from dre_plugins.engine.scorers import Parameters, context_vectors, initial_parameters, score
+from dre_plugins.engine.settings import FittingSettings, ScorerSettings
+
+# Candidates scored at once: hidden activations of 10 members × 32 units stay in the cache (10 ms
+# for 4096 candidates on one CPU thread, 15 ms in one piece). A GPU would take more.
+CHUNK = 512
+
+__all__ = ["DeepRankingEnsemble", "RankingLists"]
+
+
+@dataclass(frozen=True)
+class DeepRankingEnsemble:
+    """Score configurations by an ensemble of scorers; immutable: fitting returns a new one.
+
+    Args:
+        settings: The ensemble's shape.
+        n_features: Number of features D.
+        parameters: Stacked parameters, see `engine.scorers`.
+        support: The list whose entries the context is computed from, set by `fit`.
+        n_threads: Intra-op threads while computing.
+    """
+
+    settings: ScorerSettings
+    n_features: int
+    parameters: Parameters
+    support: RankingLists | None = None
+    n_threads: int = 1
+
+    @classmethod
+    def initialise(
+        cls,
+        settings: ScorerSettings,
+        n_features: int,
+        *,
+        seed: int,
+        device: str = "cpu",
+        n_threads: int = 1,
+    ) -> DeepRankingEnsemble:
+        """Draw an ensemble with random weights (DRE-RI).
+
+        Args:
+            settings: The ensemble's shape.
+            n_features: Number of features D.
+            seed: Seed of the weights.
+            device: Where to compute: "cpu", "cuda", "cuda:1", …
+            n_threads: Intra-op threads while computing.
+        """
+        generator = torch.Generator(device="cpu").manual_seed(seed)
+        with isolated("cpu", n_threads):
+            parameters = initial_parameters(settings, n_features, generator)
+            parameters = {name: value.to(device) for name, value in parameters.items()}
+        return cls(settings, n_features, parameters, n_threads=n_threads)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the ensemble computes."""
+        return self.parameters["scorer.0.weight"].device
+
+    def fit(
+        self, lists: RankingLists, fitting: FittingSettings, *, seed: int
+    ) -> DeepRankingEnsemble:
+        """Return an ensemble fitted to the lists, starting from this one's weights.
+
+        Args:
+            lists: What to fit. The context of the fitted ensemble is all of the first list.
+            fitting: Steps, learning rate, loss.
+            seed: Seed of the support sets.
+
+        Raises:
+            FittingError: If the fit diverged.
+        """
+        generator = torch.Generator(device="cpu").manual_seed(seed)
+        with isolated(self.device, self.n_threads):
+            lists = lists.to(self.device)
+            fitted = fit(self.parameters, self.settings, fitting, lists, generator)
+        return replace(self, parameters=fitted, support=lists)
+
+    def scores(self, features: Tensor) -> Tensor:
+        """Score configurations `[C, D]` by every member: `[M, C]`, larger is better."""
+        with isolated(self.device, self.n_threads), torch.no_grad():
+            context = self._context()
+            chunks = [
+                score(self.parameters, self.settings, chunk[None, None], context)[:, 0]
+                for chunk in features.to(self.device, torch.float32).split(CHUNK)
+            ]
+            return torch.cat(chunks, dim=1)
+
+    def _context(self) -> Tensor | None:
+        """Return the context `[M or 1, 1, Z]` of all that was observed; of nothing at first."""
+        if self.settings.context is None:
+            return None
+        if self.support is None:
+            features = torch.zeros((1, 1, 1, self.n_features), dtype=torch.float32)
+            quantiles = torch.zeros((1, 1, 1), dtype=torch.float32)
+            mask = torch.zeros((1, 1, 1), dtype=torch.bool)
+        else:
+            features = self.support.features[:, :1]
+            mask = self.support.mask[:, :1]
+            quantiles = rank_normalised(self.support.values[:, :1], mask)
+        return context_vectors(
+            self.parameters, features, quantiles, mask, self.settings.activation
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write settings and weights (not the support) as one safetensors file."""
+        checkpoint.save(path, self.parameters, self.settings, self.n_features)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, device: str = "cpu", n_threads: int = 1
+    ) -> DeepRankingEnsemble:
+        """Read an ensemble that `save` wrote.
+
+        Raises:
+            CheckpointError: If the file is damaged, foreign, or from a newer version.
+        """
+        parameters, settings, n_features = checkpoint.load(path, device)
+        return cls(settings, n_features, parameters, n_threads=n_threads)

@@ -1,0 +1,15 @@
+"""From a history of trials to suggestions; the same for every framework."""
+
+from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.recommender import Recommender, Suggestion
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.trials import Trial, TrialState
+
+__all__ = [
+    "AskTell",
+    "Recommender",
+    "RecommenderSettings",
+    "Suggestion",
+    "Trial",
+    "TrialState",
+]

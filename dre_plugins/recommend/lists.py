@@ -1,0 +1,162 @@
+"""From trials to the lists that the surrogate ranks.
+
+Only the order within a list counts, so values become dense ranks here, in float64 and exactly:
+any monotone transformation of the metric gives the same lists, bit for bit, and 1e300 or ±inf are
+as good as any other value.
+
+Notation: see docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.recommend.trials import Trial, TrialState
+
+# A rung list for each of the steps at which most trials were pruned; more would cost time for
+# lists that say little.
+MAX_RUNG_LISTS = 4
+
+# Dense rank of what failed: below every value, all alike.
+WORST = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrialList:
+    """Hold one list: which trials, in which order.
+
+    Args:
+        trials: Positions in the history `[N]`.
+        ranks: Dense ranks `[N]`: 0, 1, … upwards, larger is better, equal values are equal;
+            `WORST` for failures.
+        weight: Weight of the list in the loss, 1 for the list of final values.
+    """
+
+    trials: NDArray[np.intp]
+    ranks: NDArray[np.float64]
+    weight: float
+
+
+def final_value(trial: Trial) -> float | None:
+    """Return the value of a trial that ended well, or None."""
+    if trial.state is not TrialState.COMPLETE or trial.value is None or math.isnan(trial.value):
+        return None
+    return trial.value
+
+
+def has_failed(trial: Trial) -> bool:
+    """Return whether the trial ended without anything to rank it by."""
+    if trial.state is TrialState.COMPLETE:
+        return final_value(trial) is None
+    if trial.state is TrialState.PRUNED:
+        return not any(not math.isnan(value) for value in trial.rungs.values())
+    return trial.state is TrialState.FAILED
+
+
+def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> list[TrialList]:
+    """Arrange a history into lists (DESIGN section 4.1).
+
+    The first list has the final values of complete trials, and failures tied below them. For each
+    step at which trials were pruned, all that reported there form a further list, weighted by the
+    share of trials that reached the step.
+
+    Args:
+        history: Trials; running ones are ignored.
+        failed: "worst" to rank failures last, "ignore" to leave them out.
+        max_length: Longest list; longer ones are thinned by `thin`.
+
+    Returns:
+        Lists of at least one trial; none when nothing can be ranked.
+    """
+    values = {i: v for i, t in enumerate(history) if (v := final_value(t)) is not None}
+    failures = [i for i, t in enumerate(history) if has_failed(t)] if failed == "worst" else []
+    n_ended = sum(trial.state is not TrialState.RUNNING for trial in history)
+    lists = []
+    if values or failures:
+        lists.append(_ranked(values, failures, 1.0, max_length))
+    for step in _pruning_steps(history):
+        reached = {i: v for i, t in enumerate(history) if (v := _reported(t, step)) is not None}
+        lists.append(_ranked(reached, [], len(reached) / n_ended, max_length))
+    return lists
+
+
+def dense_ranks(values: Sequence[float]) -> NDArray[np.float64]:
+    """Return 0 for the smallest value, 1 for the next different one, … `[N]`."""
+    _, ranks = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True)
+    return ranks.reshape(-1).astype(np.float64)
+
+
+def thin(ranks: NDArray[np.float64], max_length: int) -> NDArray[np.intp]:
+    """Choose entries of a long list: the best half of `max_length`, then evenly spread ranks.
+
+    The cost of a fit stays flat as a study grows, the top keeps its resolution, and the rest
+    still shows where not to search.
+
+    Args:
+        ranks: Ranks `[N]`, larger is better.
+        max_length: How many to keep, at least 2.
+
+    Returns:
+        Positions, ascending, at most `max_length`.
+    """
+    if len(ranks) <= max_length:
+        return np.arange(len(ranks))
+    order = np.argsort(-ranks, kind="stable")
+    n_best = max_length // 2
+    rest = np.linspace(n_best, len(ranks) - 1, max_length - n_best).round().astype(np.intp)
+    return np.sort(order[np.concatenate([np.arange(n_best), rest])])
+
+
+def insert_believed(
+    ranks: NDArray[np.float64],
+    predicted: NDArray[np.float64],
+    believed: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Place unfinished trials among finished ones, where the surrogate ranks them.
+
+    Args:
+        ranks: Observed ranks of finished trials `[N]`, larger is better.
+        predicted: Predicted mean ranks of the same trials `[N]`, smaller is better.
+        believed: Predicted mean ranks of the unfinished trials `[U]`, smaller is better.
+
+    Returns:
+        Ranks of the unfinished trials `[U]` on the scale of `ranks`: half a step above those
+        that as many finished trials are as good as.
+    """
+    n_better = np.searchsorted(np.sort(predicted), believed, side="left")
+    ascending = np.sort(ranks)
+    position = len(ranks) - n_better  # how many finished trials it is believed to beat
+    below = ascending[np.clip(position - 1, 0, len(ranks) - 1)]
+    return np.where(position == 0, ascending[0] - 0.5, below + 0.5)
+
+
+def _ranked(
+    values: dict[int, float], failures: Sequence[int], weight: float, max_length: int
+) -> TrialList:
+    trials = np.array([*values, *failures], dtype=np.intp)
+    ranks = np.concatenate([dense_ranks(list(values.values())), np.full(len(failures), WORST)])
+    kept = thin(ranks, max_length)
+    return TrialList(trials[kept], ranks[kept], weight)
+
+
+def _reported(trial: Trial, step: float) -> float | None:
+    value = trial.rungs.get(step)
+    if value is None or math.isnan(value) or trial.state is TrialState.FAILED:
+        return None
+    return None if trial.state is TrialState.RUNNING else value
+
+
+def _pruning_steps(history: Sequence[Trial]) -> list[float]:
+    """Return the steps at which most trials were pruned, highest step first."""
+    last = Counter(
+        max(step for step, value in trial.rungs.items() if not math.isnan(value))
+        for trial in history
+        if trial.state is TrialState.PRUNED and not has_failed(trial)
+    )
+    return sorted((step for step, _ in last.most_common(MAX_RUNG_LISTS)), reverse=True)

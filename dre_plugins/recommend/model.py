@@ -1,0 +1,196 @@
+"""The surrogate's side of a suggestion: lists → fit → candidates → acquisition → choice.
+
+Notation: see docs/architecture.md. This is the only file of `recommend/` that imports torch, and
+it is imported at the first suggestion that needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
+from dre_plugins.engine.ranks import ranks_against
+from dre_plugins.engine.settings import get_preset
+from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
+from dre_plugins.recommend.lists import TrialList, insert_believed, trial_lists
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.candidates import distinct, enumerate_units, mutate, sobol
+from dre_plugins.space.search_space import SearchSpace
+
+Units = NDArray[np.float64]
+
+# Search effort of one suggestion (docs/decisions.md has the measurements).
+N_REFERENCE = 512
+N_SOBOL = 1024
+N_ROUNDS = 6
+N_CHILDREN = 512
+N_PARENTS = 32
+# Spaces of at most this many configurations are ranked whole: exactly the paper's table.
+MAX_TABLE = 4096
+# A believed pending trial needs a nudge, not a new fit.
+REFIT_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Hold a chosen candidate.
+
+    Args:
+        units: Coordinates `[P]`, complete (also of inactive parameters).
+        predicted_rank: Mean rank against the reference, 1 = best.
+        spread: Standard deviation of the rank over members.
+        is_new: Whether the configuration was never evaluated.
+    """
+
+    units: Units
+    predicted_rank: float
+    spread: float
+    is_new: bool
+
+
+class RankingModel:
+    """Choose configurations by a fitted ensemble.
+
+    Args:
+        space: The search space.
+        settings: The recommender's settings.
+        history: Trials of all states, larger values are better.
+        reference_seed: Seed of the reference points: the same for all suggestions of a study.
+        rng: Source of all other randomness of this suggestion.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        settings: RecommenderSettings,
+        history: Sequence[Trial],
+        *,
+        reference_seed: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._space = space
+        self._settings = settings
+        self._rng = rng
+        self._preset = get_preset(settings.preset)
+        self._acquisition = get_acquisition(settings.acquisition)
+        self._lists = trial_lists(
+            history, failed=settings.failed, max_length=settings.max_list_length
+        )
+        self._units = space.to_units([trial.configuration for trial in history])
+        self._table = enumerate_units(space, MAX_TABLE)
+        reference = self._table
+        if reference is None:
+            reference = sobol(
+                space.n_parameters, N_REFERENCE, np.random.default_rng(reference_seed)
+            )
+        self._reference = self._features(reference)
+        ensemble = DeepRankingEnsemble.initialise(
+            self._preset.scorer,
+            space.n_features,
+            seed=self._seed(),
+            device=settings.device,
+            n_threads=settings.n_threads,
+        )
+        self._ensemble = ensemble.fit(
+            self._ranking_lists(self._lists), self._preset.from_random, seed=self._seed()
+        )
+
+    def believe(self, units: Units) -> None:
+        """Believe unfinished trials at their predicted ranks, and fit a little further.
+
+        Args:
+            units: Coordinates of the unfinished trials `[U, P]`.
+        """
+        main = self._lists[0]
+        predicted = self._ranks(self._units[main.trials]).mean(0).numpy()
+        believed = self._ranks(units).mean(0).numpy()
+        n_known = len(self._units)
+        self._units = np.concatenate([self._units, units])
+        self._lists[0] = TrialList(
+            np.concatenate([main.trials, np.arange(n_known, n_known + len(units))]),
+            np.concatenate([main.ranks, insert_believed(main.ranks, predicted, believed)]),
+            main.weight,
+        )
+        fitting = self._preset.from_random
+        fitting = replace(fitting, n_steps=round(REFIT_SHARE * fitting.n_steps))
+        self._ensemble = self._ensemble.fit(
+            self._ranking_lists(self._lists), fitting, seed=self._seed()
+        )
+
+    def choose(self, seen: set[bytes]) -> Choice:
+        """Choose the candidate of the largest acquisition.
+
+        Args:
+            seen: Keys of configurations not to suggest again.
+        """
+        incumbent = self._incumbent()
+        pool = self._table if self._table is not None else self._evolve(incumbent)
+        ranks = self._ranks(pool)
+        value = self._acquisition(ranks, incumbent).numpy()
+        new = distinct(self._space.canonical(pool), seen)
+        eligible = np.flatnonzero(new) if new.any() else np.arange(len(pool))
+        best = eligible[np.argmax(value[eligible])]
+        mean, spread = rank_statistics(ranks)
+        return Choice(pool[best], float(mean[best]), float(spread[best]), bool(new[best]))
+
+    def _evolve(self, incumbent: torch.Tensor) -> Units:
+        """Return a pool that has evolved towards high acquisition (DESIGN section 4.3).
+
+        Optima lie on bounds of several parameters at once, where no Sobol point ever is: children
+        of the best candidates and of the best observed configurations get there.
+        """
+        main = self._lists[0]
+        elite = self._units[main.trials[np.argsort(-main.ranks, kind="stable")[:N_PARENTS]]]
+        pool = np.concatenate(
+            [
+                sobol(self._space.n_parameters, N_SOBOL, self._rng),
+                mutate(self._space, elite, N_CHILDREN, self._rng),
+            ]
+        )
+        value = self._acquisition(self._ranks(pool), incumbent).numpy()
+        for _ in range(N_ROUNDS):
+            parents = pool[np.argsort(-value, kind="stable")[:N_PARENTS]]
+            children = mutate(self._space, parents, N_CHILDREN, self._rng)
+            pool = np.concatenate([pool, children])
+            value = np.concatenate(
+                [value, self._acquisition(self._ranks(children), incumbent).numpy()]
+            )
+        return pool
+
+    def _incumbent(self) -> torch.Tensor:
+        """Return the ranks `[M]` of the best observed configuration (section 3.4)."""
+        main = self._lists[0]
+        best = np.flatnonzero(main.ranks == main.ranks.max())
+        ranks = self._ranks(self._units[main.trials[best]])
+        return ranks[:, ranks.mean(0).argmin()]
+
+    def _ranks(self, units: Units) -> torch.Tensor:
+        """Return ranks `[M, C]` of configurations against the reference."""
+        scores = self._ensemble.scores(self._features(units))
+        return ranks_against(scores, self._ensemble.scores(self._reference)).cpu()
+
+    def _features(self, units: Units) -> torch.Tensor:
+        return torch.from_numpy(self._space.features(self._space.canonical(units)))
+
+    def _ranking_lists(self, lists: Sequence[TrialList]) -> RankingLists:
+        """Pad lists to one batch: features `[1, B, N, D]`."""
+        length = max(len(one.trials) for one in lists)
+        features = torch.zeros((1, len(lists), length, self._space.n_features))
+        values = torch.zeros((1, len(lists), length))
+        mask = torch.zeros((1, len(lists), length), dtype=torch.bool)
+        for row, one in enumerate(lists):
+            n = len(one.trials)
+            features[0, row, :n] = self._features(self._units[one.trials])
+            values[0, row, :n] = torch.from_numpy(one.ranks).float()
+            mask[0, row, :n] = True
+        weights = torch.tensor([one.weight for one in lists])
+        return RankingLists(features, values, mask, weights)
+
+    def _seed(self) -> int:
+        return int(self._rng.integers(2**63))

@@ -1,0 +1,213 @@
+"""Turn a history into suggestions: the one place where decisions about the search are made."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dre_plugins.recommend.lists import final_value, has_failed
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.candidates import distinct, enumerate_units, keys, sobol, sobol_point
+from dre_plugins.space.search_space import SearchSpace
+
+logger = logging.getLogger("dre_plugins")
+
+# Draws among which a start-up suggestion looks for a configuration that is new, before a finite
+# space is searched whole.
+N_STARTUP_DRAWS = 64
+MAX_ENUMERATED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Hold a suggested configuration and where it came from.
+
+    Args:
+        configuration: Values of active parameters and constants, by name.
+        units: Coordinates `[P]`, also of inactive parameters.
+        source: "random" (start-up), "model", "fallback" (the surrogate failed) or "exhausted"
+            (every configuration of a finite space was evaluated).
+        predicted_rank: Mean rank against the reference points, 1 = best; None unless a model
+            chose.
+        spread: Standard deviation of that rank over members; None unless a model chose.
+    """
+
+    configuration: dict[str, Any]
+    units: np.ndarray
+    source: str
+    predicted_rank: float | None = None
+    spread: float | None = None
+
+
+class Recommender:
+    """Suggest configurations by a deep ranking ensemble.
+
+    A suggestion is a function of history, seed and index alone: nothing is kept between calls
+    but counters, so that processes that share a storage agree and a resumed study goes on as if
+    it had never stopped.
+
+    Args:
+        space: The search space.
+        settings: How to search.
+        seed: Seed of everything random, non-negative.
+        stats: Counters to add to: "suggestions", "random", "model", "fallback", "exhausted" and
+            "fallbacks".
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        settings: RecommenderSettings | None = None,
+        *,
+        seed: int,
+        stats: Counter[str] | None = None,
+    ) -> None:
+        self.space = space
+        self.settings = settings if settings is not None else RecommenderSettings()
+        self.seed = seed
+        self.stats = stats if stats is not None else Counter()
+
+    def suggest(
+        self, history: Sequence[Trial], count: int = 1, *, index: int
+    ) -> list[Suggestion]:
+        """Suggest the next configurations.
+
+        Args:
+            history: All trials so far, whatever their state, larger values are better; left
+                unchanged. Configurations of running trials are not suggested again.
+            count: How many suggestions; together they cost little more than one.
+            index: Number of the first suggestion within the study (the trial's number). Workers
+                with the same history and seed differ by it.
+
+        Returns:
+            `count` suggestions, different from each other and from the history unless the space
+            is exhausted or `allow_duplicates` is set.
+        """
+        history = tuple(history)
+        suggestions = None
+        if self._is_model_ready(history):
+            suggestions = self._model_suggestions(history, count, index)
+            source = "fallback"
+        else:
+            source = "random"
+        if suggestions is None:
+            suggestions = self._startup_suggestions(history, count, index, source)
+        for suggestion in suggestions:
+            self.stats["suggestions"] += 1
+            self.stats[suggestion.source] += 1
+        return suggestions
+
+    def _is_model_ready(self, history: Sequence[Trial]) -> bool:
+        n_ended = sum(trial.state is not TrialState.RUNNING for trial in history)
+        rankable = any(
+            final_value(trial) is not None
+            or (trial.state is TrialState.PRUNED and not has_failed(trial))
+            for trial in history
+        )
+        return (
+            rankable
+            and n_ended >= self.settings.n_startup_trials
+            and self.space.n_parameters > 0
+        )
+
+    def _model_suggestions(
+        self, history: Sequence[Trial], count: int, index: int
+    ) -> list[Suggestion] | None:
+        """Return the surrogate's suggestions, or None if it failed.
+
+        A broken surrogate must never cost its user a trial (R1), whatever breaks: numerics,
+        memory, a device that is gone. So this one border catches everything, counts it and says
+        so once; the search goes on with space-filling points.
+        """
+        try:
+            return self._ask_model(history, count, index)
+        except Exception as error:
+            if self.stats["fallbacks"] == 0:
+                logger.warning(
+                    "The surrogate failed (%s: %s); suggesting space-filling points instead. "
+                    "Further failures are only counted.",
+                    type(error).__name__,
+                    error,
+                )
+            self.stats["fallbacks"] += 1
+            return None
+
+    def _ask_model(
+        self, history: Sequence[Trial], count: int, index: int
+    ) -> list[Suggestion]:
+        from dre_plugins.recommend.model import RankingModel  # torch: only when it is needed
+
+        model = RankingModel(
+            self.space,
+            self.settings,
+            history,
+            reference_seed=self.seed,
+            rng=np.random.default_rng([self.seed, index]),
+        )
+        seen = self._seen(history)
+        running = [trial.configuration for trial in history if trial.state is TrialState.RUNNING]
+        believed = self.space.to_units(running)
+        suggestions: list[Suggestion] = []
+        for _ in range(count):
+            if len(believed):
+                model.believe(believed)
+            choice = model.choose(seen)
+            source = "model" if choice.is_new else "exhausted"
+            suggestions.append(
+                Suggestion(
+                    self.space.to_configuration(choice.units),
+                    choice.units,
+                    source,
+                    choice.predicted_rank,
+                    choice.spread,
+                )
+            )
+            believed = self.space.canonical(choice.units[None])
+            if not self.settings.allow_duplicates:
+                seen.update(keys(believed))
+        return suggestions
+
+    def _startup_suggestions(
+        self, history: Sequence[Trial], count: int, index: int, source: str
+    ) -> list[Suggestion]:
+        """Return points of the study's Sobol sequence, or others where those are taken."""
+        seen = self._seen(history)
+        suggestions = []
+        for number in range(index, index + count):
+            units, is_new = self._startup_point(seen, number)
+            configuration = self.space.to_configuration(units)
+            suggestions.append(
+                Suggestion(configuration, units, source if is_new else "exhausted")
+            )
+            if not self.settings.allow_duplicates:
+                seen.update(keys(self.space.canonical(units[None])))
+        return suggestions
+
+    def _startup_point(self, seen: set[bytes], number: int) -> tuple[np.ndarray, bool]:
+        n_parameters = self.space.n_parameters
+        rng = np.random.default_rng([self.seed, number])
+        draws = np.concatenate(
+            [
+                sobol_point(n_parameters, number, self.seed)[None],
+                sobol(n_parameters, N_STARTUP_DRAWS, rng),
+            ]
+        )
+        new = distinct(self.space.canonical(draws), seen)
+        if not new.any():
+            table = enumerate_units(self.space, MAX_ENUMERATED)
+            if table is None:
+                return draws[0], False
+            draws = rng.permutation(table)
+            new = distinct(draws, seen)
+        return draws[np.argmax(new)], bool(new.any())
+
+    def _seen(self, history: Sequence[Trial]) -> set[bytes]:
+        if self.settings.allow_duplicates:
+            return set()
+        return set(keys(self.space.to_units([trial.configuration for trial in history])))

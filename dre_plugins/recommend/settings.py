@@ -1,0 +1,50 @@
+"""What a user can choose about the search, validated where it is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dre_plugins.engine.settings import ACQUISITION_NAMES, Preset, get_preset, require
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommenderSettings:
+    """Choose how suggestions are made; the same settings in every framework.
+
+    Args:
+        n_startup_trials: Trials that must have ended before the surrogate takes over; until
+            then suggestions are scrambled Sobol points.
+        acquisition: "ei", "pi", "lcb", "average-rank" or "thompson".
+        allow_duplicates: Whether a configuration may be suggested again.
+        failed: "worst" ranks failed trials last, "ignore" leaves them out.
+        preset: Name of a preset of the engine, or a `Preset`.
+        device: Where the surrogate computes: "cpu", "cuda", …
+        n_threads: Threads of one suggestion.
+        max_list_length: Longest list that is fitted; longer histories are thinned by rank.
+    """
+
+    n_startup_trials: int = 10
+    acquisition: str = "ei"
+    allow_duplicates: bool = False
+    failed: str = "worst"
+    preset: str | Preset = "default"
+    device: str = "cpu"
+    n_threads: int = 1
+    max_list_length: int = 128
+
+    def __post_init__(self) -> None:
+        require(
+            self.n_startup_trials >= 0, "n_startup_trials", self.n_startup_trials, "at least 0"
+        )
+        require(
+            self.acquisition in ACQUISITION_NAMES,
+            "acquisition",
+            self.acquisition,
+            f"one of {ACQUISITION_NAMES}",
+        )
+        require(self.failed in ("worst", "ignore"), "failed", self.failed, "'worst' or 'ignore'")
+        require(self.n_threads >= 1, "n_threads", self.n_threads, "at least 1")
+        require(
+            self.max_list_length >= 2, "max_list_length", self.max_list_length, "at least 2"
+        )
+        get_preset(self.preset)

@@ -1,0 +1,47 @@
+"""Search spaces: typed domains, conditions, encodings and candidates (NumPy and SciPy only)."""
+
+from dre_plugins.space.candidates import (
+    distinct,
+    enumerate_units,
+    keys,
+    mutate,
+    sobol,
+    sobol_point,
+)
+from dre_plugins.space.conditions import Condition, RangeCondition, infer_conditions
+from dre_plugins.space.domains import (
+    MAX_ONE_HOT,
+    Categorical,
+    Constant,
+    Domain,
+    Float,
+    Integer,
+    Normal,
+    Ordinal,
+    UnsupportedDomainError,
+    ordered_choices,
+)
+from dre_plugins.space.search_space import SearchSpace
+
+__all__ = [
+    "MAX_ONE_HOT",
+    "Categorical",
+    "Condition",
+    "Constant",
+    "Domain",
+    "Float",
+    "Integer",
+    "Normal",
+    "Ordinal",
+    "RangeCondition",
+    "SearchSpace",
+    "UnsupportedDomainError",
+    "distinct",
+    "enumerate_units",
+    "infer_conditions",
+    "keys",
+    "mutate",
+    "ordered_choices",
+    "sobol",
+    "sobol_point",
+]

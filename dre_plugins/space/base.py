@@ -1,0 +1,194 @@
+"""What every domain can do, and the one rule by which values are matched.
+
+Units are float64 coordinates in ``[0, 1]`` (see ``docs/architecture.md``); NaN means "no value
+here" and passes through every vectorised method.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+
+# Values observed outside the present range extrapolate, but not without end.
+UNIT_MIN, UNIT_MAX = -1.0, 2.0
+
+
+class UnsupportedDomainError(ValueError):
+    """A domain that cannot be searched: the message names the value and the remedy."""
+
+
+class Domain(ABC):
+    """The set of values of one parameter, laid out on the unit interval.
+
+    A domain with finitely many values is a row of bins: ``index`` finds the bin of a unit,
+    ``centres`` the canonical unit of a bin. By default all bins have the same width.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def n_values(self) -> int | None:
+        """Return the number of distinct values, or None if they cannot be counted."""
+
+    @property
+    @abstractmethod
+    def is_ordered(self) -> bool:
+        """Say whether a small step in units is a small change of the value."""
+
+    @property
+    def is_binned(self) -> bool:
+        """Say whether units snap to the centres of bins."""
+        return self.n_values is not None
+
+    @property
+    def feature_labels(self) -> tuple[str, ...]:
+        """Return what to append to the parameter's name, one label a feature."""
+        return ("",)
+
+    @property
+    def n_features(self) -> int:
+        """Return the number of columns that `features` gives."""
+        return len(self.feature_labels)
+
+    @abstractmethod
+    def contains(self, value: object) -> bool:
+        """Say whether `value` has the right type, is in range and is on the grid."""
+
+    @abstractmethod
+    def to_units(self, values: Sequence[Any]) -> Array:
+        """Return the canonical units of `values`, `[N]`.
+
+        Numbers out of range extrapolate, clipped to `[-1, 2]`.
+
+        Raises:
+            ValueError: a value can never belong to the domain.
+        """
+
+    @abstractmethod
+    def from_unit(self, unit: float) -> Any:
+        """Return the value at `unit` (clipped to `[0, 1]`) as a plain Python object."""
+
+    def to_unit(self, value: Any) -> float:
+        """Return the canonical unit of one value, see `to_units`."""
+        return float(self.to_units([value])[0])
+
+    def index(self, units: Array) -> Array:
+        """Return the bin of each unit, `[C]` -> `[C]`, as whole floats so that NaN can pass."""
+        n = self._n_bins()
+        return np.minimum(np.maximum(np.floor(units * n), 0.0), n - 1.0)
+
+    def centres(self, index: Array) -> Array:
+        """Return the canonical unit of each bin, `[C]` -> `[C]`."""
+        return (index + 0.5) / self._n_bins()
+
+    def snap(self, units: Array) -> Array:
+        """Return the canonical units of the values that `from_unit` would give, `[C]` -> `[C]`."""
+        if self.is_binned:
+            return self.centres(self.index(units))
+        return np.minimum(np.maximum(units, 0.0), 1.0)
+
+    def features(self, units: Array) -> Array:
+        """Return what the surrogate sees, canonical units `[C]` -> `[C, n_features]`.
+
+        One column in which the lowest value is 0, the highest 1 and a missing one 0.5.
+        """
+        if self.n_values == 1:
+            return np.full((len(units), 1), 0.5)
+        first, last = self._unit_range()
+        return _stretched((units - first) / (last - first))[:, None]
+
+    def unit_interval(self, low: Any | None, high: Any | None) -> tuple[float, float]:
+        """Return the canonical units between which a value lies within `[low, high]`.
+
+        Raises:
+            ValueError: the values have no order, or a bound cannot be compared with them.
+        """
+        raise ValueError(f"{self!r} has no order, so no range; list the values instead.")
+
+    def _n_bins(self) -> int:
+        if self.n_values is None:
+            raise TypeError(f"{self!r} has no bins.")
+        return self.n_values
+
+    def _unit_range(self) -> tuple[float, float]:
+        """Return the canonical units of the lowest and the highest value."""
+        if not self.is_binned:
+            return 0.0, 1.0
+        first, last = self.centres(np.array([0.0, self._n_bins() - 1.0]))
+        return float(first), float(last)
+
+
+def _stretched(column: Array) -> Array:
+    clipped = np.minimum(np.maximum(column, UNIT_MIN), UNIT_MAX)
+    return np.where(np.isnan(clipped), 0.5, clipped)
+
+
+def fill(instance: Any, **fields: Any) -> None:
+    """Set fields of a frozen dataclass; for use inside its `__post_init__` only."""
+    for name, value in fields.items():
+        object.__setattr__(instance, name, value)
+
+
+def is_integer(value: object) -> bool:
+    """Say whether `value` is a whole number by type: bool is not, NumPy's integers are."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> bool:
+    """Say whether `value` is a number by type: bool is not, NumPy's numbers are."""
+    return isinstance(value, (float, int, np.floating, np.integer)) and not isinstance(value, bool)
+
+
+_PLAIN = frozenset({bool, int, str, bytes, type(None)})
+
+
+def match_key(value: Any) -> Hashable:
+    """Return a key that is equal for two values iff they match by type and value.
+
+    `True`, `1` and `1.0` are three values, NaN equals NaN, containers are compared item by item
+    and NumPy's scalars count as the Python numbers that they hold.
+
+    >>> match_key(1) == match_key(True), match_key([1, 2]) == match_key([1, 2])
+    (False, True)
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return kind, value
+    if isinstance(value, np.generic):
+        item = value.item()
+        return (kind, item) if isinstance(item, np.generic) else match_key(item)
+    if kind is float:
+        return kind, (value if value == value else "nan")
+    if kind in (list, tuple):
+        return kind, tuple(match_key(item) for item in value)
+    if kind is dict:
+        return kind, frozenset((match_key(key), match_key(item)) for key, item in value.items())
+    try:
+        hash(value)
+    except TypeError:
+        return kind, _ByEquality(value)
+    return kind, value
+
+
+class _ByEquality:
+    """Makes an unhashable object a dictionary key: its type hashes, `==` decides."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash(type(self.value))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _ByEquality):
+            return NotImplemented
+        return self.value is other.value or bool(np.all(self.value == other.value))

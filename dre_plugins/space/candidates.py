@@ -1,0 +1,170 @@
+"""Where candidates come from: Sobol points, children of good ones, or all that there is.
+
+Pure functions on units, `[C, P]`; each draws only from the generator that it is given. Full
+coordinates have a number everywhere, canonical ones are NaN where a parameter is inactive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.space.base import Array, Domain
+from dre_plugins.space.search_space import SearchSpace
+
+# The generator's direction numbers end at 21201 parameters; further ones are plain uniform draws.
+_MAX_SOBOL = 21201
+# Sequences that many processes walk through by index are made in this shape, whatever the space.
+_SHARED_SOBOL = 64
+_BLOCK = 256
+# A child mutates this share of its coordinates, or one coordinate on average if that is more.
+_MIN_RATE = 0.05
+# Two configurations are the same if all units agree to this many decimals.
+_KEY_DECIMALS = 9
+
+
+def sobol(n_parameters: int, n: int, rng: np.random.Generator) -> Array:
+    """Return scrambled Sobol points, full coordinates `[n, P]`."""
+    if n == 0 or n_parameters == 0:
+        return np.empty((n, n_parameters))
+    width = min(n_parameters, _MAX_SOBOL)
+    points = _sobol_engine(width, int(rng.integers(2**63)), 0, n)
+    return np.hstack([points, rng.random((n, n_parameters - width))])
+
+
+def sobol_point(n_parameters: int, index: int, seed: int) -> Array:
+    """Return the `index`-th point of the scrambled Sobol sequence with this seed, `[P]`.
+
+    Coordinate `j` does not depend on how many parameters there are: the sequence always has 64
+    dimensions, of which the first are used; further coordinates are seeded uniform draws.
+    Parameters that are discovered one by one therefore share one space-filling sequence.
+    """
+    block, row = divmod(index, _BLOCK)
+    point = _shared_block(seed, block)[row, :n_parameters]
+    more = max(0, n_parameters - _SHARED_SOBOL)
+    return np.concatenate([point, np.random.default_rng([seed, index]).random(more)])
+
+
+@lru_cache(maxsize=16)
+def _shared_block(seed: int, block: int) -> Array:
+    points = _sobol_engine(_SHARED_SOBOL, seed, block * _BLOCK, _BLOCK)
+    points.flags.writeable = False
+    return points
+
+
+def _sobol_engine(n_parameters: int, seed: int, skip: int, n: int) -> Array:
+    from scipy.stats import qmc
+
+    engine = qmc.Sobol(n_parameters, scramble=True, seed=np.random.default_rng(seed))
+    if skip:
+        engine.fast_forward(skip)
+        return np.asarray(engine.random(n), dtype=np.float64)
+    # SciPy warns about first draws whose number is no power of two.
+    return np.asarray(engine.random_base2((n - 1).bit_length())[:n], dtype=np.float64)
+
+
+def mutate(
+    space: SearchSpace,
+    parents: Array,
+    n: int,
+    rng: np.random.Generator,
+    *,
+    scales: Sequence[float] = (0.3, 0.1, 0.03, 0.01),
+    bound_share: float = 0.15,
+    uniform_share: float = 0.10,
+) -> Array:
+    """Return children of uniformly drawn parents, full coordinates `[n, P]`.
+
+    At least one active coordinate of a child changes its value. A changed coordinate moves by a
+    Gaussian step (one scale a child), jumps to a bound, or is drawn anew; values without an order
+    are always drawn anew, and a value with an order moves by one bin at least. Coordinates that
+    the parent does not have are drawn uniformly.
+
+    Args:
+        space: the search space.
+        parents: full or canonical coordinates, `[Q, P]`.
+        n: number of children.
+        rng: source of all draws.
+        scales: standard deviations of the steps, in units.
+        bound_share: share of changes that jump to 0 or 1.
+        uniform_share: share of changes that are drawn anew.
+    """
+    n_parameters = space.n_parameters
+    parents = np.clip(parents, 0.0, 1.0)
+    rows = rng.integers(len(parents), size=n)
+    old = parents[rows]
+    missing = np.isnan(old)
+    domains = [space.domains[name] for name in space.names]
+    can_change = np.array([domain.n_values != 1 for domain in domains], dtype=np.bool_)
+    movable = (space.active(parents) & ~np.isnan(parents) & can_change)[rows]
+    moved = _chosen(movable, rng)
+
+    step = rng.normal(size=(n, n_parameters)) * rng.choice(np.asarray(scales), size=(n, 1))
+    fresh = rng.random((n, n_parameters))
+    kind = rng.random((n, n_parameters))
+    jumped = np.where(kind < bound_share, np.rint(fresh), fresh)
+    new = np.where(kind < bound_share + uniform_share, jumped, np.clip(old + step, 0.0, 1.0))
+    children = np.where(missing, fresh, np.where(moved, new, old))
+    for column, domain in enumerate(domains):
+        if not domain.is_binned:
+            continue
+        changed = moved[:, column]
+        before, after = old[changed, column], children[changed, column]
+        if domain.is_ordered:
+            children[changed, column] = _moved_a_bin(domain, before, after, step[changed, column])
+        else:
+            children[changed, column] = _another_bin(domain, before, fresh[changed, column])
+    return children
+
+
+def _chosen(movable: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Draw which coordinates change, one a row at least where one can, `[n, P]`."""
+    n_movable = movable.sum(axis=1, keepdims=True)
+    draws = np.where(movable, rng.random(movable.shape), np.inf)
+    rate = np.maximum(1.0 / np.maximum(n_movable, 1), _MIN_RATE)
+    # The smallest draw of a row always counts, so that no child is a copy.
+    smallest = draws.min(axis=1, keepdims=True, initial=np.inf)
+    return np.asarray(movable & ((draws < rate) | (draws == smallest)))
+
+
+def _moved_a_bin(domain: Domain, before: Array, after: Array, step: Array) -> Array:
+    """Return `after`, or the next bin in the step's direction where the value is the same."""
+    last = (domain.n_values or 1) - 1.0
+    index = domain.index(before)
+    direction = np.where(step < 0, -1.0, 1.0)
+    direction = np.where(index == 0, 1.0, np.where(index == last, -1.0, direction))
+    is_same = index == domain.index(after)
+    return np.where(is_same, domain.centres(np.clip(index + direction, 0.0, last)), after)
+
+
+def _another_bin(domain: Domain, before: Array, draw: Array) -> Array:
+    """Return a uniform draw among the other bins."""
+    n = float(domain.n_values or 1)
+    shift = 1.0 + np.floor(draw * (n - 1.0))
+    return domain.centres((domain.index(before) + shift) % n)
+
+
+def enumerate_units(space: SearchSpace, limit: int) -> Array | None:
+    """Return each configuration once, canonical `[C, P]`, or None for more than `limit`."""
+    return space.assignments(limit)
+
+
+def keys(units: Array) -> list[bytes]:
+    """Return one hashable key a row of canonical units `[C, P]`, equal iff equal to 9 decimals."""
+    rounded = np.round(units, _KEY_DECIMALS) + 0.0  # no negative zeros
+    rounded[np.isnan(rounded)] = np.nan  # one bit pattern for all NaN
+    data, width = rounded.tobytes(), 8 * units.shape[1]
+    return [data[row * width : (row + 1) * width] for row in range(len(units))]
+
+
+def distinct(units: Array, seen: set[bytes]) -> NDArray[np.bool_]:
+    """Say which rows of canonical units `[C, P]` come first and are not among the keys `seen`."""
+    known = set(seen)
+    is_new = np.zeros(len(units), dtype=np.bool_)
+    for row, key in enumerate(keys(units)):
+        is_new[row] = key not in known
+        known.add(key)
+    return is_new

@@ -1,0 +1,444 @@
+"""Domains of numbers: `Float`, `Integer` and `Normal`.
+
+All three share one picture. A *warp* maps values to a scale on which draws are uniform; the unit
+is the relative position on that scale. With a step the values form a *grid* held in exact
+integers, and the value's bin reaches half a step to either side, so the end bins are as likely as
+any other.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from dre_plugins.space.base import (
+    UNIT_MAX,
+    UNIT_MIN,
+    Array,
+    Domain,
+    UnsupportedDomainError,
+    fill,
+    is_integer,
+    is_real,
+)
+
+# A grid with more values is finer than what a unit resolves well: it is searched like a continuum,
+# and only decoding goes back to the grid.
+_MAX_BINS = 2**40
+# Units are rounded before decoding, so that decode(encode(x)) == x for every x that was decoded
+# before.
+_UNIT_DECIMALS = 13
+# Observed values within this share of a step are on the grid (Optuna's tolerance); frameworks hand
+# out values such as 0.30000000000000004.
+_ON_GRID = 1e-8
+# A warped range that is narrower than this is linear for all purposes, and is treated so.
+_NARROW = 1e-9
+# Slack of comparisons between canonical units.
+_SLACK = 1e-10
+# Where the unbounded normal distribution is cut, in standard deviations.
+_NORMAL_CUT = 4.0
+
+
+class _Warp(Protocol):
+    def forward(self, values: Array) -> Array: ...
+
+    def inverse(self, positions: Array) -> Array: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Linear:
+    def forward(self, values: Array) -> Array:
+        return values
+
+    def inverse(self, positions: Array) -> Array:
+        return positions
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    def forward(self, values: Array) -> Array:
+        # What is not positive lies below every range.
+        return np.log(np.maximum(values, np.finfo(float).tiny))
+
+    def inverse(self, positions: Array) -> Array:
+        return np.exp(positions)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReverseLog:
+    def forward(self, values: Array) -> Array:
+        return -np.log(np.maximum(1.0 - values, np.finfo(float).tiny))
+
+    def inverse(self, positions: Array) -> Array:
+        return -np.expm1(-positions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gaussian:
+    mean: float
+    sd: float
+
+    def forward(self, values: Array) -> Array:
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr((values - self.mean) / self.sd), dtype=np.float64)
+
+    def inverse(self, positions: Array) -> Array:
+        from scipy.special import ndtri
+
+        return self.mean + self.sd * np.asarray(ndtri(positions), dtype=np.float64)
+
+
+_WARPS: dict[str, _Warp] = {"linear": _Linear(), "log": _Log(), "reverse-log": _ReverseLog()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """The `n` values `(first + k * stride) / divisor`, in exact integers."""
+
+    first: int
+    stride: int
+    divisor: int
+    n: int
+
+    @classmethod
+    def of_floats(cls, low: float, high: float, step: float) -> _Grid:
+        """Return the grid of the decimals that the user wrote: 0.3, not 0.30000000000000004."""
+        numbers = [Decimal(repr(number)) for number in (low, high, step)]
+        digits = max(0, *(-int(number.as_tuple().exponent) for number in numbers))
+        first, last, stride = (int(number.scaleb(digits)) for number in numbers)
+        return cls(first, stride, 10**digits, (last - first) // stride + 1)
+
+    @property
+    def low(self) -> float:
+        return self.first / self.divisor
+
+    @property
+    def high(self) -> float:
+        return (self.first + (self.n - 1) * self.stride) / self.divisor
+
+    @property
+    def step(self) -> float:
+        return self.stride / self.divisor
+
+    def steps(self, values: Sequence[Any]) -> Array:
+        """Return how many steps each value lies above the first, `[N]`."""
+        if self.divisor == 1:  # subtract before rounding to floats: integers may exceed 2**53
+            above = [(int(v) if is_integer(v) else float(v)) - self.first for v in values]
+            return np.array(above, dtype=np.float64) / self.stride
+        return (np.array(values, dtype=np.float64) - self.low) / self.step
+
+    def nearest(self, value: Any) -> int:
+        """Return the index of the value nearest to `value`, exact and not clipped to the grid."""
+        exact = Fraction(int(value) if is_integer(value) else float(value))
+        return round((exact * self.divisor - self.first) / self.stride)
+
+
+@dataclass(frozen=True, slots=True)
+class _Numeric(Domain):
+    """The arithmetic that all domains of numbers share; subclasses call `_lay_out` once."""
+
+    _warp: _Warp = field(init=False, repr=False, compare=False)
+    _grid: _Grid | None = field(init=False, repr=False, compare=False)
+    _bounds: tuple[float, float] = field(init=False, repr=False, compare=False)
+    _low_edge: float = field(init=False, repr=False, compare=False)  # where the first bin begins
+    _start: float = field(init=False, repr=False, compare=False)  # warped position of unit 0
+    _width: float = field(init=False, repr=False, compare=False)  # warped length of [0, 1]
+
+    def _lay_out(self, warp: _Warp, low: float, high: float, grid: _Grid | None) -> None:
+        low_edge, high_edge = low, high
+        if grid is not None:
+            low, high = grid.low, grid.high
+            # On the log scale half a step below the first value may not be positive.
+            low_edge = low - 0.5 * (min(grid.step, low) if isinstance(warp, _Log) else grid.step)
+            high_edge = high + 0.5 * grid.step
+        start, end = warp.forward(np.array([low_edge, high_edge]))
+        if not math.isfinite(float(end) - float(start)):
+            raise UnsupportedDomainError(
+                f"the range from {low!r} to {high!r} is too wide for floats; narrow it."
+            )
+        is_point = grid is not None and grid.n == 1
+        if (is_point or end - start < _NARROW) and not isinstance(warp, _Linear):
+            return self._lay_out(_Linear(), low, high, grid)
+        fill(
+            self,
+            _warp=warp,
+            _grid=grid,
+            _bounds=(low, high),
+            _low_edge=low_edge,
+            _start=float(start),
+            _width=float(end - start),
+        )
+
+    @property
+    def n_values(self) -> int | None:
+        return None if self._grid is None else self._grid.n
+
+    @property
+    def is_ordered(self) -> bool:
+        return True
+
+    @property
+    def is_binned(self) -> bool:
+        return self._grid is not None and self._grid.n <= _MAX_BINS
+
+    def contains(self, value: object) -> bool:
+        if not _is_finite(value):
+            return False
+        if self._grid is None:
+            return self._bounds[0] <= value <= self._bounds[1]  # type: ignore[operator]
+        steps = float(self._grid.steps([value])[0])
+        return abs(steps - round(steps)) <= _ON_GRID and 0 <= round(steps) < self._grid.n
+
+    def to_units(self, values: Sequence[Any]) -> Array:
+        for value in values:
+            if not _is_finite(value):
+                raise ValueError(f"{value!r} is not a finite number, which {self!r} needs.")
+        if self._grid is None:
+            units = self._positions(values)
+        elif not self.is_binned:
+            units = self._fine_units(values, self._grid)
+        else:
+            units = self._bin_units(values, self._grid)
+        return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
+
+    def _positions(self, values: Sequence[Any]) -> Array:
+        numbers = np.array(values, dtype=np.float64)
+        return (self._warp.forward(numbers) - self._start) / self._width
+
+    def _bin_units(self, values: Sequence[Any], grid: _Grid) -> Array:
+        index = np.rint(grid.steps(values))
+        if self._is_linear:
+            return (index + 0.5) / grid.n
+        inside = (index >= 0) & (index < grid.n)
+        centres = self.centres(np.where(inside, index, 0.0))
+        return np.where(inside, centres, self._positions(values))
+
+    def _fine_units(self, values: Sequence[Any], grid: _Grid) -> Array:
+        if not self._is_linear:
+            return self._positions(values)
+        return np.array([(2 * grid.nearest(value) + 1) / (2 * grid.n) for value in values])
+
+    def from_unit(self, unit: float) -> float | int:
+        unit = min(max(float(unit), 0.0), 1.0)
+        if self._grid is not None:
+            return self._decode(self._grid, self._index_at(unit, self._grid))
+        low, high = self._bounds
+        unit = round(unit, _UNIT_DECIMALS)
+        if unit in (0.0, 1.0):
+            return high if unit else low
+        value = self._warp.inverse(np.array([self._start + unit * self._width]))[0]
+        return float(min(max(value, low), high))
+
+    def _decode(self, grid: _Grid, k: int) -> float | int:
+        return (grid.first + k * grid.stride) / grid.divisor
+
+    def _index_at(self, unit: float, grid: _Grid) -> int:
+        if self.is_binned:
+            return int(self.index(np.array([unit]))[0])
+        if self._is_linear:
+            numerator, denominator = unit.as_integer_ratio()
+            return min(numerator * grid.n // denominator, grid.n - 1)
+        value = self._warp.inverse(np.array([self._start + unit * self._width]))[0]
+        return min(max(grid.nearest(value), 0), grid.n - 1)
+
+    def index(self, units: Array) -> Array:
+        n = self._n_bins()
+        if self._is_linear:
+            steps = units * n
+        else:
+            inside = np.minimum(np.maximum(units, 0.0), 1.0)
+            values = self._warp.inverse(self._start + inside * self._width)
+            steps = (values - self._bounds[0]) / self._step + 0.5
+        return np.minimum(np.maximum(np.floor(steps), 0.0), n - 1.0)
+
+    def centres(self, index: Array) -> Array:
+        if self._is_linear:
+            return (index + 0.5) / self._n_bins()
+        upper = self._bounds[0] + (index + 0.5) * self._step
+        lower = np.maximum(upper - self._step, self._low_edge)
+        middle = 0.5 * (self._warp.forward(lower) + self._warp.forward(upper))
+        return (middle - self._start) / self._width
+
+    @property
+    def _is_linear(self) -> bool:
+        return isinstance(self._warp, _Linear)
+
+    @property
+    def _step(self) -> float:
+        return 1.0 if self._grid is None else self._grid.step
+
+    def unit_interval(self, low: Any | None, high: Any | None) -> tuple[float, float]:
+        # A bound between two values of a grid belongs to the next value inside the range.
+        first = -math.inf if low is None else self._bound(low, np.ceil, -_ON_GRID)
+        last = math.inf if high is None else self._bound(high, np.floor, _ON_GRID)
+        return first - _SLACK, last + _SLACK
+
+    def _bound(self, value: Any, rounding: np.ufunc, slack: float) -> float:
+        unit = self.to_unit(value)
+        if self._grid is None or not self.is_binned:
+            return unit
+        index = rounding(self._grid.steps([value]) + slack)
+        return float(self.centres(index)[0]) if index[0] >= 0 else -math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Float(_Numeric):
+    """Real numbers from `low` to `high`, both included.
+
+    Args:
+        low: lowest value.
+        high: highest value; with a step, the highest value is the last grid point up to it.
+        scale: where draws are uniform: "linear", "log", or "reverse-log" (1 - x is log-uniform).
+        step: distance of neighbouring values, counted from `low`; None for no grid.
+
+    Raises:
+        UnsupportedDomainError: bounds, scale or step that give no range.
+
+    >>> Float(0.0, 1.0, step=0.1).from_unit(0.3)
+    0.3
+    """
+
+    low: float
+    high: float
+    scale: str = "linear"
+    step: float | None = None
+
+    def __post_init__(self) -> None:
+        low, high = _finite("low", self.low), _finite("high", self.high)
+        _check_order(low, high)
+        warp = _check_scale(self.scale, low, ("linear", "log", "reverse-log"))
+        if self.scale == "reverse-log" and not 0 <= low <= high < 1:
+            raise UnsupportedDomainError(
+                f"scale 'reverse-log' needs 0 <= low <= high < 1, got {low!r} and {high!r}."
+            )
+        fill(self, low=low, high=high)
+        grid = None
+        if self.step is not None:
+            if self.scale == "reverse-log":
+                raise UnsupportedDomainError(
+                    f"scale 'reverse-log' has no grid, got step={self.step!r}; leave the step out."
+                )
+            fill(self, step=_positive("step", self.step))
+            grid = _Grid.of_floats(low, high, self.step)
+        elif low == high:
+            grid = _Grid.of_floats(low, high, 1.0)
+        self._lay_out(warp, low, high, grid)
+
+
+@dataclass(frozen=True, slots=True)
+class Integer(_Numeric):
+    """Whole numbers from `low` to `high`, both included, of any size.
+
+    Args:
+        low: lowest value.
+        high: highest value; with a step, the highest value is the last grid point up to it.
+        scale: "linear", or "log" with the bounds widened by half a step before the logarithm.
+        step: distance of neighbouring values, counted from `low`.
+
+    Raises:
+        UnsupportedDomainError: bounds, scale or step that give no range.
+    """
+
+    low: int
+    high: int
+    scale: str = "linear"
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "step"):
+            value = getattr(self, name)
+            if not is_integer(value):
+                raise UnsupportedDomainError(
+                    f"{name} must be an int, got {value!r}; use Float for real numbers."
+                )
+            fill(self, **{name: int(value)})
+            _finite(name, value)
+        _check_order(self.low, self.high)
+        _positive("step", self.step)
+        warp = _check_scale(self.scale, self.low, ("linear", "log"))
+        grid = _Grid(self.low, self.step, 1, (self.high - self.low) // self.step + 1)
+        self._lay_out(warp, float(self.low), float(self.high), grid)
+
+    def contains(self, value: object) -> bool:
+        return is_integer(value) and _Numeric.contains(self, value)
+
+    def _decode(self, grid: _Grid, k: int) -> int:
+        return grid.first + k * grid.stride
+
+
+@dataclass(frozen=True, slots=True)
+class Normal(_Numeric):
+    """Normally distributed numbers, cut at four standard deviations.
+
+    Args:
+        mean: centre of the distribution.
+        sd: standard deviation, positive.
+        step: round draws to multiples of `step` (not counted from the mean); None for no grid.
+
+    Raises:
+        UnsupportedDomainError: a mean, deviation or step that gives no distribution.
+    """
+
+    mean: float
+    sd: float
+    step: float | None = None
+
+    def __post_init__(self) -> None:
+        mean, sd = _finite("mean", self.mean), _positive("sd", self.sd)
+        fill(self, mean=mean, sd=sd)
+        low = _finite("mean - 4 sd", mean - _NORMAL_CUT * sd)
+        high = _finite("mean + 4 sd", mean + _NORMAL_CUT * sd)
+        grid = None
+        if self.step is not None:
+            step = _positive("step", self.step)
+            fill(self, step=step)
+            multiples = _Grid.of_floats(0.0, 0.0, step)
+            first, last = multiples.nearest(low), multiples.nearest(high)
+            grid = _Grid(
+                first * multiples.stride, multiples.stride, multiples.divisor, last - first + 1
+            )
+        self._lay_out(_Gaussian(mean, sd), low, high, grid)
+
+
+def _is_finite(value: Any) -> bool:
+    # One comparison refuses NaN, infinities and integers beyond the floats.
+    return is_real(value) and bool(abs(value) <= sys.float_info.max)
+
+
+def _finite(name: str, value: Any) -> float:
+    if not _is_finite(value):
+        raise UnsupportedDomainError(
+            f"{name} must be a finite number, got {value!r}; give finite bounds."
+        )
+    return float(value)
+
+
+def _positive(name: str, value: Any) -> float:
+    if not _is_finite(value) or value <= 0:
+        raise UnsupportedDomainError(f"{name} must be a positive number, got {value!r}.")
+    return float(value)
+
+
+def _check_order(low: float, high: float) -> None:
+    if low > high:
+        raise UnsupportedDomainError(
+            f"low must not exceed high, got low={low!r}, high={high!r}; swap them."
+        )
+
+
+def _check_scale(scale: object, low: float, known: tuple[str, ...]) -> _Warp:
+    if scale not in known:
+        raise UnsupportedDomainError(f"scale must be one of {known}, got {scale!r}.")
+    if scale == "log" and low <= 0:
+        raise UnsupportedDomainError(
+            f"scale 'log' needs low > 0, got low={low!r}; raise low or use scale='linear'."
+        )
+    return _WARPS[str(scale)]

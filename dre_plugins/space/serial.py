@@ -1,0 +1,56 @@
+"""Domains and conditions as plain containers and back, for files that must outlive the code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from dre_plugins.space.base import Domain
+from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
+from dre_plugins.space.discrete import Categorical, Constant, Ordinal
+from dre_plugins.space.numeric import Float, Integer, Normal
+
+_DOMAINS: dict[str, Any] = {
+    kind.__name__: kind for kind in (Float, Integer, Normal, Categorical, Ordinal, Constant)
+}
+_CONDITIONS: dict[str, Any] = {kind.__name__: kind for kind in (Condition, RangeCondition)}
+_SEQUENCES = ("choices", "values")
+
+
+def to_dict(item: Domain | AnyCondition) -> dict[str, Any]:
+    """Return the arguments of a domain or a condition, and its kind."""
+    state: dict[str, Any] = {"kind": type(item).__name__}
+    for entry in fields(item):  # type: ignore[arg-type]
+        if entry.init:
+            argument = getattr(item, entry.name)
+            state[entry.name] = list(argument) if entry.name in _SEQUENCES else argument
+    return state
+
+
+def domain_from_dict(state: Mapping[str, Any]) -> Domain:
+    """Rebuild a domain.
+
+    Raises:
+        ValueError: its kind is unknown.
+    """
+    domain: Domain = _built(state, _DOMAINS)
+    return domain
+
+
+def condition_from_dict(state: Mapping[str, Any]) -> AnyCondition:
+    """Rebuild a condition.
+
+    Raises:
+        ValueError: its kind is unknown.
+    """
+    condition: AnyCondition = _built(state, _CONDITIONS)
+    return condition
+
+
+def _built(state: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
+    arguments = dict(state)
+    kind = arguments.pop("kind", None)
+    if kind not in kinds:
+        raise ValueError(f"unknown kind {kind!r}; this version knows {sorted(kinds)}.")
+    return kinds[kind](**arguments)

@@ -1,0 +1,30 @@
+"""Optuna's own conformance classes, unmodified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from optuna.samplers import BaseSampler
+
+pytest_samplers = pytest.importorskip(
+    "optuna.testing.pytest_samplers", reason="Optuna publishes its conformance classes since 4.8"
+)
+
+
+class TestDRESampler(
+    pytest_samplers.BasicSamplerTestCase,
+    pytest_samplers.RelativeSamplerTestCase,
+    pytest_samplers.SingleOnlySamplerTestCase,
+):
+    @pytest.fixture
+    def sampler(self, tiny_sampler: Callable[..., BaseSampler]) -> Callable[[], BaseSampler]:
+        return lambda: tiny_sampler(n_startup_trials=0)
+
+
+class TestDRESamplerStartup(
+    pytest_samplers.BasicSamplerTestCase, pytest_samplers.RelativeSamplerTestCase
+):
+    @pytest.fixture
+    def sampler(self, tiny_sampler: Callable[..., BaseSampler]) -> Callable[[], BaseSampler]:
+        return tiny_sampler

@@ -1,0 +1,172 @@
+"""What goes wrong in surrogates, objectives and arguments (R1, R9, R19, R24)."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from collections.abc import Callable
+from typing import Any
+
+import optuna
+import pytest
+from optuna.trial import Trial, TrialState
+from optuna_worker import mixed_objective
+
+from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.space.domains import UnsupportedDomainError
+
+MakeSampler = Callable[..., DRESampler]
+
+
+def sources(study: optuna.Study) -> list[str]:
+    return [trial.system_attrs["dre:source"] for trial in study.trials]
+
+
+def fit_raises(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("injected")
+
+
+@pytest.mark.parametrize("fault", ["fit raises", "weights are NaN"])
+def test_a_broken_surrogate_costs_no_trial(
+    tiny_sampler: MakeSampler,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    fault: str,
+) -> None:
+    from dre_plugins.engine.surrogate import DeepRankingEnsemble
+
+    fit = DeepRankingEnsemble.fit
+
+    def fit_to_nan(self: DeepRankingEnsemble, *arguments: Any, **keywords: Any) -> Any:
+        fitted = fit(self, *arguments, **keywords)
+        spoilt = {name: value * math.nan for name, value in fitted.parameters.items()}
+        return dataclasses.replace(fitted, parameters=spoilt)
+
+    monkeypatch.setattr(
+        DeepRankingEnsemble, "fit", fit_raises if fault == "fit raises" else fit_to_nan
+    )
+    sampler = tiny_sampler()
+    study = optuna.create_study(sampler=sampler)
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+        study.optimize(mixed_objective, n_trials=50)
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 50
+    assert sampler.stats["fallbacks"] == 46 == sources(study).count("fallback")
+    warned = [one for one in caplog.records if "surrogate failed" in one.getMessage()]
+    assert len(warned) == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.0],
+        [math.inf],
+        [-math.inf],
+        [math.inf, -math.inf, 0.0],
+        [1e300, -1e300, 1e-300],
+        [5e-324, 0.0, -0.0],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_any_objective_value_is_as_good_as_another(
+    tiny_sampler: MakeSampler, values: list[float], direction: str
+) -> None:
+    def objective(trial: Trial) -> float:
+        mixed_objective(trial)
+        return values[trial.number % len(values)]
+
+    sampler = tiny_sampler(n_startup_trials=1)  # the model starts from a single observation
+    study = optuna.create_study(sampler=sampler, direction=direction)
+    study.optimize(objective, n_trials=12)
+    assert sources(study)[1:] == ["model"] * 11
+    assert sampler.stats["fallbacks"] == 0
+
+
+@pytest.mark.parametrize("failure", ["nan", "raise"])
+def test_a_region_that_fails_is_avoided(tiny_sampler: MakeSampler, failure: str) -> None:
+    def objective(trial: Trial) -> float:
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        if x < 0.5 and failure == "raise":
+            raise OSError("out of memory")
+        return math.nan if x < 0.5 else y
+
+    shares = []
+    for seed in range(3):
+        study = optuna.create_study(sampler=DRESampler(seed=seed))
+        study.optimize(objective, n_trials=40, catch=(OSError,))
+        chosen = [trial.params["x"] for trial in study.trials[10:]]
+        shares.append(sum(x < 0.5 for x in chosen) / len(chosen))
+    print(shares)
+    assert max(shares) < 0.2, shares
+
+
+def test_failed_trials_may_be_ignored(tiny_sampler: MakeSampler) -> None:
+    def objective(trial: Trial) -> float:
+        return math.nan if trial.suggest_float("x", 0, 1) < 0.5 else 1.0
+
+    study = optuna.create_study(sampler=tiny_sampler(failed="ignore"))
+    study.optimize(objective, n_trials=15)
+    assert study.sampler.stats["fallbacks"] == 0
+
+
+def test_a_study_in_which_every_trial_fails_goes_on(tiny_sampler: MakeSampler) -> None:
+    def objective(trial: Trial) -> float:
+        return trial.suggest_float("x", 0, 1) * math.nan
+
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.optimize(objective, n_trials=10)
+    assert len({trial.params["x"] for trial in study.trials}) == 10
+    assert study.sampler.stats["fallbacks"] == 0
+
+
+def test_a_storage_that_takes_no_attributes_costs_no_trial(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    expected = optuna.create_study(sampler=tiny_sampler())
+    expected.optimize(mixed_objective, n_trials=8)
+
+    def refuse(*_: Any) -> None:
+        raise optuna.exceptions.StorageInternalError("read only")
+
+    monkeypatch.setattr(study._storage, "set_trial_system_attr", refuse)
+    study.optimize(mixed_objective, n_trials=8)
+    assert [one.params for one in study.trials] == [one.params for one in expected.trials]
+
+
+@pytest.mark.parametrize("n_trials_before", [0, 3])
+def test_a_range_without_end_is_an_error_that_names_it(
+    tiny_sampler: MakeSampler, n_trials_before: int
+) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.optimize(mixed_objective, n_trials=n_trials_before)
+    with pytest.raises(UnsupportedDomainError, match="'width'"):
+        study.optimize(lambda trial: trial.suggest_float("width", 0, math.inf), n_trials=1)
+
+
+def test_several_objectives_are_refused_at_the_first_trial(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=tiny_sampler(), directions=["minimize", "maximize"])
+    with pytest.raises(ValueError, match=r"several objectives.*TPESampler"):
+        study.optimize(lambda trial: (0.0, 0.0), n_trials=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seed": -1}, "seed.*-1"),
+        ({"n_startup_trials": -1}, "n_startup_trials.*-1"),
+        ({"acquisition": "ucb"}, "acquisition.*'ei'.*'ucb'"),
+        ({"failed": "drop"}, "failed.*'worst'.*'drop'"),
+        ({"preset": "huge"}, "preset.*'default'.*'huge'"),
+        ({"n_threads": 0}, "n_threads.*0"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DRESampler(**arguments)
+
+
+def test_arguments_are_keyword_only() -> None:
+    with pytest.raises(TypeError):
+        DRESampler(1)  # type: ignore[misc]

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from scipy.stats import norm, rankdata
+
+from dre_plugins.engine.acquisition import ACQUISITIONS, get_acquisition
+from dre_plugins.engine.ranks import ranks_against
+from dre_plugins.engine.settings import ACQUISITION_NAMES
+
+
+def test_ranks_in_a_table_are_average_ranks() -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randint(0, 6, (4, 30), generator=generator).float()
+    expected = torch.from_numpy(rankdata(-scores.numpy(), axis=1)).float()
+    torch.testing.assert_close(ranks_against(scores, scores).float(), expected)
+
+
+def test_rank_against_an_outside_reference() -> None:
+    reference = torch.tensor([[3.0, 1.0, 2.0]])
+    scores = torch.tensor([[4.0, 2.5, 2.0, 0.0]])
+    assert ranks_against(scores, reference).tolist() == [[0.5, 1.5, 2.0, 3.5]]
+
+
+def test_ranks_do_not_depend_on_other_candidates() -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.rand(3, 100, generator=generator)
+    reference = torch.rand(3, 40, generator=generator)
+    whole = ranks_against(scores, reference)
+    assert torch.equal(whole[:, :7], ranks_against(scores[:, :7], reference))
+
+
+def test_ranks_ignore_monotone_transformations() -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores, reference = torch.rand(3, 50, generator=generator), torch.rand(3, 20, generator=generator)
+    torch.testing.assert_close(
+        ranks_against(scores, reference), ranks_against(scores.exp(), reference.exp())
+    )
+
+
+def test_expected_improvement_by_hand() -> None:
+    # One candidate, members say ranks 2 and 4: mean 3, population standard deviation 1.
+    # Incumbent ranks 5 and 3: mean 4. u = (4 - 3) / 1 = 1.
+    ei = get_acquisition("ei")(torch.tensor([[2.0], [4.0]]), torch.tensor([5.0, 3.0]))
+    assert ei.item() == pytest.approx(1.0 * norm.cdf(1.0) + 1.0 * norm.pdf(1.0), abs=1e-6)
+
+
+def test_expected_improvement_is_the_integral_over_a_normal_rank() -> None:
+    ranks = torch.tensor([[10.0, 30.0], [14.0, 50.0]])
+    incumbent = torch.tensor([12.0, 12.0])
+    ei = get_acquisition("ei")(ranks, incumbent)
+    for column in range(2):
+        mean, spread = ranks[:, column].mean().item(), ranks[:, column].std(correction=0).item()
+        grid = torch.linspace(mean - 8 * spread, mean + 8 * spread, 200_001, dtype=torch.float64)
+        density = torch.from_numpy(norm.pdf(grid.numpy(), mean, spread))
+        integral = torch.trapezoid((12.0 - grid).clamp_min(0) * density, grid).item()
+        assert ei[column].item() == pytest.approx(integral, rel=1e-4, abs=1e-5)
+
+
+def test_other_acquisitions_by_hand() -> None:
+    ranks, incumbent = torch.tensor([[2.0], [4.0]]), torch.tensor([5.0, 3.0])
+    assert get_acquisition("pi")(ranks, incumbent).item() == pytest.approx(norm.cdf(1.0), abs=1e-6)
+    assert get_acquisition("lcb")(ranks, incumbent).item() == pytest.approx(-(3.0 - 0.1 * 1.0))
+    assert get_acquisition("average-rank")(ranks, incumbent).item() == -3.0
+    assert get_acquisition("thompson")(ranks, incumbent).item() == -2.0
+
+
+def test_members_that_agree_leave_finite_values() -> None:
+    ranks = torch.full((10, 4), 3.0)
+    for name in ACQUISITIONS:
+        assert torch.isfinite(get_acquisition(name)(ranks, torch.full((10,), 3.0))).all()
+    assert get_acquisition("ei")(ranks, torch.full((10,), 1.0)).max() < 1e-3
+    assert math.isclose(get_acquisition("ei")(ranks, torch.full((10,), 9.0))[0].item(), 6.0)
+
+
+def test_names_known_without_torch_are_the_functions_names() -> None:
+    assert tuple(ACQUISITIONS) == ACQUISITION_NAMES
+    with pytest.raises(ValueError, match=r"acquisition must be one of \['average-rank', 'ei'"):
+        get_acquisition("ucb")

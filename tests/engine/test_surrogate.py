@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from scipy.stats import spearmanr
+
+from dre_plugins.engine import ContextSettings, FittingSettings, ScorerSettings, get_preset
+from dre_plugins.engine.checkpoint import CheckpointError
+from dre_plugins.engine.fitting import FittingError, split_support
+from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
+
+PLAIN = ScorerSettings(n_members=3, hidden=(16, 16), activation="silu")
+WITH_CONTEXT = replace(PLAIN, context=ContextSettings(hidden=8, size=4))
+QUICK = FittingSettings(n_steps=60, learning_rate=0.02)
+
+
+def data(n: int = 40, d: int = 3, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.rand(n, d, generator=generator)
+    return x, -((x - 0.3) ** 2).sum(-1)
+
+
+def agreement(ensemble: DeepRankingEnsemble, x: torch.Tensor, y: torch.Tensor) -> float:
+    return float(spearmanr(ensemble.scores(x).mean(0).numpy(), y.numpy()).statistic)
+
+
+@pytest.mark.parametrize("settings", [PLAIN, WITH_CONTEXT], ids=["plain", "context"])
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_fitting_learns_the_order_of_unseen_points(settings, preset) -> None:
+    x, y = data()
+    ensemble = DeepRankingEnsemble.initialise(settings, 3, seed=0)
+    fitting = replace(get_preset(preset).from_random, n_steps=150)
+    fitted = ensemble.fit(RankingLists.single(x, y), fitting, seed=0)
+    assert agreement(fitted, *data(200, seed=1)) > 0.8
+
+
+def test_fitting_starts_from_the_saved_state_and_leaves_it_alone() -> None:
+    x, y = data()
+    ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
+    before = {name: value.clone() for name, value in ensemble.parameters.items()}
+    first = ensemble.fit(RankingLists.single(x, y), QUICK, seed=0)
+    again = ensemble.fit(RankingLists.single(x, y), QUICK, seed=0)
+    for name, value in ensemble.parameters.items():
+        assert torch.equal(value, before[name])
+        assert torch.equal(first.parameters[name], again.parameters[name])
+
+
+def test_padding_changes_nothing() -> None:
+    x, y = data(20)
+    padded = RankingLists(
+        features=torch.cat([x, torch.full((5, 3), 9.0)])[None, None],
+        values=torch.cat([y, torch.full((5,), 9.0)])[None, None],
+        mask=(torch.arange(25) < 20)[None, None],
+        weights=torch.ones(1),
+    )
+    ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
+    plain = ensemble.fit(RankingLists.single(x, y), QUICK, seed=0)
+    torch.testing.assert_close(
+        plain.scores(x), ensemble.fit(padded, QUICK, seed=0).scores(x), rtol=1e-3, atol=1e-4
+    )
+
+
+def test_lists_of_different_lengths_and_weights_are_fitted_together() -> None:
+    x, y = data(30)
+    n_lists = RankingLists(
+        features=torch.stack([x, x])[None],
+        values=torch.stack([y, -y])[None],
+        mask=torch.stack([torch.ones(30, dtype=torch.bool), torch.arange(30) < 12])[None],
+        weights=torch.tensor([1.0, 0.01]),
+    )
+    ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
+    assert agreement(ensemble.fit(n_lists, QUICK, seed=0), x, y) > 0.7
+    turned = replace(n_lists, weights=torch.tensor([0.01, 1.0]))
+    assert agreement(ensemble.fit(turned, QUICK, seed=0), x[:12], y[:12]) < -0.5
+
+
+def test_each_member_may_have_its_own_lists() -> None:
+    x, y = data(30)
+    signs = torch.tensor([1.0, -1.0, 1.0])[:, None, None]
+    lists = RankingLists(
+        features=x.expand(3, 1, -1, -1),
+        values=signs * y,
+        mask=torch.ones(3, 1, 30, dtype=torch.bool),
+        weights=torch.ones(1),
+    )
+    scores = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0).fit(lists, QUICK, seed=0).scores(x)
+    order = [spearmanr(member.numpy(), y.numpy()).statistic for member in scores]
+    assert order[0] > 0.7 and order[1] < -0.7 and order[2] > 0.7
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 5, 6])
+@pytest.mark.parametrize("settings", [PLAIN, WITH_CONTEXT], ids=["plain", "context"])
+def test_short_lists_fit(n, settings) -> None:
+    x, y = data(n)
+    fitted = DeepRankingEnsemble.initialise(settings, 3, seed=0).fit(
+        RankingLists.single(x, y), QUICK, seed=0
+    )
+    assert torch.isfinite(fitted.scores(x)).all()
+
+
+def test_support_and_query_are_disjoint_and_differ_by_member() -> None:
+    mask = torch.zeros(1, 2, 20, dtype=torch.bool)
+    mask[0, 0, :15] = True
+    mask[0, 1, :3] = True
+    support, query = split_support(mask, 4, 0.2, torch.Generator().manual_seed(0))
+    assert (support[:, 0].sum(-1) == 3).all()
+    assert not (support[:, 0] & query[:, 0]).any()
+    assert ((support[:, 0] | query[:, 0]) == mask[:, 0]).all()
+    assert len({tuple(row.tolist()) for row in support[:, 0]}) > 1
+    assert (support[:, 1] == mask[:, 1]).all() and (query[:, 1] == mask[:, 1]).all()
+
+
+def test_a_fit_that_diverges_says_so() -> None:
+    x, y = data()
+    ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
+    with pytest.raises(FittingError, match="not finite"):
+        ensemble.fit(RankingLists.single(x * float("nan"), y), QUICK, seed=0)
+
+
+def test_the_users_torch_is_left_as_it_was() -> None:
+    torch.set_num_threads(2)
+    random.seed(0)
+    np.random.default_rng(0)
+    torch.manual_seed(5)  # noqa: TID251 - the user's own call
+    numpy_state = np.random.get_state()[1].copy()  # noqa: NPY002 - the user's own state
+    state = (torch.get_rng_state(), random.getstate())
+    x, y = data()
+    torch.set_default_dtype(torch.float64)
+    torch.set_default_device("meta")
+    try:
+        with torch.inference_mode():
+            fitted = DeepRankingEnsemble.initialise(WITH_CONTEXT, 3, seed=0).fit(
+                RankingLists(x[None, None], y[None, None], (y < 9)[None, None], x[:1, 0] + 1),
+                QUICK,
+                seed=0,
+            )
+            fitted.scores(x)
+        assert torch.get_default_dtype() == torch.float64
+        assert torch.get_default_device() == torch.device("meta")
+    finally:
+        torch.set_default_device(None)
+        torch.set_default_dtype(torch.float32)
+    assert torch.get_num_threads() == 2
+    assert torch.equal(torch.get_rng_state(), state[0])
+    assert random.getstate() == state[1]
+    assert (np.random.get_state()[1] == numpy_state).all()  # noqa: NPY002
+    assert not torch.cuda.is_initialized()
+
+
+def test_threads_are_restored_after_concurrent_fits() -> None:
+    torch.set_num_threads(2)
+    x, y = data()
+    ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
+    seen: list[int] = []
+
+    def work() -> None:
+        for seed in range(3):
+            ensemble.fit(RankingLists.single(x, y), QUICK, seed=seed)
+        seen.append(torch.get_num_threads())
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert torch.get_num_threads() == 2
+    assert len(seen) == 4
+
+
+@pytest.mark.parametrize("settings", [PLAIN, WITH_CONTEXT], ids=["plain", "context"])
+def test_save_and_load(settings, tmp_path) -> None:
+    path = tmp_path / "ensemble.safetensors"
+    ensemble = DeepRankingEnsemble.initialise(settings, 3, seed=0)
+    ensemble.save(path)
+    loaded = DeepRankingEnsemble.load(path)
+    x, _ = data()
+    assert loaded.settings == settings
+    assert torch.equal(loaded.scores(x), ensemble.scores(x))
+
+
+def test_unreadable_files_are_refused(tmp_path) -> None:
+    path = tmp_path / "ensemble.safetensors"
+    ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
+    ensemble.save(path)
+    whole = path.read_bytes()
+
+    def refused(match: str) -> None:
+        with pytest.raises(CheckpointError, match=match):
+            DeepRankingEnsemble.load(path)
+
+    path.write_bytes(whole[: len(whole) // 2])
+    refused("not a readable safetensors file")
+    path.write_bytes(b"\x80\x04K\x01.")  # a pickle
+    refused("not a readable safetensors file")
+    path.unlink()
+    refused("not a readable safetensors file")
+
+    tensors = ensemble.parameters
+    header = {
+        "format": "dre-plugins/ensemble",
+        "version": "1",
+        "settings": '{"n_members": 3}',
+        "n_features": "3",
+    }
+    save_file(tensors, path, {**header, "format": "other"})
+    refused("format is 'other'")
+    save_file(tensors, path, {**header, "version": "2"})
+    refused("version 2 is newer than 1; upgrade")
+    save_file(tensors, path, header)
+    refused("damaged header")
+    ensemble.save(path)
+    good = DeepRankingEnsemble.load(path)
+    replace(good, n_features=4).save(path)
+    refused("expected F32")
+    broken = {**tensors, "scorer.0.bias": tensors["scorer.0.bias"] * float("nan")}
+    replace(good, parameters=broken).save(path)
+    refused("not finite")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_cuda_agrees_with_the_cpu() -> None:
+    x, y = data(200)
+    scores = [
+        DeepRankingEnsemble.initialise(WITH_CONTEXT, 3, seed=0, device=device)
+        .fit(RankingLists.single(x, y), QUICK, seed=0)
+        .scores(x)
+        .cpu()
+        for device in ("cpu", "cuda")
+    ]
+    for cpu, cuda in zip(*scores, strict=True):
+        assert spearmanr(cpu.numpy(), cuda.numpy()).statistic > 0.99

@@ -1,0 +1,465 @@
+"""Every domain: membership, grid, Python type, equal bins, round trips, features, errors."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dre_plugins.space import (
+    MAX_ONE_HOT,
+    Categorical,
+    Constant,
+    Domain,
+    Float,
+    Integer,
+    Normal,
+    Ordinal,
+    UnsupportedDomainError,
+    ordered_choices,
+)
+from dre_plugins.space.conditions import listed_values
+
+units = st.floats(0.0, 1.0)
+# Bounds as people write them: a few significant digits.
+decimals = st.builds(lambda n, e: float(f"{n}e{e}"), st.integers(-9999, 9999), st.integers(-6, 3))
+positive = st.builds(lambda n, e: float(f"{n}e{e}"), st.integers(1, 9999), st.integers(-6, 3))
+
+
+@st.composite
+def floats(draw: st.DrawFn) -> Float:
+    scale = draw(st.sampled_from(["linear", "log", "reverse-log"]))
+    bound = {
+        "linear": decimals,
+        "log": positive,
+        "reverse-log": st.integers(0, 999).map(lambda n: n / 1000),
+    }[scale]
+    low, high = sorted([draw(bound), draw(bound)])
+    steps = st.none() if scale == "reverse-log" else st.none() | positive
+    return Float(low, high, scale=scale, step=draw(steps))
+
+
+@st.composite
+def integers(draw: st.DrawFn) -> Integer:
+    scale = draw(st.sampled_from(["linear", "log"]))
+    ends = st.integers(1 if scale == "log" else -(10**6), 10**6)
+    low, high = sorted([draw(ends), draw(ends)])
+    return Integer(low, high, scale=scale, step=draw(st.integers(1, 100)))
+
+
+normals = st.builds(Normal, decimals, positive, st.none())
+step_normals = st.builds(
+    lambda mean, sd, share: Normal(mean, sd, float(f"{sd * share:.3g}")),
+    decimals,
+    positive,
+    st.floats(0.01, 20.0),
+)
+choices = st.sampled_from(
+    [["a"], ["a", "b", "c"], [True, 1, 1.0], [None, "x", (1, 2), [3], {"k": [1]}, math.nan], range(50)]
+)
+listed = choices.map(Categorical) | st.sampled_from(
+    [
+        Ordinal(["low", "mid", "high"]),
+        Ordinal([16, 32, 128], "linear"),
+        Ordinal([0.1, 1, 100], "log"),
+        Ordinal([5]),
+        Constant({"any": "thing"}),
+    ]
+)
+domains = floats() | integers() | normals | step_normals | listed
+
+
+class TestEveryDomain:
+    @given(domains, units)
+    def test_decoded_values_belong(self, domain: Domain, unit: float) -> None:
+        assert domain.contains(domain.from_unit(unit))
+
+    @given(domains, units)
+    def test_decoding_snaps(self, domain: Domain, unit: float) -> None:
+        snapped = domain.snap(np.array([unit]))[0]
+        assert domain.to_unit(domain.from_unit(unit)) == pytest.approx(snapped, rel=0, abs=1e-12)
+
+    @given(domains, st.lists(units, min_size=1, max_size=5))
+    def test_snap_is_idempotent(self, domain: Domain, some: list[float]) -> None:
+        once = domain.snap(np.array(some))
+        np.testing.assert_array_equal(domain.snap(once), once)
+        assert ((once >= 0) & (once <= 1)).all()
+
+    @given(domains, units)
+    def test_decoded_values_round_trip_exactly(self, domain: Domain, unit: float) -> None:
+        value = domain.from_unit(unit)
+        again = domain.from_unit(domain.to_unit(value))
+        if domain.n_values is None:
+            assert again == pytest.approx(value, rel=1e-12, abs=1e-12 * abs(value))
+        assert again == value or again != again
+
+    @given(domains, st.lists(units | st.just(math.nan), max_size=5))
+    def test_features_have_their_shape_and_range(self, domain: Domain, some: list[float]) -> None:
+        features = domain.features(domain.snap(np.array(some, dtype=float)))
+        assert features.shape == (len(some), domain.n_features)
+        assert np.isfinite(features).all()
+        assert (np.abs(features) <= 1).all()
+
+    @given(domains)
+    def test_copies_are_equal(self, domain: Domain) -> None:
+        for twin in (copy.deepcopy(domain), pickle.loads(pickle.dumps(domain))):
+            assert twin == domain
+            assert twin.to_unit(domain.from_unit(0.3)) == domain.to_unit(domain.from_unit(0.3))
+
+    @given(domains)
+    def test_a_unit_outside_is_clipped(self, domain: Domain) -> None:
+        low, high = domain.from_unit(-3.0), domain.from_unit(4.0)
+        assert domain.contains(low) and domain.contains(high)
+
+    @settings(max_examples=30)
+    @given(domains)
+    def test_no_bin_is_more_likely_than_another(self, domain: Domain) -> None:
+        """Equal widths in the domain's own scale: bins tile the unit interval without gaps."""
+        n = domain.n_values
+        if n is None or not 1 < n <= 200:
+            return
+        index = np.arange(n, dtype=float)
+        np.testing.assert_array_equal(domain.index(domain.centres(index)), index)
+        if not _has_equal_bins(domain):
+            return
+        edges = np.arange(1, n) / n
+        np.testing.assert_array_equal(domain.index(edges - 1e-9), index[:-1])
+        np.testing.assert_array_equal(domain.index(edges + 1e-9), index[1:])
+
+
+def _has_equal_bins(domain: Domain) -> bool:
+    return not isinstance(domain, Normal) and getattr(domain, "scale", "linear") == "linear"
+
+
+class TestFloat:
+    @given(floats(), units)
+    def test_type_and_bounds(self, domain: Float, unit: float) -> None:
+        value = domain.from_unit(unit)
+        assert type(value) is float
+        assert domain.low <= value <= domain.high
+
+    @given(floats())
+    def test_bounds_are_reached_exactly(self, domain: Float) -> None:
+        assert domain.from_unit(domain.to_unit(domain.low)) == domain.low
+        if domain.step is None:
+            assert domain.from_unit(domain.to_unit(domain.high)) == domain.high
+        if domain.n_values is None:
+            assert (domain.to_unit(domain.low), domain.to_unit(domain.high)) == (0.0, 1.0)
+
+    @given(floats(), units)
+    def test_grid_values_have_no_float_noise(self, domain: Float, unit: float) -> None:
+        if domain.step is None:
+            return
+        digits = max(len(f"{x:.12f}".rstrip("0").split(".")[1]) for x in (domain.low, domain.step))
+        value = domain.from_unit(unit)
+        assert value == round(value, digits)
+
+    def test_written_values(self) -> None:
+        assert listed_values(Float(0, 1, step=0.1)) == [k / 10 for k in range(11)]
+        assert listed_values(Float(1, 2.5, step=0.5)) == [1.0, 1.5, 2.0, 2.5]
+        assert listed_values(Float(0, 1, step=0.3)) == [0.0, 0.3, 0.6, 0.9]  # as Optuna does
+        assert listed_values(Float(0, 1, step=5)) == [0.0]
+
+    def test_observed_float_noise_is_on_the_grid(self) -> None:
+        domain = Float(0, 1, step=0.1)
+        assert domain.contains(0.1 + 0.2)
+        assert not domain.contains(0.25)
+        assert domain.from_unit(domain.to_unit(0.1 + 0.2)) == 0.3
+
+    @pytest.mark.parametrize(
+        ("domain", "unit", "value"),
+        [
+            (Float(-1, 3), 0.25, 0.0),
+            (Float(1e-4, 1.0, "log"), 0.5, 1e-2),
+            (Float(0.9, 0.999, "reverse-log"), 0.5, 0.99),
+            (Float(0, 1e-300), 0.5, 5e-301),
+            (Float(-1e300, 1e300), 0.5, 0.0),
+        ],
+    )
+    def test_scales(self, domain: Float, unit: float, value: float) -> None:
+        assert domain.from_unit(unit) == pytest.approx(value, rel=1e-12, abs=0)
+        assert domain.to_unit(value) == pytest.approx(unit, abs=1e-12)
+
+    @given(floats(), st.floats(0, 1))
+    def test_values_in_range_round_trip_closely(self, domain: Float, share: float) -> None:
+        value = domain.low + share * (domain.high - domain.low)
+        if domain.step is not None or not domain.contains(value):
+            return
+        again = domain.from_unit(domain.to_unit(value))
+        tolerance = 1e-12 * (domain.high - domain.low)
+        assert again == pytest.approx(value, rel=1e-12, abs=tolerance)
+
+    @pytest.mark.parametrize("value", [True, "1", None, math.nan, math.inf, [1], 10**400])
+    def test_other_types_do_not_belong(self, value: Any) -> None:
+        assert not Float(-1, 1).contains(value)
+        with pytest.raises(ValueError, match="finite number"):
+            Float(-1, 1).to_unit(value)
+
+    def test_numpy_numbers_and_ints_belong(self) -> None:
+        for value in (1, np.float32(0.5), np.float64(0.5), np.int64(1)):
+            assert Float(0, 1).contains(value)
+
+    def test_values_out_of_range_keep_their_order(self) -> None:
+        domain = Float(0, 1)
+        assert [domain.to_unit(v) for v in (-9, -0.5, 0.5, 1.5, 9)] == [-1, -0.5, 0.5, 1.5, 2]
+        assert domain.features(np.array([-0.5, 1.5]))[:, 0].tolist() == [-0.5, 1.5]
+        assert Float(0.1, 1, "log").to_unit(-5) == -1
+        assert Float(0.1, 0.9, "reverse-log").to_unit(5) == 2
+
+
+class TestInteger:
+    @given(integers(), units)
+    def test_type_and_bounds(self, domain: Integer, unit: float) -> None:
+        value = domain.from_unit(unit)
+        assert type(value) is int
+        assert domain.low <= value <= domain.high
+        assert (value - domain.low) % domain.step == 0
+
+    @given(integers())
+    def test_every_kth_value_round_trips(self, domain: Integer) -> None:
+        last = domain.n_values - 1
+        for k in {0, 1, last // 3, last // 2, last - 1, last} & set(range(last + 1)):
+            value = domain.low + k * domain.step
+            assert domain.from_unit(domain.to_unit(value)) == value
+            assert domain.contains(value)
+
+    @pytest.mark.parametrize(
+        "domain",
+        [
+            Integer(0, 10**20),
+            Integer(-(10**18), 10**18, step=7),
+            Integer(1, 10**20, "log"),
+            Integer(2**62, 2**62 + 100),
+            Integer(0, 2**50),
+        ],
+    )
+    @given(unit=units)
+    def test_huge_ranges_do_not_overflow(self, domain: Integer, unit: float) -> None:
+        value = domain.from_unit(unit)
+        assert type(value) is int and domain.contains(value)
+        snapped = domain.snap(np.array([unit]))[0]
+        assert domain.to_unit(value) == pytest.approx(snapped, rel=0, abs=1e-12)
+
+    @given(st.integers(0, 2**50))
+    def test_many_values_round_trip(self, value: int) -> None:
+        domain = Integer(0, 2**50)
+        assert domain.from_unit(domain.to_unit(value)) == value
+
+    @given(st.integers(0, 100))
+    def test_offsets_beyond_float_precision(self, k: int) -> None:
+        domain = Integer(10**18, 10**18 + 100)
+        assert domain.from_unit(domain.to_unit(10**18 + k)) == 10**18 + k
+        assert domain.contains(10**18 + k)
+
+    @pytest.mark.parametrize("value", [True, 3.0, "3", None, np.bool_(True), 11, -1])
+    def test_other_values_do_not_belong(self, value: Any) -> None:
+        assert not Integer(0, 10).contains(value)
+
+    def test_numpy_integers_belong(self) -> None:
+        assert Integer(0, 10).contains(np.int32(3))
+        assert Integer(0, 10).to_unit(np.int64(3)) == Integer(0, 10).to_unit(3)
+
+    def test_end_values_are_as_likely_as_others(self) -> None:
+        rng = np.random.default_rng(0)
+        counts = np.bincount(Integer(0, 4).index(rng.random(100_000)).astype(int)) / 100_000
+        assert counts == pytest.approx(0.2, rel=0.05)
+
+    def test_log_bins_are_optunas(self) -> None:
+        """Optuna draws log-uniformly from [low - 0.5, high + 0.5] and rounds."""
+        domain, u = Integer(1, 10, "log"), np.linspace(0, 1, 999)
+        drawn = np.exp(math.log(0.5) + u * (math.log(10.5) - math.log(0.5)))
+        expected = np.clip(np.round(drawn), 1, 10)
+        np.testing.assert_array_equal(domain.index(u) + 1, expected)
+
+    def test_log_with_a_step(self) -> None:
+        assert listed_values(Integer(8, 64, "log", step=8)) == list(range(8, 65, 8))
+        assert listed_values(Integer(1, 21, "log", step=10)) == [1, 11, 21]
+
+    def test_values_out_of_range_keep_their_order(self) -> None:
+        for domain in (Integer(5, 10), Integer(5, 10, "log"), Integer(10**20, 10**21)):
+            scale = domain.low // 5
+            found = [domain.to_unit(v * scale) for v in (2, 4, 5, 7, 10, 11, 12)]
+            assert found == sorted(set(found)) and found[1] < 0.0 <= found[2]
+            assert found[4] <= 1.0 < found[5]
+        assert Integer(5, 10, "log").to_unit(-5) == -1
+
+
+class TestNormal:
+    def test_units_are_quantiles(self) -> None:
+        domain = Normal(10, 2)
+        assert domain.from_unit(0.5) == pytest.approx(10)
+        assert domain.from_unit(0.8413447) == pytest.approx(12, abs=1e-3)
+        assert (domain.from_unit(0), domain.from_unit(1)) == (2.0, 18.0)
+        assert domain.n_values is None
+
+    def test_a_step_means_multiples_of_it(self) -> None:
+        values = listed_values(Normal(0.35, 0.1, step=0.2))
+        assert values == [0.0, 0.2, 0.4, 0.6, 0.8]
+        assert Normal(0.3, 0.1, step=5).n_values == 1
+
+    def test_bins_follow_the_distribution(self) -> None:
+        rng = np.random.default_rng(0)
+        domain = Normal(0, 1, step=1)
+        drawn = domain.index(rng.random(100_000)) - 4
+        rounded = np.clip(np.round(rng.normal(size=100_000)), -4, 4)
+        for value in range(-2, 3):
+            share = (drawn == value).mean()
+            assert share == pytest.approx((rounded == value).mean(), abs=0.01)
+
+
+class TestCategorical:
+    def test_values_match_by_type_and_value(self) -> None:
+        domain = Categorical([True, 1, 1.0, "1", None, math.nan, [1], {"a": 1}, (1,), (True,)])
+        found = [domain.from_unit(domain.to_unit(choice)) for choice in domain.choices]
+        for choice, again in zip(domain.choices, found, strict=True):
+            assert again is choice
+
+    def test_numpy_scalars_match_python_numbers(self) -> None:
+        assert Categorical([1, 2]).contains(np.int64(2))
+        assert not Categorical([1, 2]).contains(np.float64(2))
+        assert Categorical([np.int64(1), 2]).contains(1)
+        assert not Categorical([1, 0]).contains(np.bool_(True))
+
+    def test_the_choice_object_itself_is_returned(self) -> None:
+        choices = [print, {"a": [1]}, object]
+        for choice, unit in zip(choices, (0.1, 0.5, 0.9), strict=True):
+            assert Categorical(choices).from_unit(unit) is choice
+
+    def test_an_unhashable_object_is_matched_by_equality(self) -> None:
+        class Thing:
+            __hash__ = None  # type: ignore[assignment]
+
+            def __init__(self, name: str) -> None:
+                self.name = name
+
+            def __eq__(self, other: object) -> bool:
+                return isinstance(other, Thing) and other.name == self.name
+
+        domain = Categorical([Thing("a"), Thing("b")])
+        assert domain.to_unit(Thing("b")) == 0.75
+
+    def test_an_unknown_value_is_named(self) -> None:
+        with pytest.raises(ValueError, match=r"'c' is not one of \['a', 'b'\]"):
+            Categorical(["a", "b"]).to_unit("c")
+
+    def test_equality_is_by_type_and_value(self) -> None:
+        assert Categorical([1, 2]) != Categorical([True, 2])
+        assert Categorical([math.nan]) == Categorical([math.nan])
+        assert len({Categorical([1, [2]]), Categorical([1, [2]])}) == 1
+
+    def test_one_hot(self) -> None:
+        domain = Categorical(["a", "b", "c"])
+        features = domain.features(np.array([0.5, np.nan, 0.99]))
+        assert features.tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 1]]
+
+    def test_many_categories_share_their_columns(self) -> None:
+        small, large = Categorical(range(100)), Categorical(range(1000))
+        assert small.n_features == large.n_features == MAX_ONE_HOT
+        codes = large.features(large.centres(np.arange(1000.0)))
+        np.testing.assert_allclose((codes**2).sum(axis=1), 1)
+        assert len(np.unique(codes, axis=0)) == 1000
+        np.testing.assert_array_equal(small.features(small.centres(np.arange(100.0))), codes[:100])
+
+
+class TestOrdinal:
+    @pytest.mark.parametrize(
+        ("spacing", "expected"), [("equal", [0, 0.5, 1]), ("linear", [0, 1 / 11, 1])]
+    )
+    def test_spacing(self, spacing: str, expected: list[float]) -> None:
+        domain = Ordinal([1, 11, 111], spacing)
+        assert domain.features(domain.to_units([1, 11, 111]))[:, 0] == pytest.approx(expected)
+
+    def test_log_spacing(self) -> None:
+        domain = Ordinal([1, 10, 1000], "log")
+        features = domain.features(np.append(domain.to_units([1, 10, 1000]), np.nan))
+        assert features[:, 0] == pytest.approx([0, 1 / 3, 1, 0.5])
+
+    @pytest.mark.parametrize(
+        ("values", "kind"),
+        [
+            ([16, 32, 64], Ordinal),
+            ([0.1, 1], Ordinal),
+            ([1, 2.5, np.int64(3)], Ordinal),
+            ([3], Categorical),
+            ([64, 32, 16], Categorical),
+            ([1, 3, 2], Categorical),
+            ([False, True], Categorical),
+            ([1, 2, "3"], Categorical),
+            ([1, math.nan], Categorical),
+            ([1, 2, None], Categorical),
+        ],
+    )
+    def test_ordered_choices(self, values: list[Any], kind: type) -> None:
+        assert type(ordered_choices(values)) is kind
+
+
+class TestDegenerate:
+    @pytest.mark.parametrize(
+        "domain",
+        [
+            Float(3, 3),
+            Float(3, 3, "log"),
+            Float(0.1, 0.1, "log"),
+            Float(0.9, 0.9, "reverse-log"),
+            Float(1, 1.2, "log", step=0.5),
+            Integer(4, 4),
+            Integer(4, 4, "log"),
+            Categorical(["a"]),
+            Ordinal([7]),
+            Constant(7),
+        ],
+    )
+    def test_one_value_sits_in_the_middle(self, domain: Domain) -> None:
+        assert domain.n_values == 1
+        assert domain.to_unit(domain.from_unit(0.9)) == 0.5
+        assert domain.snap(np.array([0.0, 0.3, 1.0])).tolist() == [0.5] * 3
+        columns = domain.features(np.array([0.5, 0.5]))
+        np.testing.assert_array_equal(columns[0], columns[1])
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Float(0, math.inf), "high must be a finite number, got inf"),
+        (lambda: Float(math.nan, 1), "low must be a finite number, got nan"),
+        (lambda: Float("0", 1), "low must be a finite number, got '0'"),
+        (lambda: Float(False, 1), "low must be a finite number, got False"),
+        (lambda: Float(2, 1), r"low=2\.0, high=1\.0; swap"),
+        (lambda: Float(0, 1, "log"), "needs low > 0, got low=0.0"),
+        (lambda: Float(0, 1, "reverse-log"), "0 <= low <= high < 1"),
+        (lambda: Float(0, 0.5, "reverse-log", step=0.1), "leave the step out"),
+        (lambda: Float(0, 1, "cubic"), "scale must be one of .* got 'cubic'"),
+        (lambda: Float(0, 1, step=0), "step must be a positive number, got 0"),
+        (lambda: Float(0, 1, step=-0.1), "step must be a positive number"),
+        (lambda: Float(-1.7e308, 1.7e308), "too wide"),
+        (lambda: Integer(0, 1.5), "high must be an int, got 1.5"),
+        (lambda: Integer(True, 2), "low must be an int, got True"),
+        (lambda: Integer(0, 10**400), "high must be a finite number"),
+        (lambda: Integer(5, 1), "low=5, high=1"),
+        (lambda: Integer(0, 5, "log"), "needs low > 0"),
+        (lambda: Integer(0, 5, "reverse-log"), "scale must be one of"),
+        (lambda: Integer(0, 5, step=0), "step must be a positive number"),
+        (lambda: Normal(0, 0), "sd must be a positive number"),
+        (lambda: Normal(math.inf, 1), "mean must be a finite number"),
+        (lambda: Normal(0, 1, step=-1), "step must be a positive number"),
+        (lambda: Categorical([]), "at least one"),
+        (lambda: Categorical(["a", "b", "a"]), "'a' is listed twice"),
+        (lambda: Categorical([math.nan, math.nan]), "nan is listed twice"),
+        (lambda: Categorical("abc"), "must be a list of values, got 'abc'"),
+        (lambda: Categorical(3), "must be a list of values, got 3"),
+        (lambda: Ordinal([1, 1]), "1 is listed twice"),
+        (lambda: Ordinal([1, 2], "cubic"), "spacing must be"),
+        (lambda: Ordinal([2, 1], "linear"), "increasing order"),
+        (lambda: Ordinal(["a", "b"], "linear"), "finite numbers"),
+        (lambda: Ordinal([0, 1], "log"), "needs positive values, got 0"),
+    ],
+)
+def test_invalid_domains_say_why(build: Any, message: str) -> None:
+    with pytest.raises(UnsupportedDomainError, match=message):
+        build()

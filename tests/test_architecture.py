@@ -1,0 +1,132 @@
+"""The import rules of docs/architecture.md, read from the source of every module."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "dre_plugins"
+
+FRAMEWORKS = {"optuna", "ray", "syne_tune"}
+NUMERICS = {"numpy", "scipy", "torch", "safetensors"}
+
+# What the modules of a room may import: third-party packages, and rooms of ours beside their own.
+ALLOWED: dict[str, tuple[set[str], set[str]]] = {
+    "engine": ({"numpy", "torch", "safetensors"}, set()),
+    "space": ({"numpy", "scipy"}, set()),
+    "recommend": (NUMERICS, {"engine", "space"}),
+    "adapters": (NUMERICS | FRAMEWORKS, {"engine", "space", "recommend"}),
+    "benchmarks": (
+        NUMERICS | FRAMEWORKS | {"matplotlib", "onnxruntime", "rich", "sklearn"},
+        {"engine", "space", "recommend", "adapters"},
+    ),
+}
+# Files at the top of the package, which every room may import.
+TOP = {"_version"}
+
+# Where private framework API may be used, once each, and what for: Optuna has no public way to
+# show the parameters of a running trial to other processes but its storage.
+PRIVATE_USE = {("adapters/optuna.py", "_storage"), ("adapters/optuna.py", "_trial_id")}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+ROOM_MODULES = [path for path in MODULES if path.parent != PACKAGE]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """Dotted names that a module imports, and whether at run time (not for type checkers)."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        node
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test).endswith("TYPE_CHECKING")
+        for statement in block.body
+        for node in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}: relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            yield name, node not in typing_only
+
+
+def attributes(path: Path) -> Iterator[ast.Attribute]:
+    yield from (n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Attribute))
+
+
+@pytest.mark.parametrize("path", ROOM_MODULES, ids=name_of)
+def test_imports_point_down(path):
+    room = path.relative_to(PACKAGE).parts[0]
+    packages, rooms = ALLOWED[room]
+    allowed_inside = rooms | {room} | TOP
+    for name, _ in imports(path):
+        package, *rest = name.split(".")
+        if package == "dre_plugins":
+            # ``from dre_plugins import X`` hides which room X is from; `__version__` has none.
+            assert rest in ([], ["__version__"]) or rest[0] in allowed_inside, (
+                f"{room} must not import {name}"
+            )
+        else:
+            assert package in packages | sys.stdlib_module_names, f"{room} must not import {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_framework_is_named_in_its_own_adapter_only(path):
+    named = {name.split(".")[0] for name, _ in imports(path)} & FRAMEWORKS
+    if path.parent.name == "adapters":
+        own = {"optuna.py": "optuna", "ray_tune.py": "ray", "syne_tune.py": "syne_tune"}
+        assert named <= {own.get(path.name)}
+    elif path.parent.name != "benchmarks":
+        assert not named
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_private_framework_imports(path):
+    for name, _ in imports(path):
+        package, *rest = name.split(".")
+        if package in FRAMEWORKS:
+            assert not any(part.startswith("_") and not part.endswith("__") for part in rest), name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_private_attributes_of_others(path):
+    """``self._x`` and ``cls._x`` are one's own; ``study._storage`` is not."""
+    for attribute in attributes(path):
+        private = attribute.attr.startswith("_") and not attribute.attr.endswith("__")
+        own = isinstance(attribute.value, ast.Name) and attribute.value.id in {"self", "cls"}
+        nested = ast.unparse(attribute.value).startswith(("self._", "cls._"))
+        if private and not own and not nested:
+            assert (name_of(path), attribute.attr) in PRIVATE_USE, (
+                f"{name_of(path)}:{attribute.lineno} uses {ast.unparse(attribute)}"
+            )
+
+
+@pytest.mark.parametrize(("file", "name"), sorted(PRIVATE_USE))
+def test_a_permitted_private_use_is_in_one_place(file, name):
+    uses = [node.lineno for node in attributes(PACKAGE / file) if node.attr == name]
+    assert len(uses) <= 1, f"{file} uses {name} in lines {uses}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_is_unpickled(path):
+    """A file of weights must not be able to run code."""
+    assert not {name.split(".")[0] for name, _ in imports(path)} & {"pickle", "cloudpickle"}
+    assert not [node for node in attributes(path) if ast.unparse(node) == "torch.load"]
+
+
+def test_space_and_package_top_load_no_torch():
+    for path in [*PACKAGE.glob("*.py"), *(PACKAGE / "space").glob("*.py")]:
+        loaded = {name.split(".")[0] for name, at_run_time in imports(path) if at_run_time}
+        assert "torch" not in loaded, name_of(path)

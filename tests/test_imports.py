@@ -1,0 +1,100 @@
+"""``import dre_plugins`` is cheap and needs no framework; each test in a fresh interpreter."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+import dre_plugins
+
+LIMIT_SECONDS = 0.3
+
+# Makes the imports of a package and of all that is in it fail, as if it were not installed.
+BLOCK = """
+import importlib.abc, sys
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {names}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+FRAMEWORKS = {"optuna", "ray", "syne_tune"}
+
+
+def run(code: str, *, missing: set[str] | None = None) -> str:
+    """Run code in a fresh interpreter in which the named packages are missing."""
+    prelude = BLOCK.format(names=missing) if missing else ""
+    done = subprocess.run(
+        [sys.executable, "-c", prelude + code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def seconds(code: str) -> float:
+    """Best of five runs: other processes can only make an interpreter slower."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        run(code)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def test_import_loads_nothing_heavy():
+    heavy = {"torch", "numpy", "scipy", "safetensors", *FRAMEWORKS}
+    loaded = run(f"import sys, dre_plugins; print(sorted({heavy} & set(sys.modules)))")
+    assert loaded == "[]"
+
+
+def test_import_is_fast():
+    assert seconds("import dre_plugins") - seconds("pass") < LIMIT_SECONDS
+
+
+@pytest.mark.parametrize("name", sorted(set(dre_plugins.__all__) - {"__version__"}))
+def test_public_name_is_what_it_says(name):
+    assert run(f"import dre_plugins; print(dre_plugins.{name}.__name__)") == name
+
+
+def test_star_import():
+    names = run("from dre_plugins import *; print(sorted(n for n in dir() if n[0] != '_'))")
+    assert names == str(sorted(set(dre_plugins.__all__) - {"__version__"}))
+
+
+def test_dir_lists_public_names():
+    assert set(dre_plugins.__all__) <= set(dir(dre_plugins))
+
+
+def test_unknown_name():
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        dre_plugins.Nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["AskTell", "Recommender", "SearchSpace", "DeepRankingEnsemble"])
+def test_core_needs_no_framework(name):
+    run(f"from dre_plugins import {name}", missing=FRAMEWORKS)
+
+
+def test_missing_optuna_says_what_to_install():
+    message = run(
+        "import dre_plugins\n"
+        "try:\n    dre_plugins.DRESampler\n"
+        "except ImportError as error:\n    print(error)",
+        missing={"optuna"},
+    )
+    assert message == "DRESampler needs optuna: pip install dre-plugins[optuna]"
+
+
+def test_other_missing_modules_are_not_blamed_on_a_framework():
+    message = run(
+        "import dre_plugins\n"
+        "try:\n    dre_plugins.DeepRankingEnsemble\n"
+        "except ImportError as error:\n    print(error)",
+        missing={"torch"},
+    )
+    assert message == "No module named 'torch'"
