@@ -3,12 +3,12 @@
 #   make demo            tune a real problem, compare samplers, draw the curves
 #   make test            the fast tests
 #   make test PYTHON=python3.12              another interpreter
-#   make test TORCH=torch TORCH_INDEX=       the build that PyPI has, with CUDA on Linux
+#   make test TORCH_INDEX=URL               the index of a CPU build, if yours differs
 
 PYTHON ?= python3
 # Installed first and pinned: a bare `torch` takes gigabytes of CUDA packages on Linux.
 TORCH ?= torch==2.13.0
-TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+TORCH_INDEX ?=
 
 VENV := .venv
 BIN := $(VENV)/bin

@@ -34,7 +34,7 @@ assert not loaded, f"import dre_plugins loads {loaded}"
 try:
     from dre_plugins import DRESampler  # noqa: F401
 except ImportError as error:
-    assert "pip install dre-plugins[optuna]" in str(error), error
+    assert "pip install 'dre-plugins[optuna]'" in str(error), error
 else:
     raise AssertionError("DRESampler without Optuna must say what to install")
 

@@ -42,20 +42,11 @@ _HOMES = {
     "SearchSpace": "dre_plugins.space",
 }
 
-_EXTRAS = {"optuna": "optuna", "ray": "ray", "syne_tune": "syne-tune"}
-
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
-    except ModuleNotFoundError as error:
-        if error.name not in _EXTRAS:
-            raise
-        raise ImportError(
-            f"{name} needs {error.name}: pip install dre-plugins[{_EXTRAS[error.name]}]"
-        ) from error
+    value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value  # found directly from now on
     return value
 

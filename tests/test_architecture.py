@@ -120,6 +120,21 @@ def test_a_permitted_private_use_is_in_one_place(file, name):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_global_state_is_not_set(path):
+    """Threads are the exception: engine/runtime.py restores them, the benchmark is a program."""
+    setters = {
+        "random.seed",
+        "np.random.seed",
+        "torch.manual_seed",
+        "torch.set_default_device",
+        "torch.set_default_dtype",
+    }
+    if name_of(path) not in {"engine/runtime.py", "benchmarks/speed.py"}:
+        setters.add("torch.set_num_threads")
+    assert not {ast.unparse(node) for node in attributes(path)} & setters
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_nothing_is_unpickled(path):
     """A file of weights must not be able to run code."""
     assert not {name.split(".")[0] for name, _ in imports(path)} & {"pickle", "cloudpickle"}

@@ -193,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.plot and importlib.util.find_spec("matplotlib"):
         plot(results, options.plot)
     elif options.plot:
-        print("\nNo curves: they need matplotlib, pip install dre-plugins[plots]")
+        print("\nNo curves: they need matplotlib, pip install 'dre-plugins[plots]'")
 
 
 def _regret(record: Record, best: float) -> Floats:

@@ -311,6 +311,14 @@ class _ListMLE(torch.autograd.Function):
 
 
 def _list_mle(scores: Tensor, *parts: Tensor) -> Tensor:
+    """Return the negative log-likelihood of the order under Plackett-Luce (Xia et al. 2008).
+
+    sum_j w(j) (ln sum_{i at positions >= j} exp(s_i) - s_j); the weights w(j) put the first
+    positions first (Khazi et al. 2023, equation 1 with the logarithm of the published code).
+    Ties follow Breslow's form of Cox's partial likelihood (Breslow 1974): every entry of a tie
+    group is divided by all entries of at most its value, and has the group's mean weight. So a
+    group wants equal scores, whereas any order imposed on it would pull its scores apart.
+    """
     if scores.numel() == 0:
         return scores.sum(-1)
     losses: Tensor = _ListMLE.apply(scores, *parts)  # type: ignore[no-untyped-call]
@@ -318,6 +326,7 @@ def _list_mle(scores: Tensor, *parts: Tensor) -> Tensor:
 
 
 def _prepare_list_net(values: Tensor, mask: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """Return target probabilities, and what removes padding from a softmax when added."""
     lowest = torch.finfo(dtype).min / 2  # finite: 0 * -inf would be NaN
     barrier = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, lowest)
     target = (rank_normalised(values, mask, dtype) + barrier).softmax(-1).masked_fill(~mask, 0.0)
@@ -325,6 +334,12 @@ def _prepare_list_net(values: Tensor, mask: Tensor, dtype: torch.dtype) -> tuple
 
 
 def _list_net(scores: Tensor, target: Tensor, barrier: Tensor) -> Tensor:
+    """Return the cross entropy of top-one probabilities, ListNet (Cao et al. 2007).
+
+    - sum_i p_i ln softmax(s)_i. The original takes p = softmax(v), which depends on the scale of
+      the values; here p = softmax(`rank_normalised(v)`) depends on their order alone. Its logits
+      lie in (-1, 1), within the range ±2 of the paper's range controller.
+    """
     return -(target * (scores + barrier).log_softmax(-1)).sum(-1)
 
 
@@ -332,31 +347,45 @@ def _list_net(scores: Tensor, target: Tensor, barrier: Tensor) -> Tensor:
 
 
 def _prepare_rank_net(values: Tensor, mask: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """Return `[..., N, N]`: 1 / number of pairs where row i is better than column j, else 0."""
     real = mask[..., :, None] & mask[..., None, :]
     pairs = ((values[..., :, None] > values[..., None, :]) & real).to(dtype)
     return (pairs / pairs.sum((-2, -1), keepdim=True).clamp_min(1.0),)
 
 
 def _rank_net(scores: Tensor, pair_weights: Tensor) -> Tensor:
+    """Return the mean of ln(1 + exp(s_j - s_i)) over pairs v_i > v_j (Burges et al. 2005).
+
+    Averaged within each list, so that a long list does not outweigh a short one; the published
+    code averages over all pairs of the batch. Equal values make no pair.
+    """
     margins = scores[..., :, None] - scores[..., None, :]
     return -(pair_weights * torch.nn.functional.logsigmoid(margins)).sum((-2, -1))
 
 
 def _entry_weights(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return `[..., N]`: 1 / k where real, 0 where masked."""
     return mask.to(dtype) / mask.sum(-1, keepdim=True).clamp_min(1).to(dtype)
 
 
 def _prepare_subset_regression(
     values: Tensor, mask: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, ...]:
+    """Return what is regressed onto: the rank, in (-1, 1) (Cossock and Zhang 2006).
+
+    The published "pointwise" loss is the root mean square of v - N s, on raw values: it depends
+    on their scale, and has no finite gradient where the fit is perfect. Neither holds here.
+    """
     return rank_normalised(values, mask, dtype), _entry_weights(mask, dtype)
 
 
 def _prepare_mse(values: Tensor, mask: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """Return what is regressed onto: the value itself, the baseline without ranks."""
     return values.to(dtype), _entry_weights(mask, dtype)
 
 
 def _squared_error(scores: Tensor, target: Tensor, weights: Tensor) -> Tensor:
+    """Return the mean squared error per list."""
     return (weights * (scores - target).square()).sum(-1)
 
 

@@ -24,6 +24,7 @@ class _ThreadLimit:
         self._lock = threading.Lock()
         self._users = 0
         self._original = 0
+        self._outer = threading.local()  # the limits of this thread's enclosing blocks
 
     @contextmanager
     def __call__(self, n_threads: int) -> Iterator[None]:
@@ -32,12 +33,15 @@ class _ThreadLimit:
                 self._original = torch.get_num_threads()
             self._users += 1
             torch.set_num_threads(n_threads)
+        outer = getattr(self._outer, "limit", None)
+        self._outer.limit = n_threads
         try:
             yield
         finally:
+            self._outer.limit = outer
             with self._lock:
                 self._users -= 1
-                torch.set_num_threads(self._original)
+                torch.set_num_threads(self._original if outer is None else outer)
 
 
 _limit_threads = _ThreadLimit()

@@ -142,6 +142,8 @@ def score(
     weight, bias = parameters["scorer.0.weight"], parameters["scorer.0.bias"]
     n_members = weight.shape[0]
     flat = features.reshape(features.shape[0], n_lists * length, n_features)
+    if settings.centred:
+        flat = 2.0 * flat - 1.0
     # [x, z] W = x W_x + z W_z: the context enters once per list instead of once per entry.
     hidden = torch.baddbmm(bias, flat.expand(n_members, -1, -1), weight[:, :n_features])
     if context is not None:

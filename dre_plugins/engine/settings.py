@@ -46,6 +46,8 @@ class ScorerSettings:
         activation: "relu" or "silu".
         range_limit: Limit k of the range controller k·tanh(α·s); `None` turns it off.
         range_slope: Slope α of the range controller.
+        centred: Whether scorers read features as 2x − 1. Features lie in [0, 1]; random networks
+            vary more, and learn faster, around 0.
         context: Deep Set of meta-features, or `None` for scorers of the configuration alone.
     """
 
@@ -54,6 +56,7 @@ class ScorerSettings:
     activation: str = "relu"
     range_limit: float | None = 2.0
     range_slope: float = 0.01
+    centred: bool = False
     context: ContextSettings | None = None
 
     def __post_init__(self) -> None:
@@ -141,7 +144,7 @@ PRESETS: Mapping[str, Preset] = {
         from_prior=FittingSettings(n_steps=1000, learning_rate=0.001),
     ),
     "default": Preset(
-        scorer=ScorerSettings(activation="silu"),
+        scorer=ScorerSettings(activation="silu", range_limit=None, centred=True),
         from_random=FittingSettings(n_steps=200, learning_rate=0.02),
         from_prior=FittingSettings(n_steps=100, learning_rate=0.005),
     ),

@@ -173,6 +173,8 @@ class RankingModel:
     def _ranks(self, units: Units) -> torch.Tensor:
         """Return ranks `[M, C]` of configurations against the reference."""
         scores = self._ensemble.scores(self._features(units))
+        if not torch.isfinite(scores).all():
+            raise FloatingPointError("scores are not finite")
         return ranks_against(scores, self._ensemble.scores(self._reference)).cpu()
 
     def _features(self, units: Units) -> torch.Tensor:
@@ -181,15 +183,17 @@ class RankingModel:
     def _ranking_lists(self, lists: Sequence[TrialList]) -> RankingLists:
         """Pad lists to one batch: features `[1, B, N, D]`."""
         length = max(len(one.trials) for one in lists)
-        features = torch.zeros((1, len(lists), length, self._space.n_features))
-        values = torch.zeros((1, len(lists), length))
-        mask = torch.zeros((1, len(lists), length), dtype=torch.bool)
+        shape = (1, len(lists), length)
+        # The dtypes are stated because a user's default may be float64.
+        features = torch.zeros((*shape, self._space.n_features), dtype=torch.float32)
+        values = torch.zeros(shape, dtype=torch.float32)
+        mask = torch.zeros(shape, dtype=torch.bool)
         for row, one in enumerate(lists):
             n = len(one.trials)
             features[0, row, :n] = self._features(self._units[one.trials])
             values[0, row, :n] = torch.from_numpy(one.ranks).float()
             mask[0, row, :n] = True
-        weights = torch.tensor([one.weight for one in lists])
+        weights = torch.tensor([one.weight for one in lists], dtype=torch.float32)
         return RankingLists(features, values, mask, weights)
 
     def _seed(self) -> int:

@@ -73,9 +73,7 @@ class Recommender:
         self.seed = seed
         self.stats = stats if stats is not None else Counter()
 
-    def suggest(
-        self, history: Sequence[Trial], count: int = 1, *, index: int
-    ) -> list[Suggestion]:
+    def suggest(self, history: Sequence[Trial], count: int = 1, *, index: int) -> list[Suggestion]:
         """Suggest the next configurations.
 
         Args:
@@ -111,9 +109,7 @@ class Recommender:
             for trial in history
         )
         return (
-            rankable
-            and n_ended >= self.settings.n_startup_trials
-            and self.space.n_parameters > 0
+            rankable and n_ended >= self.settings.n_startup_trials and self.space.n_parameters > 0
         )
 
     def _model_suggestions(
@@ -138,40 +134,45 @@ class Recommender:
             self.stats["fallbacks"] += 1
             return None
 
-    def _ask_model(
-        self, history: Sequence[Trial], count: int, index: int
-    ) -> list[Suggestion]:
-        from dre_plugins.recommend.model import RankingModel  # torch: only when it is needed
+    def _ask_model(self, history: Sequence[Trial], count: int, index: int) -> list[Suggestion]:
+        # torch: only when it is needed
+        from dre_plugins.engine.runtime import isolated
+        from dre_plugins.recommend.model import RankingModel
 
-        model = RankingModel(
-            self.space,
-            self.settings,
-            history,
-            reference_seed=self.seed,
-            rng=np.random.default_rng([self.seed, index]),
-        )
-        seen = self._seen(history)
-        running = [trial.configuration for trial in history if trial.state is TrialState.RUNNING]
-        believed = self.space.to_units(running)
-        suggestions: list[Suggestion] = []
-        for _ in range(count):
-            if len(believed):
-                model.believe(believed)
-            choice = model.choose(seen)
-            source = "model" if choice.is_new else "exhausted"
-            suggestions.append(
-                Suggestion(
-                    self.space.to_configuration(choice.units),
-                    choice.units,
-                    source,
-                    choice.predicted_rank,
-                    choice.spread,
-                )
+        # Ranks and acquisitions too: on tensors this small, several threads that wait for each
+        # other cost 10 ms per operation, and the user's default device may be any.
+        with isolated("cpu", self.settings.n_threads):
+            model = RankingModel(
+                self.space,
+                self.settings,
+                history,
+                reference_seed=self.seed,
+                rng=np.random.default_rng([self.seed, index]),
             )
-            believed = self.space.canonical(choice.units[None])
-            if not self.settings.allow_duplicates:
-                seen.update(keys(believed))
-        return suggestions
+            seen = self._seen(history)
+            running = [
+                trial.configuration for trial in history if trial.state is TrialState.RUNNING
+            ]
+            believed = self.space.to_units(running)
+            suggestions: list[Suggestion] = []
+            for _ in range(count):
+                if len(believed):
+                    model.believe(believed)
+                choice = model.choose(seen)
+                source = "model" if choice.is_new else "exhausted"
+                suggestions.append(
+                    Suggestion(
+                        self.space.to_configuration(choice.units),
+                        choice.units,
+                        source,
+                        choice.predicted_rank,
+                        choice.spread,
+                    )
+                )
+                believed = self.space.canonical(choice.units[None])
+                if not self.settings.allow_duplicates:
+                    seen.update(keys(believed))
+            return suggestions
 
     def _startup_suggestions(
         self, history: Sequence[Trial], count: int, index: int, source: str
@@ -182,9 +183,7 @@ class Recommender:
         for number in range(index, index + count):
             units, is_new = self._startup_point(seen, number)
             configuration = self.space.to_configuration(units)
-            suggestions.append(
-                Suggestion(configuration, units, source if is_new else "exhausted")
-            )
+            suggestions.append(Suggestion(configuration, units, source if is_new else "exhausted"))
             if not self.settings.allow_duplicates:
                 seen.update(keys(self.space.canonical(units[None])))
         return suggestions

@@ -107,6 +107,9 @@ def mutate(
     kind = rng.random((n, n_parameters))
     jumped = np.where(kind < bound_share, np.rint(fresh), fresh)
     new = np.where(kind < bound_share + uniform_share, jumped, np.clip(old + step, 0.0, 1.0))
+    # At a bound, a step outwards or a jump onto the spot turns into a step inwards.
+    inwards = np.clip(old + np.where(old < 0.5, np.abs(step), -np.abs(step)), 0.0, 1.0)
+    new = np.where(new == old, inwards, new)
     children = np.where(missing, fresh, np.where(moved, new, old))
     for column, domain in enumerate(domains):
         if not domain.is_binned:

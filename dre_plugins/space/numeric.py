@@ -29,15 +29,18 @@ from dre_plugins.space.base import (
     is_real,
 )
 
-# A grid with more values is finer than what a unit resolves well: it is searched like a continuum,
-# and only decoding goes back to the grid.
-_MAX_BINS = 2**40
-# Units are rounded before decoding, so that decode(encode(x)) == x for every x that was decoded
-# before.
+# More bins of equal width are finer than what a unit resolves well: such a grid is searched like a
+# continuum, and only decoding goes back to the grid.
+_MAX_EQUAL_BINS = 2**40
+# Beyond, the number of values itself is no float.
+_MAX_VALUES = 10**300
+# Units are rounded before decoding: the rounding errors of encoding are far smaller, so that every
+# decoded value survives encoding and decoding again exactly.
 _UNIT_DECIMALS = 13
 # Observed values within this share of a step are on the grid (Optuna's tolerance); frameworks hand
 # out values such as 0.30000000000000004.
 _ON_GRID = 1e-8
+_NOISE = 4 * sys.float_info.epsilon  # and so are values within rounding errors of it
 # A warped range that is narrower than this is linear for all purposes, and is treated so.
 _NARROW = 1e-9
 # Slack of comparisons between canonical units.
@@ -159,6 +162,10 @@ class _Numeric(Domain):
             # On the log scale half a step below the first value may not be positive.
             low_edge = low - 0.5 * (min(grid.step, low) if isinstance(warp, _Log) else grid.step)
             high_edge = high + 0.5 * grid.step
+            if grid.n > _MAX_VALUES:
+                raise UnsupportedDomainError(
+                    f"step {grid.step!r} is too small for the range from {low!r} to {high!r}."
+                )
         start, end = warp.forward(np.array([low_edge, high_edge]))
         if not math.isfinite(float(end) - float(start)):
             raise UnsupportedDomainError(
@@ -187,15 +194,21 @@ class _Numeric(Domain):
 
     @property
     def is_binned(self) -> bool:
-        return self._grid is not None and self._grid.n <= _MAX_BINS
+        if self._grid is None:
+            return False
+        return not self._is_linear or self._grid.n <= _MAX_EQUAL_BINS
 
     def contains(self, value: object) -> bool:
         if not _is_finite(value):
             return False
         if self._grid is None:
             return self._bounds[0] <= value <= self._bounds[1]  # type: ignore[operator]
-        steps = float(self._grid.steps([value])[0])
-        return abs(steps - round(steps)) <= _ON_GRID and 0 <= round(steps) < self._grid.n
+        k = self._grid.nearest(value)
+        if not 0 <= k < self._grid.n:
+            return False
+        nearest = self._decode(self._grid, k)
+        noise = _ON_GRID * self._grid.step
+        return math.isclose(value, nearest, rel_tol=_NOISE, abs_tol=noise)  # type: ignore[arg-type]
 
     def to_units(self, values: Sequence[Any]) -> Array:
         for value in values:
@@ -203,10 +216,11 @@ class _Numeric(Domain):
                 raise ValueError(f"{value!r} is not a finite number, which {self!r} needs.")
         if self._grid is None:
             units = self._positions(values)
-        elif not self.is_binned:
-            units = self._fine_units(values, self._grid)
-        else:
+        elif self.is_binned:
             units = self._bin_units(values, self._grid)
+        else:
+            n = self._grid.n
+            units = np.array([(2 * self._grid.nearest(v) + 1) / (2 * n) for v in values])
         return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
 
     def _positions(self, values: Sequence[Any]) -> Array:
@@ -221,12 +235,9 @@ class _Numeric(Domain):
         centres = self.centres(np.where(inside, index, 0.0))
         return np.where(inside, centres, self._positions(values))
 
-    def _fine_units(self, values: Sequence[Any], grid: _Grid) -> Array:
-        if not self._is_linear:
-            return self._positions(values)
-        return np.array([(2 * grid.nearest(value) + 1) / (2 * grid.n) for value in values])
-
     def from_unit(self, unit: float) -> float | int:
+        if math.isnan(unit):
+            raise ValueError(f"there is no value of {self!r} at NaN; NaN marks a missing value.")
         unit = min(max(float(unit), 0.0), 1.0)
         if self._grid is not None:
             return self._decode(self._grid, self._index_at(unit, self._grid))
@@ -242,12 +253,11 @@ class _Numeric(Domain):
 
     def _index_at(self, unit: float, grid: _Grid) -> int:
         if self.is_binned:
-            return int(self.index(np.array([unit]))[0])
-        if self._is_linear:
+            k = int(self.index(np.array([unit]))[0])
+        else:
             numerator, denominator = unit.as_integer_ratio()
-            return min(numerator * grid.n // denominator, grid.n - 1)
-        value = self._warp.inverse(np.array([self._start + unit * self._width]))[0]
-        return min(max(grid.nearest(value), 0), grid.n - 1)
+            k = numerator * grid.n // denominator
+        return min(k, grid.n - 1)
 
     def index(self, units: Array) -> Array:
         n = self._n_bins()
@@ -368,7 +378,10 @@ class Integer(_Numeric):
         self._lay_out(warp, float(self.low), float(self.high), grid)
 
     def contains(self, value: object) -> bool:
-        return is_integer(value) and _Numeric.contains(self, value)
+        if not isinstance(value, (int, np.integer)) or not is_integer(value):
+            return False
+        above = int(value) - self.low
+        return 0 <= above <= self.high - self.low and above % self.step == 0
 
     def _decode(self, grid: _Grid, k: int) -> int:
         return grid.first + k * grid.stride
@@ -409,6 +422,8 @@ class Normal(_Numeric):
 
 
 def _is_finite(value: Any) -> bool:
+    if isinstance(value, np.generic):
+        value = value.item()
     # One comparison refuses NaN, infinities and integers beyond the floats.
     return is_real(value) and bool(abs(value) <= sys.float_info.max)
 

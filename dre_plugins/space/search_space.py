@@ -54,9 +54,10 @@ class SearchSpace:
     Raises:
         ValueError: a condition names an unknown parameter or value, or conditions form a cycle.
 
-    >>> space = SearchSpace({"lr": Float(1e-4, 1.0, scale="log"), "seed": Constant(7)})
+    >>> from dre_plugins.space import Constant, Float
+    >>> space = SearchSpace({"momentum": Float(0.0, 1.0), "seed": Constant(7)})
     >>> space.to_configuration(np.array([0.5]))
-    {'lr': 0.01, 'seed': 7}
+    {'momentum': 0.5, 'seed': 7}
     """
 
     def __init__(

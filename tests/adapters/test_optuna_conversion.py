@@ -131,8 +131,8 @@ def distributions(draw: st.DrawFn) -> BaseDistribution:
         return IntDistribution(low, high, log=kind == "int-log", step=step)
     low_bound = 1e-6 if kind == "log" else -1e6
     low = draw(st.floats(low_bound, 1e6))
-    if kind == "step":
-        low = round(low, 3)
+    if kind == "step":  # Optuna itself misses grid points of large numbers with small steps
+        low = round(low % 1000, 3)
         step = round(draw(st.floats(1e-3, 10.0)), 3)
         return FloatDistribution(low, low + step * draw(st.integers(0, 1000)), step=step)
     return FloatDistribution(low, low + draw(st.floats(0.0, 1e6)), log=kind == "log")
@@ -194,7 +194,7 @@ def test_a_running_trial_holds_what_it_has_claimed() -> None:
 
 def test_long_claims_are_read_whole_and_broken_ones_not_at_all() -> None:
     study = optuna.create_study()
-    trial = study.ask()
+    study.ask()
     numbers = {f"parameter_{i}": i / 7 for i in range(300)}
     known = study.get_trials(deepcopy=False)[0]
     adapter._claim(study, known, numbers)
@@ -204,8 +204,8 @@ def test_long_claims_are_read_whole_and_broken_ones_not_at_all() -> None:
     assert adapter.numbers_of(study.trials[0]) == numbers
     adapter._claim(study, known, {"x": 1.0})  # the old tail stays behind
     assert adapter.numbers_of(study.trials[0]) == {"x": 1.0}
-    study._storage.set_trial_system_attr(trial._trial_id, "dre:suggestion:0", '{"x')
-    assert adapter.numbers_of(study.trials[0]) == {}
+    broken = frozen({}, OptunaState.RUNNING, claim='{"x')
+    assert adapter.numbers_of(broken) == {}
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ class Counted(DRESampler):
         return super().sample_independent(study, trial, param_name, *rest)
 
 
-def sources(study: optuna.Study) -> list[str]:
-    return [trial.system_attrs["dre:source"] for trial in study.trials]
+def sources(study: optuna.Study) -> list[str | None]:
+    return [trial.system_attrs.get("dre:source") for trial in study.trials]
 
 
 def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
@@ -236,7 +236,9 @@ def test_enqueued_trials_come_first_and_in_order(tiny_sampler: MakeSampler) -> N
     assert set(sources(study)[N_STARTUP:]) == {"model"}
 
 
-def test_added_trials_are_learnt_from(tiny_sampler: MakeSampler) -> None:
+def test_added_trials_are_learnt_from(
+    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture
+) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     for i in range(6):
         params = {"x": i / 5, "n": i + 1, "kind": "ab"[i % 2]}
@@ -244,9 +246,13 @@ def test_added_trials_are_learnt_from(tiny_sampler: MakeSampler) -> None:
     other = {"x": FloatDistribution(-9.0, 9.0)}
     study.add_trial(optuna.create_trial(params={"x": -5.0}, distributions=other, value=1.0))
     study.add_trial(optuna.create_trial(params={}, distributions={}, state=TrialState.FAIL))
-    study.optimize(objective_of_space, n_trials=5)
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+        study.optimize(objective_of_space, n_trials=5)
     assert sources(study)[8:] == ["model"] * 5
     assert study.sampler.stats["fallbacks"] == 0
+    # The last trial said that x goes from -9 to 9, so the next value may be outside [0, 1].
+    assert study.sampler.stats["independent"] <= 1
+    assert len(messages(caplog, logging.WARNING)) <= 1
 
 
 def test_both_ways_of_ask_and_tell(tiny_sampler: MakeSampler) -> None:

@@ -30,14 +30,19 @@ def agreement(ensemble: DeepRankingEnsemble, x: torch.Tensor, y: torch.Tensor) -
     return float(spearmanr(ensemble.scores(x).mean(0).numpy(), y.numpy()).statistic)
 
 
-@pytest.mark.parametrize("settings", [PLAIN, WITH_CONTEXT], ids=["plain", "context"])
-@pytest.mark.parametrize("preset", ["default", "paper"])
-def test_fitting_learns_the_order_of_unseen_points(settings, preset) -> None:
+@pytest.mark.parametrize(("preset", "least"), [("default", 0.9), ("paper", 0.7)])
+@pytest.mark.parametrize("context", [None, ContextSettings()], ids=["plain", "context"])
+def test_presets_learn_the_order_of_unseen_points(preset, least, context) -> None:
     x, y = data()
-    ensemble = DeepRankingEnsemble.initialise(settings, 3, seed=0)
-    fitting = replace(get_preset(preset).from_random, n_steps=150)
-    fitted = ensemble.fit(RankingLists.single(x, y), fitting, seed=0)
-    assert agreement(fitted, *data(200, seed=1)) > 0.8
+    chosen = get_preset(preset)
+    ensemble = DeepRankingEnsemble.initialise(
+        replace(chosen.scorer, n_members=3, context=context), 3, seed=0
+    )
+    fitted = ensemble.fit(
+        RankingLists.single(x, y), replace(chosen.from_random, n_steps=200), seed=0
+    )
+    # A random Deep Set is noise that the scorers have to unlearn.
+    assert agreement(fitted, *data(200, seed=1)) > (least if context is None else 0.7)
 
 
 def test_fitting_starts_from_the_saved_state_and_leaves_it_alone() -> None:

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dre_plugins.engine import get_preset
+from dre_plugins.engine.fitting import FittingError
+from dre_plugins.recommend import (
+    AskTell,
+    Recommender,
+    RecommenderSettings,
+    Trial,
+    TrialState,
+)
+from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
+
+DEFAULT = get_preset("default")
+QUICK = replace(
+    DEFAULT,
+    scorer=replace(DEFAULT.scorer, n_members=4, hidden=(16, 16)),
+    from_random=replace(DEFAULT.from_random, n_steps=40),
+)
+SETTINGS = RecommenderSettings(preset=QUICK, n_startup_trials=4)
+PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
+GRID = SearchSpace({"a": Integer(0, 2), "b": Categorical(tuple("uvwxyz"))})  # 18 configurations
+
+
+def sphere(configuration) -> float:
+    return -((configuration["x"] - 0.4) ** 2) - (configuration["y"] + 0.7) ** 2
+
+
+def history_of(n: int, space=PLANE, objective=sphere, seed: int = 0) -> list[Trial]:
+    rng = np.random.default_rng(seed)
+    configurations = [
+        space.to_configuration(units) for units in rng.random((n, space.n_parameters))
+    ]
+    return [Trial(c, TrialState.COMPLETE, objective(c)) for c in configurations]
+
+
+def suggest(history, *, space=PLANE, settings=SETTINGS, seed=0, index=None, count=1, stats=None):
+    recommender = Recommender(space, settings, seed=seed, stats=stats)
+    return recommender.suggest(
+        history, count, index=len(history) if index is None else index
+    )
+
+
+def test_a_suggestion_is_a_function_of_history_seed_and_index() -> None:
+    history = history_of(8)
+    first = suggest(history)[0].configuration
+    assert first == suggest(list(history))[0].configuration
+    assert first != suggest(history, seed=1)[0].configuration
+    assert first != suggest(history, index=9)[0].configuration
+
+
+def test_monotone_transformations_of_the_value_change_nothing() -> None:
+    history = history_of(8)
+    for transform in (lambda v: math.exp(3.0 * v), lambda v: 1e200 * v**3, math.atan):
+        other = [replace(trial, value=transform(trial.value)) for trial in history]
+        assert suggest(history)[0].configuration == suggest(other)[0].configuration
+
+
+def test_start_up_is_one_space_filling_sequence() -> None:
+    settings = replace(SETTINGS, n_startup_trials=100)
+    points = [suggest([], index=i, settings=settings)[0] for i in range(16)]
+    assert {point.source for point in points} == {"random"}
+    quadrants = Counter(
+        (point.configuration["x"] > 0, point.configuration["y"] > 0) for point in points
+    )
+    assert set(quadrants.values()) == {4}
+
+
+def test_the_model_finds_a_smooth_optimum() -> None:
+    history = history_of(6)
+    for _ in range(14):
+        (suggestion,) = suggest(history)
+        assert suggestion.source == "model"
+        assert suggestion.predicted_rank is not None and suggestion.spread is not None
+        value = sphere(suggestion.configuration)
+        history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
+    assert max(trial.value for trial in history) > -0.01
+
+
+def test_an_optimum_on_several_bounds_is_reached() -> None:
+    space = SearchSpace({f"x{i}": Float(0.0, 1.0) for i in range(7)})
+
+    def corner(configuration) -> float:
+        return sum(configuration.values())
+
+    history = history_of(10, space, corner)
+    for _ in range(15):
+        (suggestion,) = suggest(history, space=space)
+        configuration = suggestion.configuration
+        history.append(Trial(configuration, TrialState.COMPLETE, corner(configuration)))
+    assert max(trial.value for trial in history) > 6.5
+
+
+@pytest.mark.parametrize("n_ended", [0, 6])
+def test_pending_and_batch_suggestions_are_all_different(n_ended) -> None:
+    history = history_of(n_ended, GRID, lambda c: float(c["a"]))
+    seen = {tuple(trial.configuration.values()) for trial in history}
+    asked = []
+    for _ in range(18 - len(seen)):
+        (suggestion,) = suggest([*history, *asked], space=GRID)
+        asked.append(Trial(suggestion.configuration, TrialState.RUNNING))
+    assert len(seen | {tuple(trial.configuration.values()) for trial in asked}) == 18
+    batch = suggest(history, space=GRID, count=18 - len(seen))
+    assert len(seen | {tuple(one.configuration.values()) for one in batch}) == 18
+
+
+def test_an_exhausted_space_repeats_and_says_so() -> None:
+    everything = [
+        Trial({"a": a, "b": b}, TrialState.COMPLETE, float(a)) for a in range(3) for b in "uvwxyz"
+    ]
+    stats: Counter[str] = Counter()
+    for settings in (SETTINGS, replace(SETTINGS, n_startup_trials=100)):
+        (suggestion,) = suggest(everything, space=GRID, settings=settings, stats=stats)
+        assert suggestion.source == "exhausted"
+        assert GRID.contains(suggestion.configuration)
+    assert stats["exhausted"] == 2
+    settings = replace(SETTINGS, allow_duplicates=True)
+    (suggestion,) = suggest(everything, space=GRID, settings=settings)
+    assert suggestion.source == "model"
+
+
+def test_a_batch_of_continuous_suggestions_is_diverse() -> None:
+    batch = suggest(history_of(10), count=6)
+    points = np.array([[one.configuration["x"], one.configuration["y"]] for one in batch])
+    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    assert distances[np.triu_indices(6, 1)].min() > 1e-3
+
+
+def test_failures_are_avoided() -> None:
+    def half(configuration) -> float:
+        return sphere(configuration) if configuration["x"] < 0 else math.nan
+
+    history = history_of(10, objective=half)
+    for _ in range(20):
+        (suggestion,) = suggest(history)
+        value = half(suggestion.configuration)
+        history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
+    assert sum(math.isnan(trial.value) for trial in history[10:]) <= 4
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.0] * 8,
+        [math.inf, -math.inf] * 4,
+        [1e300, -1e300] * 4,
+        [math.nan] * 7 + [1.0],
+        [math.nan] * 8,
+        [1.0],
+    ],
+    ids=["constant", "infinite", "huge", "one-success", "no-success", "one-trial"],
+)
+def test_hard_values_are_survived(values) -> None:
+    history = [
+        replace(trial, value=value)
+        for trial, value in zip(history_of(len(values)), values, strict=True)
+    ]
+    stats: Counter[str] = Counter()
+    (suggestion,) = suggest(
+        history, settings=replace(SETTINGS, n_startup_trials=0), stats=stats
+    )
+    assert PLANE.contains(suggestion.configuration)
+    assert stats["fallbacks"] == 0
+
+
+def test_a_failing_surrogate_falls_back_warns_once_and_is_counted(monkeypatch, caplog) -> None:
+    def broken(*args, **kwargs):
+        raise FittingError("scorer.0.weight is not finite after 40 fitting steps.")
+
+    monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
+    stats: Counter[str] = Counter()
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+        for index in range(3):
+            (suggestion,) = suggest(history_of(8), index=index, stats=stats)
+            assert suggestion.source == "fallback"
+    assert stats["fallbacks"] == 3
+    assert len(caplog.records) == 1
+    assert "not finite" in caplog.text
+
+
+def test_conditional_parameters_are_suggested_only_where_they_are_active() -> None:
+    space = SearchSpace(
+        {
+            "kind": Categorical(("svm", "forest")),
+            "c": Float(1e-3, 1e3, scale="log"),
+            "depth": Integer(1, 30),
+        },
+        [Condition("c", "kind", ("svm",)), Condition("depth", "kind", ("forest",))],
+    )
+
+    def objective(configuration) -> float:
+        if configuration["kind"] == "svm":
+            return -abs(math.log10(configuration["c"]) - 1.0)
+        return -0.5 - configuration["depth"] / 30
+
+    history = history_of(6, space, objective)
+    for _ in range(14):
+        (suggestion,) = suggest(history, space=space)
+        space.check(suggestion.configuration)
+        assert set(suggestion.configuration) in ({"kind", "c"}, {"kind", "depth"})
+        value = objective(suggestion.configuration)
+        history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
+    assert max(trial.value for trial in history) > -0.25
+
+
+def test_pruned_trials_steer_the_search() -> None:
+    """All that is known of x < 0 is that trials there were pruned for a bad first report."""
+    history = [
+        Trial(t.configuration, TrialState.PRUNED, None, {1: -1.0})
+        if t.configuration["x"] < 0
+        else Trial(t.configuration, TrialState.COMPLETE, 0.0, {1: 1.0})
+        for t in history_of(16)
+    ]
+    suggestions = [suggest(history, index=i)[0].configuration["x"] for i in range(16, 26)]
+    assert sum(x > 0 for x in suggestions) >= 8
+
+
+def test_long_histories_are_thinned() -> None:
+    (suggestion,) = suggest(history_of(400), settings=replace(SETTINGS, max_list_length=32))
+    assert suggestion.source == "model"
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("n_startup_trials", -1),
+        ("acquisition", "ucb"),
+        ("failed", "drop"),
+        ("n_threads", 0),
+        ("max_list_length", 1),
+        ("preset", "fast"),
+    ],
+)
+def test_invalid_settings_name_argument_and_value(argument, value) -> None:
+    with pytest.raises(ValueError, match=rf"{argument} must be .*{value}"):
+        RecommenderSettings(**{argument: value})
+
+
+@pytest.mark.parametrize("acquisition", ["ei", "pi", "lcb", "average-rank", "thompson"])
+def test_every_acquisition_suggests(acquisition) -> None:
+    (suggestion,) = suggest(history_of(8), settings=replace(SETTINGS, acquisition=acquisition))
+    assert suggestion.source == "model"
+
+
+def test_ask_tell_minimises_and_maximises_alike() -> None:
+    def run(direction: str) -> list[dict]:
+        sign = 1.0 if direction == "maximize" else -1.0
+        study = AskTell(PLANE, direction=direction, seed=0, preset=QUICK, n_startup_trials=4)
+        asked = []
+        for _ in range(8):
+            number, configuration = study.ask()
+            study.tell(number, sign * sphere(configuration))
+            asked.append(configuration)
+        assert study.best.value == max(sphere(c) for c in asked)
+        return asked
+
+    assert run("minimize") == run("maximize")
+
+
+def test_ask_tell_refuses_what_it_cannot_use() -> None:
+    study = AskTell({"x": Float(0.0, 1.0)}, direction="minimize", seed=0)
+    with pytest.raises(ValueError, match="best must be asked for after"):
+        _ = study.best
+    with pytest.raises(ValueError, match="number must be a number that ask returned"):
+        study.tell(0, 1.0)
+    number, _ = study.ask()
+    study.tell(number, None)
+    with pytest.raises(ValueError, match="not told before"):
+        study.tell(number, 1.0)
+    with pytest.raises(ValueError, match="x"):
+        study.add({"x": 2.0}, 1.0)
+    study.add({"x": 0.5}, 1.0)
+    assert study.best.configuration == {"x": 0.5}
+    with pytest.raises(ValueError, match="direction must be"):
+        AskTell({"x": Float(0.0, 1.0)}, direction="max")

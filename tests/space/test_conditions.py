@@ -1,0 +1,178 @@
+"""Conditions learnt from configurations of define-by-run studies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dre_plugins.space import (
+    Categorical,
+    Condition,
+    Constant,
+    Domain,
+    Float,
+    Integer,
+    Ordinal,
+    RangeCondition,
+    SearchSpace,
+    infer_conditions,
+)
+
+Configuration = dict[str, Any]
+
+
+def drawn(
+    draw: Callable[[np.random.Generator], Configuration], n: int = 40
+) -> list[Configuration]:
+    rng = np.random.default_rng(0)
+    return [draw(rng) for _ in range(n)]
+
+
+def test_nothing_missing_means_no_conditions() -> None:
+    domains = {"x": Float(0, 1), "k": Categorical("ab".split())}
+    assert infer_conditions(domains, [{"x": 0.5, "k": "ab"}]) == ((), frozenset())
+    assert infer_conditions(domains, []) == ((), frozenset())
+
+
+def test_a_categorical_parent() -> None:
+    def draw(rng: np.random.Generator) -> Configuration:
+        kernel = str(rng.choice(["linear", "rbf", "poly"]))
+        own = {} if kernel == "linear" else {"gamma": float(rng.random())}
+        return {"C": float(rng.random()), "kernel": kernel, **own}
+
+    domains: dict[str, Domain] = {
+        "C": Float(0, 1),
+        "kernel": Categorical(["linear", "rbf", "poly"]),
+        "gamma": Float(0, 1),
+    }
+    conditions, optional = infer_conditions(domains, drawn(draw))
+    assert conditions == (Condition("gamma", "kernel", ("rbf", "poly")),)
+    assert not optional
+
+
+def test_values_that_were_never_seen_stay_active() -> None:
+    domains = {"kernel": Categorical(["a", "b", "new"]), "x": Float(0, 1)}
+    seen = [{"kernel": "a"}, {"kernel": "b", "x": 0.1}] * 3
+    conditions, _ = infer_conditions(domains, seen)
+    assert conditions == (Condition("x", "kernel", ("b", "new")),)
+
+
+def test_true_and_one_are_told_apart() -> None:
+    domains = {"k": Categorical([1, True]), "x": Float(0, 1)}
+    conditions, _ = infer_conditions(domains, [{"k": 1}, {"k": True, "x": 0.1}] * 3)
+    (condition,) = conditions
+    assert isinstance(condition, Condition) and condition.values[0] is True
+
+
+def test_a_count_of_layers() -> None:
+    def draw(rng: np.random.Generator) -> Configuration:
+        n = int(rng.integers(1, 5))
+        return {"lr": float(rng.random()), "n": n, **{f"u{i}": 8 for i in range(1, n + 1)}}
+
+    domains: dict[str, Domain] = {"lr": Float(0, 1), "n": Integer(1, 4)}
+    domains |= {f"u{i}": Integer(4, 16) for i in range(1, 5)}
+    conditions, optional = infer_conditions(domains, drawn(draw))
+    assert conditions == (
+        RangeCondition("u2", "n", low=1.5),
+        RangeCondition("u3", "n", low=2.5),
+        RangeCondition("u4", "n", low=3.5),
+    )
+    assert not optional
+
+
+def test_a_threshold_from_above() -> None:
+    domains = {"n": Integer(0, 9), "x": Float(0, 1)}
+    seen = [{"n": n, **({"x": 0.5} if n < 4 else {})} for n in range(10)]
+    assert infer_conditions(domains, seen)[0] == (RangeCondition("x", "n", high=3.5),)
+
+
+def test_a_number_that_is_no_threshold() -> None:
+    domains = {"n": Integer(0, 4), "x": Float(0, 1)}
+    seen = [{"n": n, **({"x": 0.5} if n in (1, 3) else {})} for n in range(5)] * 2
+    assert infer_conditions(domains, seen)[0] == (Condition("x", "n", (1, 3)),)
+
+
+def test_nested_branches() -> None:
+    def draw(rng: np.random.Generator) -> Configuration:
+        if rng.random() < 0.5:
+            return {"model": "svm", "C": float(rng.random())}
+        n = int(rng.integers(1, 4))
+        return {"model": "net", "n": n, **{f"u{i}": 8 for i in range(1, n + 1)}}
+
+    domains: dict[str, Domain] = {
+        "C": Float(0, 1),
+        "u1": Integer(4, 16),
+        "u2": Integer(4, 16),
+        "u3": Integer(4, 16),
+        "n": Integer(1, 3),
+        "model": Categorical(["svm", "net"]),
+    }
+    configurations = drawn(draw)
+    conditions, optional = infer_conditions(domains, configurations)
+    assert {c.child: c.parent for c in conditions} == {
+        "C": "model",
+        "u1": "model",
+        "u2": "n",
+        "u3": "n",
+        "n": "model",
+    }
+    space = SearchSpace(domains, conditions, optional)
+    units = space.to_units(configurations)
+    assert [space.to_configuration(row).keys() for row in units] == [
+        c.keys() for c in configurations
+    ]
+
+
+def test_what_nothing_explains_is_optional() -> None:
+    def draw(rng: np.random.Generator) -> Configuration:
+        own = {"x": 0.5} if rng.random() < 0.5 else {}
+        return {"k": str(rng.choice(["a", "b"])), "lr": float(rng.random()), **own}
+
+    domains = {"k": Categorical(["a", "b"]), "lr": Float(0, 1), "x": Float(0, 1)}
+    assert infer_conditions(domains, drawn(draw)) == ((), frozenset({"x"}))
+
+
+def test_what_was_never_seen_is_optional() -> None:
+    domains = {"k": Categorical(["a", "b"]), "x": Float(0, 1)}
+    assert infer_conditions(domains, [{"k": "a"}, {"k": "b"}]) == ((), frozenset({"x"}))
+
+
+def test_a_few_random_numbers_are_no_evidence() -> None:
+    """Any two numbers can be told apart by a threshold; the kernel is the better explanation."""
+    domains = {"lr": Float(0, 1), "kernel": Categorical(["a", "b"]), "x": Float(0, 1)}
+    seen = [{"lr": 0.1, "kernel": "a"}, {"lr": 0.7, "kernel": "b", "x": 0.5}]
+    assert infer_conditions(domains, seen)[0] == (Condition("x", "kernel", ("b",)),)
+    del domains["kernel"]
+    assert infer_conditions(domains, seen) == ((), frozenset({"x"}))
+
+
+def test_much_evidence_for_a_threshold_of_a_float() -> None:
+    domains = {"lr": Float(0, 1), "x": Float(0, 1)}
+    seen = [
+        {"lr": v, **({"x": 0.5} if v > 0.5 else {})} for v in np.linspace(0, 0.99, 12).tolist()
+    ]
+    (condition,), optional = infer_conditions(domains, seen)
+    assert isinstance(condition, RangeCondition) and condition.low == pytest.approx(0.495)
+    assert not optional
+
+
+def test_an_ordinal_parent_and_a_constant() -> None:
+    domains = {"seed": Constant(1), "depth": Ordinal(["low", "mid", "high"]), "x": Float(0, 1)}
+    seen = [{"depth": "low"}, {"depth": "mid"}, {"depth": "high", "x": 0.5}] * 3
+    assert infer_conditions(domains, seen)[0] == (Condition("x", "depth", ("high",)),)
+
+
+def test_values_outside_the_present_domain_are_left_out() -> None:
+    domains = {"k": Categorical(["b"]), "x": Float(0, 1)}
+    seen = [{"k": "old"}, {"k": "b", "x": 0.5}] * 3
+    assert infer_conditions(domains, seen)[0] == (Condition("x", "k", ("b",)),)
+
+
+def test_conditions_that_say_nothing_are_refused() -> None:
+    with pytest.raises(ValueError, match="'x' lists no value of 'k'"):
+        Condition("x", "k", ())
+    with pytest.raises(ValueError, match="'x' needs a low or a high"):
+        RangeCondition("x", "k")
