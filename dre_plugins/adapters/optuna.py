@@ -52,6 +52,7 @@ from optuna.distributions import (
 from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
 
 logger = logging.getLogger("dre_plugins.optuna")
 
@@ -70,13 +71,13 @@ MAX_MOVES = 20
 # Spaces up to this size are checked for conflicts even if nobody else seemed to be at work.
 CROWDED_SPACE = 10_000
 
-STATES: Mapping[optuna.trial.TrialState, TrialState] = {
-    optuna.trial.TrialState.COMPLETE: TrialState.COMPLETE,
-    optuna.trial.TrialState.PRUNED: TrialState.PRUNED,
-    optuna.trial.TrialState.FAIL: TrialState.FAILED,
-    optuna.trial.TrialState.RUNNING: TrialState.RUNNING,
+STATES: Mapping[OptunaState, TrialState] = {
+    OptunaState.COMPLETE: TrialState.COMPLETE,
+    OptunaState.PRUNED: TrialState.PRUNED,
+    OptunaState.FAIL: TrialState.FAILED,
+    OptunaState.RUNNING: TrialState.RUNNING,
 }
-ENDED = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED)
 
 
 def domain_of(name: str, distribution: BaseDistribution) -> Domain:
@@ -108,10 +109,9 @@ def domain_of(name: str, distribution: BaseDistribution) -> Domain:
 
 
 def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """Return all parameters of a study, in order of first appearance.
+    """Return all parameters of a study that have a choice, in order of first appearance.
 
-    The newest trial that has a parameter says what its range is. Parameters with a single value
-    are left out.
+    The newest trial that has a parameter says what its range is.
     """
     union: dict[str, BaseDistribution] = {}
     for trial in trials:
@@ -142,7 +142,7 @@ def numbers_of(trial: FrozenTrial) -> dict[str, float]:
             numbers[name] = claimed[name]
         else:
             numbers[name] = number_of(distribution, value)
-    if trial.state is optuna.trial.TrialState.RUNNING:
+    if trial.state is OptunaState.RUNNING:
         return {**claimed, **numbers}
     return numbers
 
@@ -170,7 +170,7 @@ def trial_of(
         direction: Direction of the study.
     """
     sign = 1.0 if direction == StudyDirection.MAXIMIZE else -1.0
-    is_complete = trial.state is optuna.trial.TrialState.COMPLETE
+    is_complete = trial.state is OptunaState.COMPLETE
     return Trial(
         configuration=configuration_of(trial, search_space),
         state=STATES[trial.state],
@@ -180,21 +180,28 @@ def trial_of(
 
 
 def space_of(
-    search_space: Mapping[str, BaseDistribution], trials: Sequence[FrozenTrial]
+    search_space: Mapping[str, BaseDistribution],
+    trials: Sequence[FrozenTrial],
+    history: Sequence[Trial],
 ) -> SearchSpace:
     """Return the space of the distributions, with conditions learnt from what trials asked for.
 
     A trial that failed or is still running may not have asked for everything: it shows that a
     parameter is not needed only if no other trial asked for the same parameters and more.
+
+    Args:
+        search_space: Distributions of the parameters.
+        trials: Trials that are not waiting.
+        history: The same trials, converted.
     """
     domains = {name: domain_of(name, one) for name, one in search_space.items()}
     asked = [[name for name in search_space if name in trial.params] for trial in trials]
     kinds = {frozenset(names) for names in asked}
-    evidence = []
-    for trial, names in zip(trials, asked, strict=True):
-        if trial.state in ENDED or not any(kind > set(names) for kind in kinds):
-            configuration = configuration_of(trial, search_space)
-            evidence.append({name: configuration[name] for name in names})
+    evidence = [
+        {name: converted.configuration[name] for name in names}
+        for trial, converted, names in zip(trials, history, asked, strict=True)
+        if trial.state in ENDED or not any(kind > set(names) for kind in kinds)
+    ]
     conditions, optional = infer_conditions(domains, evidence)
     return SearchSpace(domains, conditions, optional)
 
@@ -220,8 +227,6 @@ class DRESampler(BaseSampler):
     - If the surrogate fails, space-filling points take its place: one warning, and
       `sampler.stats["fallbacks"]` counts.
 
-    Studies with several objectives raise a `ValueError`.
-
     Example:
         ```python
         import optuna
@@ -237,8 +242,7 @@ class DRESampler(BaseSampler):
 
     Args:
         seed: Non-negative seed. Workers of one study may be given the same seed: their trials
-            differ by trial number. None takes a seed from the operating system, which is kept
-            when the sampler is pickled.
+            differ by trial number. None takes one from the operating system, once.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             parameters are points of one scrambled Sobol sequence. Trials of all workers count,
             as do enqueued and added ones.
@@ -252,8 +256,7 @@ class DRESampler(BaseSampler):
             the objective is noisy. Otherwise only an exhausted finite space repeats any.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out. A trial
             that returns NaN is a failed one in Optuna.
-        preset: "default", "paper" (settings of the paper; slower) or an
-            `dre_plugins.engine.Preset`.
+        preset: "default", "paper" (as in the paper; slower) or a `dre_plugins.engine.Preset`.
         device: Torch device of the surrogate, such as "cpu" or "cuda".
         n_threads: Threads that one suggestion may use; torch's own setting is restored.
 
@@ -267,7 +270,8 @@ class DRESampler(BaseSampler):
         surrogate failed), "exhausted" (nothing new is left) or "enqueued".
 
     Raises:
-        ValueError: If an argument is invalid; the message names it.
+        ValueError: If an argument is invalid, or, at the first trial, if the study has several
+            objectives.
     """
 
     def __init__(
@@ -307,10 +311,7 @@ class DRESampler(BaseSampler):
         return {**self.__dict__, "_read": None}
 
     def reseed_rng(self) -> None:
-        """Reseed the independent sampler.
-
-        The sampler itself has no random state: suggestions differ by trial number, in all workers.
-        """
+        """Reseed the independent sampler; this one has no random state but its seed."""
         if self._independent_sampler is not None:
             self._independent_sampler.reseed_rng()
 
@@ -327,7 +328,7 @@ class DRESampler(BaseSampler):
         self,
         study: Study,
         trial: FrozenTrial,
-        state: optuna.trial.TrialState,
+        state: OptunaState,
         values: Sequence[float] | None,
     ) -> None:
         """Tell the independent sampler."""
@@ -386,7 +387,7 @@ class DRESampler(BaseSampler):
                 study,
                 param_name,
                 f"Parameter {param_name!r} of trial {trial.number} is sampled independently of "
-                "the model: no earlier trial had it in this range. The next trials will model it. "
+                "the model: no earlier trial had it in this range. Later trials will model it. "
                 "Silence this with warn_independent_sampling=False.",
             )
         if self._independent_sampler is not None:
@@ -418,14 +419,14 @@ class DRESampler(BaseSampler):
         trials: Sequence[FrozenTrial],
     ) -> tuple[SearchSpace, Suggestion]:
         others = [one for one in trials if one.number != trial.number and one.state in STATES]
-        space = space_of(search_space, others)
         history = [trial_of(one, search_space, study.directions[0]) for one in others]
+        space = space_of(search_space, others, history)
         recommender = Recommender(space, self._settings, seed=self._seed, stats=self.stats)
         known = [one for one in history if one.configuration]
         return space, recommender.suggest(known, 1, index=trial.number)[0]
 
     def _trials_for(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
-        """Return the trials of the study, as just read for the search space if that was now."""
+        """Return the study's trials: as read for the search space, if that was just now."""
         read, self._read = self._read, None
         if read is not None:
             study_name, number, read_at, trials = read
@@ -441,13 +442,12 @@ class DRESampler(BaseSampler):
         trial: FrozenTrial,
         trials: Sequence[FrozenTrial],
     ) -> bool:
-        """Return whether another worker may have chosen the same at the same time."""
+        """Return whether another worker may have chosen the same just now."""
         if self._settings.allow_duplicates or suggestion.source == "exhausted":
             return False
         is_crowded = space.n_configurations is not None and space.n_configurations <= CROWDED_SPACE
         return is_crowded or any(
-            one.state is optuna.trial.TrialState.RUNNING and one.number != trial.number
-            for one in trials
+            one.state is OptunaState.RUNNING and one.number != trial.number for one in trials
         )
 
     def _conflicting_trials(
@@ -457,13 +457,9 @@ class DRESampler(BaseSampler):
         numbers: Mapping[str, float],
         search_space: Mapping[str, BaseDistribution] | None,
     ) -> list[FrozenTrial] | None:
-        """Return the study's trials if another one holds what this trial claims, else None.
+        """Return the study's trials if another one holds what `trial` claims, else None.
 
-        Args:
-            study: The study.
-            trial: The trial that claims.
-            numbers: What it claims, in internal representation.
-            search_space: Parameters to compare; None for all.
+        Only parameters in the search space are compared, or all if it is None.
         """
         for pause in PATIENCE:
             time.sleep(pause)
@@ -485,15 +481,12 @@ class DRESampler(BaseSampler):
             _set_attributes(study, trial, {SOURCE_KEY: source})
 
     def _announce(self, study: Study, trial: FrozenTrial, source: str) -> None:
-        if source == "model":
-            text = f"The ranking ensemble suggests from trial {trial.number} on."
-            self._say(logging.INFO, study, "<model>", text)
-        elif source == "exhausted":
-            text = (
-                f"Trial {trial.number} repeats a configuration: all of the search space has been "
-                "tried or is running."
-            )
-            self._say(logging.INFO, study, "<exhausted>", text)
+        texts = {
+            "model": f"The ranking ensemble suggests from trial {trial.number} on.",
+            "exhausted": f"Trial {trial.number} repeats a configuration: all were tried.",
+        }
+        if source in texts:
+            self._say(logging.INFO, study, f"<{source}>", texts[source])
 
     def _say(self, level: int, study: Study, topic: str, text: str) -> None:
         """Log once per study and topic."""
@@ -553,11 +546,10 @@ def _claimed_by(trial: FrozenTrial) -> dict[str, float]:
 
 
 def _set_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, str]) -> None:
-    """Write system attributes of a running trial: the only use of a private API in this project.
+    """Write system attributes of a trial: the only use of a private API in this project.
 
-    Optuna has no public way to do this from a sampler; its own samplers do the same. Claims and
-    sources are a service to other workers and to users, so a storage that refuses them (the
-    trial has just ended, or the storage is of another kind) must not cost a trial.
+    Optuna's own samplers do so; there is no public way. Other workers and users profit, but a
+    storage that refuses (the trial has just ended, another kind of storage) must cost no trial.
     """
     try:
         for key, value in attributes.items():

@@ -6,23 +6,36 @@ import torch
 from torch import Tensor
 
 
+# Keeps ranks positive: exp(-50) is far beyond what any two members agree about.
+MAX_LEAD = 50.0
+
+# The rank beyond the best reference point falls by a factor e for every lead as large as the lead of
+# the best reference point over the one this many places behind.
+LEAD_PLACES = 8
+
+
 def ranks_against(scores: Tensor, reference: Tensor) -> Tensor:
     """Rank each score within the reference scores of the same member.
 
     rank = #better + (#equal + 1) / 2. For a score that is itself in the reference (a finite
-    table) this is exactly the average rank of the paper; for others it lies between ranks.
+    table) this is exactly the average rank of the paper; for others it lies between ranks. Beyond
+    the best reference point, where all would tie at 1/2, ranks go on towards 0 with the lead, so
+    that the best of the best can still be told apart.
 
     Args:
         scores: Scores `[M, C]`, larger is better.
         reference: Scores of the reference points `[M, K]`.
 
     Returns:
-        Ranks `[M, C]`, from 0.5 (better than all of the reference) to K + 0.5.
+        Ranks `[M, C]`, from above 0 (far better than all of the reference) to K + 0.5.
     """
     ascending = reference.sort(dim=-1).values.contiguous()
     scores = scores.contiguous()
     below = torch.searchsorted(ascending, scores, right=False)
     not_above = torch.searchsorted(ascending, scores, right=True)
     better = reference.shape[-1] - not_above
-    equal = not_above - below
-    return better + 0.5 * (equal + 1)
+    ranks = better + 0.5 * (not_above - below + 1)
+    best = ascending[:, -1:]
+    behind = ascending[:, max(ascending.shape[-1] - 1 - LEAD_PLACES, 0), None]
+    lead = (scores - best).clamp_min(0.0) / (best - behind).clamp_min(torch.finfo(scores.dtype).tiny)
+    return torch.where(scores > best, 0.5 * torch.exp(-lead.clamp_max(MAX_LEAD)), ranks)

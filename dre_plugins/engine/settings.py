@@ -10,7 +10,7 @@ ACTIVATIONS = ("relu", "silu")
 
 # Named here, without torch, so that a sampler can check its arguments; `engine.acquisition` has
 # the functions.
-ACQUISITION_NAMES = ("ei", "pi", "lcb", "average-rank", "thompson")
+ACQUISITION_NAMES = ("log-rank-ei", "ei", "pi", "lcb", "average-rank", "thompson")
 
 
 def require(claim: bool, argument: str, value: object, remedy: str) -> None:
@@ -120,6 +120,11 @@ class FittingSettings:
         )
 
 
+def check_acquisition(name: str) -> None:
+    """Raise a ValueError unless there is an acquisition function of that name."""
+    require(name in ACQUISITION_NAMES, "acquisition", name, f"one of {ACQUISITION_NAMES}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
     """Bundle all that defines a surrogate.
@@ -128,11 +133,16 @@ class Preset:
         scorer: The ensemble.
         from_random: How to fit when the scorers start from a random initialisation (DRE-RI).
         from_prior: How to fine-tune when they start from a meta-trained prior.
+        acquisition: Name of the acquisition function, one of `ACQUISITION_NAMES`.
     """
 
     scorer: ScorerSettings
     from_random: FittingSettings
     from_prior: FittingSettings
+    acquisition: str = "log-rank-ei"
+
+    def __post_init__(self) -> None:
+        check_acquisition(self.acquisition)
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -142,6 +152,7 @@ PRESETS: Mapping[str, Preset] = {
         scorer=ScorerSettings(context=ContextSettings()),
         from_random=FittingSettings(n_steps=1000, learning_rate=0.02),
         from_prior=FittingSettings(n_steps=1000, learning_rate=0.001),
+        acquisition="ei",
     ),
     "default": Preset(
         scorer=ScorerSettings(activation="silu", range_limit=None, centred=True),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.ranks import ranks_against
-from dre_plugins.engine.settings import get_preset
+from dre_plugins.engine.settings import FittingSettings, get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.recommend.lists import TrialList, insert_believed, trial_lists
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -78,7 +78,7 @@ class RankingModel:
         self._settings = settings
         self._rng = rng
         self._preset = get_preset(settings.preset)
-        self._acquisition = get_acquisition(settings.acquisition)
+        self._acquisition = get_acquisition(settings.acquisition or self._preset.acquisition)
         self._lists = trial_lists(
             history, failed=settings.failed, max_length=settings.max_list_length
         )
@@ -89,7 +89,7 @@ class RankingModel:
             reference = sobol(
                 space.n_parameters, N_REFERENCE, np.random.default_rng(reference_seed)
             )
-        self._reference = self._features(reference)
+        self._reference = reference
         ensemble = DeepRankingEnsemble.initialise(
             self._preset.scorer,
             space.n_features,
@@ -97,9 +97,7 @@ class RankingModel:
             device=settings.device,
             n_threads=settings.n_threads,
         )
-        self._ensemble = ensemble.fit(
-            self._ranking_lists(self._lists), self._preset.from_random, seed=self._seed()
-        )
+        self._fit(ensemble, self._preset.from_random)
 
     def believe(self, units: Units) -> None:
         """Believe unfinished trials at their predicted ranks, and fit a little further.
@@ -118,10 +116,7 @@ class RankingModel:
             main.weight,
         )
         fitting = self._preset.from_random
-        fitting = replace(fitting, n_steps=round(REFIT_SHARE * fitting.n_steps))
-        self._ensemble = self._ensemble.fit(
-            self._ranking_lists(self._lists), fitting, seed=self._seed()
-        )
+        self._fit(self._ensemble, replace(fitting, n_steps=round(REFIT_SHARE * fitting.n_steps)))
 
     def choose(self, seen: set[bytes]) -> Choice:
         """Choose the candidate of the largest acquisition.
@@ -138,6 +133,18 @@ class RankingModel:
         best = eligible[np.argmax(value[eligible])]
         mean, spread = rank_statistics(ranks)
         return Choice(pool[best], float(mean[best]), float(spread[best]), bool(new[best]))
+
+    def _fit(self, start: DeepRankingEnsemble, fitting: FittingSettings) -> None:
+        """Fit to all lists, and score the reference points that ranks are taken against.
+
+        Outside a table these are points spread over the space and the observed configurations:
+        as a study closes in on an optimum, so do they, and ranks resolve there.
+        """
+        self._ensemble = start.fit(self._ranking_lists(), fitting, seed=self._seed())
+        reference = self._reference
+        if self._table is None:
+            reference = np.concatenate([reference, self._units[self._lists[0].trials]])
+        self._reference_scores = self._ensemble.scores(self._features(reference))
 
     def _evolve(self, incumbent: torch.Tensor) -> Units:
         """Return a pool that has evolved towards high acquisition (DESIGN section 4.3).
@@ -175,13 +182,14 @@ class RankingModel:
         scores = self._ensemble.scores(self._features(units))
         if not torch.isfinite(scores).all():
             raise FloatingPointError("scores are not finite")
-        return ranks_against(scores, self._ensemble.scores(self._reference)).cpu()
+        return ranks_against(scores, self._reference_scores).cpu()
 
     def _features(self, units: Units) -> torch.Tensor:
         return torch.from_numpy(self._space.features(self._space.canonical(units)))
 
-    def _ranking_lists(self, lists: Sequence[TrialList]) -> RankingLists:
-        """Pad lists to one batch: features `[1, B, N, D]`."""
+    def _ranking_lists(self) -> RankingLists:
+        """Pad the lists to one batch: features `[1, B, N, D]`."""
+        lists = self._lists
         length = max(len(one.trials) for one in lists)
         shape = (1, len(lists), length)
         # The dtypes are stated because a user's default may be float64.

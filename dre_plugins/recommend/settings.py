@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dre_plugins.engine.settings import ACQUISITION_NAMES, Preset, get_preset, require
+from dre_plugins.engine.settings import Preset, check_acquisition, get_preset, require
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +14,8 @@ class RecommenderSettings:
     Args:
         n_startup_trials: Trials that must have ended before the surrogate takes over; until
             then suggestions are scrambled Sobol points.
-        acquisition: "ei", "pi", "lcb", "average-rank" or "thompson".
+        acquisition: "log-rank-ei", "ei", "pi", "lcb", "average-rank" or "thompson"; None takes
+            the preset's.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials last, "ignore" leaves them out.
         preset: Name of a preset of the engine, or a `Preset`.
@@ -24,7 +25,7 @@ class RecommenderSettings:
     """
 
     n_startup_trials: int = 10
-    acquisition: str = "ei"
+    acquisition: str | None = None
     allow_duplicates: bool = False
     failed: str = "worst"
     preset: str | Preset = "default"
@@ -36,12 +37,8 @@ class RecommenderSettings:
         require(
             self.n_startup_trials >= 0, "n_startup_trials", self.n_startup_trials, "at least 0"
         )
-        require(
-            self.acquisition in ACQUISITION_NAMES,
-            "acquisition",
-            self.acquisition,
-            f"one of {ACQUISITION_NAMES}",
-        )
+        if self.acquisition is not None:
+            check_acquisition(self.acquisition)
         require(self.failed in ("worst", "ignore"), "failed", self.failed, "'worst' or 'ignore'")
         require(self.n_threads >= 1, "n_threads", self.n_threads, "at least 1")
         require(

@@ -20,11 +20,3 @@ class TestDRESampler(
     @pytest.fixture
     def sampler(self, tiny_sampler: Callable[..., BaseSampler]) -> Callable[[], BaseSampler]:
         return lambda: tiny_sampler(n_startup_trials=0)
-
-
-class TestDRESamplerStartup(
-    pytest_samplers.BasicSamplerTestCase, pytest_samplers.RelativeSamplerTestCase
-):
-    @pytest.fixture
-    def sampler(self, tiny_sampler: Callable[..., BaseSampler]) -> Callable[[], BaseSampler]:
-        return tiny_sampler

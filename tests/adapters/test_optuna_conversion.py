@@ -252,7 +252,8 @@ FOREST = frozen({"family": ("forest", FAMILY), "depth": (3, DEPTH)})
 
 
 def active_names(trials: list[FrozenTrial], **values: Any) -> set[str]:
-    space = adapter.space_of(CONDITIONAL, trials)
+    history = [adapter.trial_of(one, CONDITIONAL, StudyDirection.MINIMIZE) for one in trials]
+    space = adapter.space_of(CONDITIONAL, trials, history)
     configuration = {"C": 0.5, "depth": 3, **values}
     return set(space.to_configuration(space.to_units([configuration])[0]))
 

@@ -21,7 +21,19 @@ def test_ranks_in_a_table_are_average_ranks() -> None:
 def test_rank_against_an_outside_reference() -> None:
     reference = torch.tensor([[3.0, 1.0, 2.0]])
     scores = torch.tensor([[4.0, 2.5, 2.0, 0.0]])
-    assert ranks_against(scores, reference).tolist() == [[0.5, 1.5, 2.0, 3.5]]
+    # Beyond the best by (4 - 3), in units of its lead over the last one, (3 - 1).
+    beyond = 0.5 * math.exp(-0.5)
+    torch.testing.assert_close(
+        ranks_against(scores, reference), torch.tensor([[beyond, 1.5, 2.0, 3.5]])
+    )
+
+
+def test_ranks_beyond_the_reference_stay_positive_and_ordered() -> None:
+    reference = torch.zeros(1, 20)
+    ranks = ranks_against(torch.tensor([[1e-30, 1e30, 0.0]]), reference)
+    assert (ranks > 0).all() and ranks[0, 1] <= ranks[0, 0] < ranks[0, 2]
+    steps = ranks_against(torch.tensor([[1.0, 2.0, 3.0]]), torch.arange(20.0)[None] / 19)
+    assert steps[0].diff().max() < 0
 
 
 def test_ranks_do_not_depend_on_other_candidates() -> None:
@@ -35,8 +47,10 @@ def test_ranks_do_not_depend_on_other_candidates() -> None:
 def test_ranks_ignore_monotone_transformations() -> None:
     generator = torch.Generator().manual_seed(0)
     scores, reference = torch.rand(3, 50, generator=generator), torch.rand(3, 20, generator=generator)
+    inside = scores < reference.max(-1, keepdim=True).values
     torch.testing.assert_close(
-        ranks_against(scores, reference), ranks_against(scores.exp(), reference.exp())
+        ranks_against(scores, reference)[inside],
+        ranks_against(scores.exp(), reference.exp())[inside],
     )
 
 
@@ -59,6 +73,16 @@ def test_expected_improvement_is_the_integral_over_a_normal_rank() -> None:
         assert ei[column].item() == pytest.approx(integral, rel=1e-4, abs=1e-5)
 
 
+def test_log_rank_ei_is_ei_of_scaled_log_ranks() -> None:
+    ranks, incumbent = torch.tensor([[2.0], [4.0]]), torch.tensor([5.0, 3.0])
+    value = get_acquisition("log-rank-ei")(ranks, incumbent).item()
+    low, high = 10 * math.log(2), 10 * math.log(4)
+    gain = 5 * (math.log(5) + math.log(3)) - (low + high) / 2
+    spread = (high - low) / 2
+    u = gain / spread
+    assert value == pytest.approx(gain * norm.cdf(u) + spread * norm.pdf(u), rel=1e-5)
+
+
 def test_other_acquisitions_by_hand() -> None:
     ranks, incumbent = torch.tensor([[2.0], [4.0]]), torch.tensor([5.0, 3.0])
     assert get_acquisition("pi")(ranks, incumbent).item() == pytest.approx(norm.cdf(1.0), abs=1e-6)
@@ -77,5 +101,5 @@ def test_members_that_agree_leave_finite_values() -> None:
 
 def test_names_known_without_torch_are_the_functions_names() -> None:
     assert tuple(ACQUISITIONS) == ACQUISITION_NAMES
-    with pytest.raises(ValueError, match=r"acquisition must be one of \['average-rank', 'ei'"):
+    with pytest.raises(ValueError, match="acquisition must be one of"):
         get_acquisition("ucb")

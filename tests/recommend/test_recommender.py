@@ -22,8 +22,8 @@ from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpac
 DEFAULT = get_preset("default")
 QUICK = replace(
     DEFAULT,
-    scorer=replace(DEFAULT.scorer, n_members=4, hidden=(16, 16)),
-    from_random=replace(DEFAULT.from_random, n_steps=40),
+    scorer=replace(DEFAULT.scorer, n_members=5, hidden=(32, 32)),
+    from_random=replace(DEFAULT.from_random, n_steps=100),
 )
 SETTINGS = RecommenderSettings(preset=QUICK, n_startup_trials=4)
 PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
@@ -173,7 +173,7 @@ def test_hard_values_are_survived(values) -> None:
 
 def test_a_failing_surrogate_falls_back_warns_once_and_is_counted(monkeypatch, caplog) -> None:
     def broken(*args, **kwargs):
-        raise FittingError("scorer.0.weight is not finite after 40 fitting steps.")
+        raise FittingError("scorer.0.weight is not finite after 100 fitting steps.")
 
     monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
     stats: Counter[str] = Counter()
