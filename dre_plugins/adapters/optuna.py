@@ -246,8 +246,10 @@ class DRESampler(BaseSampler):
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             parameters are points of one scrambled Sobol sequence. Trials of all workers count,
             as do enqueued and added ones.
-        acquisition: "ei" (expected improvement), "pi" (probability of improvement), "lcb" (lower
-            confidence bound), "average-rank" or "thompson".
+        acquisition: "log-rank-ei" (expected improvement of the logarithm of the rank), "ei" (of
+            the rank, as in the paper), "pi" (probability of improvement), "lcb" (lower confidence
+            bound), "average-rank" or "thompson". None takes the preset's: "log-rank-ei" by
+            default.
         independent_sampler: Optuna sampler of parameters that no earlier trial had, which is
             every parameter of the first trial. None takes the Sobol sequence.
         warn_independent_sampling: Whether to warn, once per study and parameter, that a parameter
@@ -279,7 +281,7 @@ class DRESampler(BaseSampler):
         *,
         seed: int | None = None,
         n_startup_trials: int = 10,
-        acquisition: str = "ei",
+        acquisition: str | None = None,
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
         allow_duplicates: bool = False,
