@@ -66,11 +66,15 @@ MAX_ATTRIBUTE_LENGTH = 2000
 READ_LIFETIME = 0.05
 # Seconds to wait for a later trial to give way, in turn; choosing and storing take less.
 PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1)
-# With 2 workers, one move settles a conflict; with w of them, at most w - 1 do.
+# Of w workers in conflict one stays at each move, so w - 1 moves settle it.
 MAX_MOVES = 20
-# Spaces up to this size are checked for conflicts even if nobody else seemed to be at work.
+# Spaces up to this size are checked for conflicts even if no other trial was running.
 CROWDED_SPACE = 10_000
 
+ANNOUNCEMENTS = {
+    "model": "The ranking ensemble suggests from trial {} on.",
+    "exhausted": "Trial {} repeats a configuration: all of them were tried.",
+}
 STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
     OptunaState.PRUNED: TrialState.PRUNED,
@@ -184,15 +188,14 @@ def space_of(
     trials: Sequence[FrozenTrial],
     history: Sequence[Trial],
 ) -> SearchSpace:
-    """Return the space of the distributions, with conditions learnt from what trials asked for.
+    """Return the search space, with conditions learnt from what trials asked for.
 
     A trial that failed or is still running may not have asked for everything: it shows that a
     parameter is not needed only if no other trial asked for the same parameters and more.
 
     Args:
         search_space: Distributions of the parameters.
-        trials: Trials that are not waiting.
-        history: The same trials, converted.
+        trials: Trials that are not waiting; `history` has the same ones, converted.
     """
     domains = {name: domain_of(name, one) for name, one in search_space.items()}
     asked = [[name for name in search_space if name in trial.params] for trial in trials]
@@ -318,7 +321,7 @@ class DRESampler(BaseSampler):
             self._independent_sampler.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Refuse studies with several objectives and mark enqueued trials."""
+        """Refuse several objectives and mark enqueued trials."""
         _require_one_objective(study)
         self._read = None
         if "fixed_params" in trial.system_attrs:
@@ -341,7 +344,7 @@ class DRESampler(BaseSampler):
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return every parameter that a trial of the study, of whatever state, has asked for."""
+        """Return every parameter that any trial of the study has asked for."""
         _require_one_objective(study)
         trials = study.get_trials(deepcopy=False)
         self._read = (study.study_name, trial.number, time.monotonic(), trials)
@@ -370,7 +373,9 @@ class DRESampler(BaseSampler):
                 break
             trials = conflicting
         self._set_source(study, trial, suggestion.source)
-        self._announce(study, trial, suggestion.source)
+        if suggestion.source in ANNOUNCEMENTS:
+            text = ANNOUNCEMENTS[suggestion.source].format(trial.number)
+            self._say(logging.INFO, study, f"<{suggestion.source}>", text)
         values = space.to_configuration(suggestion.units, include_inactive=True)
         return {name: values[name] for name in search_space}
 
@@ -481,14 +486,6 @@ class DRESampler(BaseSampler):
     def _set_source(self, study: Study, trial: FrozenTrial, source: str) -> None:
         if "fixed_params" not in trial.system_attrs:
             _set_attributes(study, trial, {SOURCE_KEY: source})
-
-    def _announce(self, study: Study, trial: FrozenTrial, source: str) -> None:
-        texts = {
-            "model": f"The ranking ensemble suggests from trial {trial.number} on.",
-            "exhausted": f"Trial {trial.number} repeats a configuration: all were tried.",
-        }
-        if source in texts:
-            self._say(logging.INFO, study, f"<{source}>", texts[source])
 
     def _say(self, level: int, study: Study, topic: str, text: str) -> None:
         """Log once per study and topic."""
