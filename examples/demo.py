@@ -20,13 +20,11 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache, partial
-from typing import TypeAlias
+from functools import partial
 
 import numpy as np
 import optuna
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 from rich.console import Console
 from rich.progress import Progress
@@ -45,8 +43,6 @@ from sklearn.svm import SVC
 
 from dre_plugins import DRESampler
 
-Floats: TypeAlias = NDArray[np.float64]
-
 N_STARTUP = 10
 SAMPLERS: dict[str, Callable[..., BaseSampler]] = {
     "Random": RandomSampler,
@@ -55,18 +51,10 @@ SAMPLERS: dict[str, Callable[..., BaseSampler]] = {
     "DRE": partial(DRESampler, n_startup_trials=N_STARTUP, warn_independent_sampling=False),
 }
 COLOURS = ("tab:gray", "tab:orange", "tab:green", "tab:blue")
+X, y = load_digits(return_X_y=True)
+X, _, y, _ = train_test_split(X / 16.0, y, train_size=400, stratify=y, random_state=0)
 FOLDS = StratifiedKFold(4, shuffle=True, random_state=0)
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-
-
-@cache
-def digits() -> tuple[Floats, Floats]:
-    """Return 400 images, pixels in [0, 1], and their labels."""
-    images, labels = load_digits(return_X_y=True)
-    images, _, labels, _ = train_test_split(
-        images / 16.0, labels, train_size=400, stratify=labels, random_state=0
-    )
-    return images, labels
 
 
 def suggest_model(trial: optuna.Trial) -> BaseEstimator:
@@ -113,13 +101,13 @@ def run_study(name: str, seed: int, n_trials: int) -> tuple[list[float], list[fl
         trial = study.ask()
         model = suggest_model(trial)
         seconds.append(time.perf_counter() - start)
-        accuracy = cross_val_score(model, *digits(), cv=FOLDS).mean()
+        accuracy = cross_val_score(model, X, y, cv=FOLDS).mean()
         study.tell(trial, round(accuracy, 4))  # of 400 images: equal ones are to be equal
         best.append(study.best_value)
     return best, seconds
 
 
-def run_all(n_seeds: int, n_trials: int, n_jobs: int) -> tuple[Floats, Floats]:
+def run_all(n_seeds: int, n_trials: int, n_jobs: int) -> tuple[np.ndarray, np.ndarray]:
     """Return best accuracies so far and seconds of suggestions, `[samplers, seeds, trials]`."""
     os.environ.update(ONE_THREAD)  # read by numpy and torch when the new processes import them
     best, seconds = np.empty((2, len(SAMPLERS), n_seeds, n_trials))
@@ -145,7 +133,12 @@ def run_all(n_seeds: int, n_trials: int, n_jobs: int) -> tuple[Floats, Floats]:
     return best, seconds
 
 
-def report(best: Floats, seconds: Floats) -> None:
+def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and its standard error over axis 0, the seeds."""
+    return values.mean(0), values.std(0) / np.sqrt(max(len(values) - 1, 1))
+
+
+def report(best: np.ndarray, seconds: np.ndarray) -> None:
     """Print the table and what it says about DRESampler and random search."""
     n_seeds, n_trials = best.shape[1:]
     checkpoints = sorted({*range(N_STARTUP, n_trials + 1, 10), n_trials})
@@ -159,20 +152,21 @@ def report(best: Floats, seconds: Floats) -> None:
 
     finals = dict(zip(SAMPLERS, best[:, :, -1], strict=True))
     gain = (100.0 * (finals["DRE"] - finals["Random"])).round(2)
+    mean, error = mean_and_error(gain)
     print(
-        f"DRESampler {'beats' if gain.mean() > 0 else 'does not beat'} random search here: "
-        f"{gain.mean():+.2f} ± {gain.std() / np.sqrt(n_seeds):.2f} points of accuracy (mean ± s.e.), "
+        f"DRESampler {'beats' if mean > 0 else 'does not beat'} random search here: "
+        f"{mean:+.2f} ± {error:.2f} points of accuracy (mean ± s.e.), "
         f"better with {np.sum(gain > 0)} of {n_seeds} seeds, worse with {np.sum(gain < 0)}."
     )
 
 
-def draw(best: Floats, path: str) -> None:
+def draw(best: np.ndarray, path: str) -> None:
     """Draw the curves from the last common trial on."""
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     trials = np.arange(N_STARTUP, best.shape[2] + 1)
     for name, colour, curves in zip(SAMPLERS, COLOURS, best[:, :, N_STARTUP - 1 :], strict=True):
-        mean, error = curves.mean(0), curves.std(0) / np.sqrt(len(curves))
+        mean, error = mean_and_error(curves)
         axes.plot(trials, mean, label=name, color=colour, linewidth=3 if name == "DRE" else 1.5)
         axes.fill_between(trials, mean - error, mean + error, color=colour, alpha=0.12)
     axes.set_title(

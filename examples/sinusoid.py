@@ -51,7 +51,9 @@ def main() -> None:
             break
         acquisition[observed] = -torch.inf
         observed.append(int(acquisition.argmax()))
-        print(f"observation {len(observed)}: x = {x[observed[-1]]:+.1f}, y = {y[observed[-1]]:.4f}")
+        print(
+            f"observation {len(observed)}: x = {x[observed[-1]]:+.1f}, y = {y[observed[-1]]:.4f}"
+        )
     print(f"best after {n_observed} observations: x = {x[incumbent]:+.1f}, the optimum is at 0.0")
 
     mean, spread = rank_statistics(ranks)

@@ -100,7 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"| seconds per suggestion, {DIMENSION} parameters | " + " | ".join(samplers) + " |")
     print("|---|" + "---|" * len(samplers))
     for n_trials in options.trials:
-        row = [seconds_per_suggestion(make, n_trials, options.repeats) for make in samplers.values()]
+        row = [
+            seconds_per_suggestion(make, n_trials, options.repeats) for make in samplers.values()
+        ]
         print(f"| {n_trials} trials | " + " | ".join(f"{s:.3f}" for s in row) + " |", flush=True)
     paper = paper_procedure_seconds(100)
     ours = seconds_per_suggestion(samplers["DRESampler"], 100, options.repeats)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-
 # Keeps ranks positive: exp(-50) is far beyond what any two members agree about.
 MAX_LEAD = 50.0
 
@@ -37,5 +36,7 @@ def ranks_against(scores: Tensor, reference: Tensor) -> Tensor:
     ranks = better + 0.5 * (not_above - below + 1)
     best = ascending[:, -1:]
     behind = ascending[:, max(ascending.shape[-1] - 1 - LEAD_PLACES, 0), None]
-    lead = (scores - best).clamp_min(0.0) / (best - behind).clamp_min(torch.finfo(scores.dtype).tiny)
+    lead = (scores - best).clamp_min(0.0) / (best - behind).clamp_min(
+        torch.finfo(scores.dtype).tiny
+    )
     return torch.where(scores > best, 0.5 * torch.exp(-lead.clamp_max(MAX_LEAD)), ranks)

@@ -115,9 +115,7 @@ class FittingSettings:
     def __post_init__(self) -> None:
         require(self.n_steps >= 0, "n_steps", self.n_steps, "at least 0")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
-        require(
-            0 < self.support_share < 1, "support_share", self.support_share, "between 0 and 1"
-        )
+        require(0 < self.support_share < 1, "support_share", self.support_share, "between 0 and 1")
 
 
 def check_acquisition(name: str) -> None:

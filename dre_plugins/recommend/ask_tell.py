@@ -74,7 +74,9 @@ class AskTell:
         """
         complete = [trial for trial in self._trials if trial.state is TrialState.COMPLETE]
         require(bool(complete), "best", None, "asked for after a trial is complete")
-        return max(complete, key=lambda trial: trial.value if trial.value is not None else -math.inf)
+        return max(
+            complete, key=lambda trial: trial.value if trial.value is not None else -math.inf
+        )
 
     def ask(self) -> tuple[int, dict[str, Any]]:
         """Return the number and the configuration of a new trial."""
@@ -97,9 +99,7 @@ class AskTell:
         """
         require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
         trial = self._trials[number]
-        require(
-            trial.state is TrialState.RUNNING, "number", number, "a trial not told before"
-        )
+        require(trial.state is TrialState.RUNNING, "number", number, "a trial not told before")
         if value is None or math.isnan(value):
             self._trials[number] = Trial(trial.configuration, TrialState.FAILED)
         else:

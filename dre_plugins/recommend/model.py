@@ -20,7 +20,13 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.recommend.lists import TrialList, insert_believed, trial_lists
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space.candidates import distinct, enumerate_units, mutate, sobol
+from dre_plugins.space.candidates import (
+    distinct,
+    enumerate_units,
+    mutate,
+    sobol,
+    with_fixed,
+)
 from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
@@ -118,15 +124,19 @@ class RankingModel:
         fitting = self._preset.from_random
         self._fit(self._ensemble, replace(fitting, n_steps=round(REFIT_SHARE * fitting.n_steps)))
 
-    def choose(self, seen: set[bytes]) -> Choice:
+    def choose(self, seen: set[bytes], fixed: Units) -> Choice:
         """Choose the candidate of the largest acquisition.
 
         Args:
             seen: Keys of configurations not to suggest again.
+            fixed: Coordinates that every candidate must have `[P]`, NaN where it is free.
         """
         incumbent = self._incumbent()
-        pool = self._table if self._table is not None else self._evolve(incumbent)
-        ranks = self._ranks(pool)
+        if self._table is None:
+            pool, ranks = self._evolve(incumbent, fixed)
+        else:
+            pool = with_fixed(self._table, fixed)
+            ranks = self._ranks(pool)
         value = self._acquisition(ranks, incumbent).numpy()
         new = distinct(self._space.canonical(pool), seen)
         eligible = np.flatnonzero(new) if new.any() else np.arange(len(pool))
@@ -146,29 +156,27 @@ class RankingModel:
             reference = np.concatenate([reference, self._units[self._lists[0].trials]])
         self._reference_scores = self._ensemble.scores(self._features(reference))
 
-    def _evolve(self, incumbent: torch.Tensor) -> Units:
-        """Return a pool that has evolved towards high acquisition (DESIGN section 4.3).
+    def _evolve(self, incumbent: torch.Tensor, fixed: Units) -> tuple[Units, torch.Tensor]:
+        """Return a pool `[C, P]` that has evolved towards high acquisition, and its ranks.
 
         Optima lie on bounds of several parameters at once, where no Sobol point ever is: children
-        of the best candidates and of the best observed configurations get there.
+        of the best candidates and of the best observed configurations get there (DESIGN, 4.3).
         """
         main = self._lists[0]
         elite = self._units[main.trials[np.argsort(-main.ranks, kind="stable")[:N_PARENTS]]]
-        pool = np.concatenate(
-            [
-                sobol(self._space.n_parameters, N_SOBOL, self._rng),
-                mutate(self._space, elite, N_CHILDREN, self._rng),
-            ]
-        )
-        value = self._acquisition(self._ranks(pool), incumbent).numpy()
+        first = [
+            sobol(self._space.n_parameters, N_SOBOL, self._rng),
+            mutate(self._space, elite, N_CHILDREN, self._rng),
+        ]
+        pool = with_fixed(np.concatenate(first), fixed)
+        ranks = self._ranks(pool)
         for _ in range(N_ROUNDS):
+            value = self._acquisition(ranks, incumbent).numpy()
             parents = pool[np.argsort(-value, kind="stable")[:N_PARENTS]]
-            children = mutate(self._space, parents, N_CHILDREN, self._rng)
+            children = with_fixed(mutate(self._space, parents, N_CHILDREN, self._rng), fixed)
             pool = np.concatenate([pool, children])
-            value = np.concatenate(
-                [value, self._acquisition(self._ranks(children), incumbent).numpy()]
-            )
-        return pool
+            ranks = torch.cat([ranks, self._ranks(children)], dim=1)
+        return pool, ranks
 
     def _incumbent(self) -> torch.Tensor:
         """Return the ranks `[M]` of the best observed configuration (section 3.4)."""

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import final_value, has_failed
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.candidates import distinct, enumerate_units, keys, sobol, sobol_point
+from dre_plugins.space.candidates import (
+    distinct,
+    enumerate_units,
+    keys,
+    sobol,
+    sobol_point,
+    with_fixed,
+)
 from dre_plugins.space.search_space import SearchSpace
 
 logger = logging.getLogger("dre_plugins")
+
+Units = NDArray[np.float64]
 
 # Draws among which a start-up suggestion looks for a configuration that is new, before a finite
 # space is searched whole.
@@ -39,7 +49,7 @@ class Suggestion:
     """
 
     configuration: dict[str, Any]
-    units: np.ndarray
+    units: Units
     source: str
     predicted_rank: float | None = None
     spread: float | None = None
@@ -73,7 +83,14 @@ class Recommender:
         self.seed = seed
         self.stats = stats if stats is not None else Counter()
 
-    def suggest(self, history: Sequence[Trial], count: int = 1, *, index: int) -> list[Suggestion]:
+    def suggest(
+        self,
+        history: Sequence[Trial],
+        count: int = 1,
+        *,
+        index: int,
+        fixed: Mapping[str, Any] | None = None,
+    ) -> list[Suggestion]:
         """Suggest the next configurations.
 
         Args:
@@ -82,20 +99,23 @@ class Recommender:
             count: How many suggestions; together they cost little more than one.
             index: Number of the first suggestion within the study (the trial's number). Workers
                 with the same history and seed differ by it.
+            fixed: Values that are given already, by parameter name; the others are chosen to
+                go with them.
 
         Returns:
             `count` suggestions, different from each other and from the history unless the space
             is exhausted or `allow_duplicates` is set.
         """
         history = tuple(history)
+        given = self.space.to_units([fixed or {}])[0]
         suggestions = None
         if self._is_model_ready(history):
-            suggestions = self._model_suggestions(history, count, index)
+            suggestions = self._model_suggestions(history, count, index, given)
             source = "fallback"
         else:
             source = "random"
         if suggestions is None:
-            suggestions = self._startup_suggestions(history, count, index, source)
+            suggestions = self._startup_suggestions(history, count, index, given, source)
         for suggestion in suggestions:
             self.stats["suggestions"] += 1
             self.stats[suggestion.source] += 1
@@ -113,7 +133,7 @@ class Recommender:
         )
 
     def _model_suggestions(
-        self, history: Sequence[Trial], count: int, index: int
+        self, history: Sequence[Trial], count: int, index: int, fixed: Units
     ) -> list[Suggestion] | None:
         """Return the surrogate's suggestions, or None if it failed.
 
@@ -122,7 +142,7 @@ class Recommender:
         so once; the search goes on with space-filling points.
         """
         try:
-            return self._ask_model(history, count, index)
+            return self._ask_model(history, count, index, fixed)
         except Exception as error:
             if self.stats["fallbacks"] == 0:
                 logger.warning(
@@ -134,7 +154,9 @@ class Recommender:
             self.stats["fallbacks"] += 1
             return None
 
-    def _ask_model(self, history: Sequence[Trial], count: int, index: int) -> list[Suggestion]:
+    def _ask_model(
+        self, history: Sequence[Trial], count: int, index: int, fixed: Units
+    ) -> list[Suggestion]:
         # torch: only when it is needed
         from dre_plugins.engine.runtime import isolated
         from dre_plugins.recommend.model import RankingModel
@@ -158,7 +180,7 @@ class Recommender:
             for _ in range(count):
                 if len(believed):
                     model.believe(believed)
-                choice = model.choose(seen)
+                choice = model.choose(seen, fixed)
                 source = "model" if choice.is_new else "exhausted"
                 suggestions.append(
                     Suggestion(
@@ -175,35 +197,32 @@ class Recommender:
             return suggestions
 
     def _startup_suggestions(
-        self, history: Sequence[Trial], count: int, index: int, source: str
+        self, history: Sequence[Trial], count: int, index: int, fixed: Units, source: str
     ) -> list[Suggestion]:
         """Return points of the study's Sobol sequence, or others where those are taken."""
         seen = self._seen(history)
         suggestions = []
         for number in range(index, index + count):
-            units, is_new = self._startup_point(seen, number)
+            units, is_new = self._startup_point(seen, number, fixed)
             configuration = self.space.to_configuration(units)
             suggestions.append(Suggestion(configuration, units, source if is_new else "exhausted"))
             if not self.settings.allow_duplicates:
                 seen.update(keys(self.space.canonical(units[None])))
         return suggestions
 
-    def _startup_point(self, seen: set[bytes], number: int) -> tuple[np.ndarray, bool]:
+    def _startup_point(self, seen: set[bytes], number: int, fixed: Units) -> tuple[Units, bool]:
         n_parameters = self.space.n_parameters
         rng = np.random.default_rng([self.seed, number])
-        draws = np.concatenate(
-            [
-                sobol_point(n_parameters, number, self.seed)[None],
-                sobol(n_parameters, N_STARTUP_DRAWS, rng),
-            ]
-        )
+        first = sobol_point(n_parameters, number, self.seed)[None]
+        draws = np.concatenate([first, sobol(n_parameters, N_STARTUP_DRAWS, rng)])
+        draws = with_fixed(draws, fixed)
         new = distinct(self.space.canonical(draws), seen)
         if not new.any():
             table = enumerate_units(self.space, MAX_ENUMERATED)
             if table is None:
                 return draws[0], False
-            draws = rng.permutation(table)
-            new = distinct(draws, seen)
+            draws = with_fixed(rng.permutation(table), fixed)
+            new = distinct(self.space.canonical(draws), seen)
         return draws[np.argmax(new)], bool(new.any())
 
     def _seen(self, history: Sequence[Trial]) -> set[bytes]:

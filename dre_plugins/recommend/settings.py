@@ -41,7 +41,5 @@ class RecommenderSettings:
             check_acquisition(self.acquisition)
         require(self.failed in ("worst", "ignore"), "failed", self.failed, "'worst' or 'ignore'")
         require(self.n_threads >= 1, "n_threads", self.n_threads, "at least 1")
-        require(
-            self.max_list_length >= 2, "max_list_length", self.max_list_length, "at least 2"
-        )
+        require(self.max_list_length >= 2, "max_list_length", self.max_list_length, "at least 2")
         get_preset(self.preset)

@@ -150,6 +150,11 @@ def _another_bin(domain: Domain, before: Array, draw: Array) -> Array:
     return domain.centres((domain.index(before) + shift) % n)
 
 
+def with_fixed(units: Array, fixed: Array) -> Array:
+    """Return coordinates `[n, P]` with those of `fixed` `[P]` in place, NaN leaves a column free."""
+    return np.where(np.isnan(fixed), units, fixed)
+
+
 def enumerate_units(space: SearchSpace, limit: int) -> Array | None:
     """Return each configuration once, canonical `[C, P]`, or None for more than `limit`."""
     return space.assignments(limit)

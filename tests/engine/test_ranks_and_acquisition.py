@@ -46,7 +46,10 @@ def test_ranks_do_not_depend_on_other_candidates() -> None:
 
 def test_ranks_ignore_monotone_transformations() -> None:
     generator = torch.Generator().manual_seed(0)
-    scores, reference = torch.rand(3, 50, generator=generator), torch.rand(3, 20, generator=generator)
+    scores, reference = (
+        torch.rand(3, 50, generator=generator),
+        torch.rand(3, 20, generator=generator),
+    )
     inside = scores < reference.max(-1, keepdim=True).values
     torch.testing.assert_close(
         ranks_against(scores, reference)[inside],

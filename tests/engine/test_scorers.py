@@ -87,7 +87,9 @@ def test_members_and_lists_do_not_mix() -> None:
     scores = score(parameters, settings, x)
     assert scores.shape == (2, 3, 5)
     for b in range(3):
-        torch.testing.assert_close(scores[:, b], score(parameters, settings, x[:, b : b + 1])[:, 0])
+        torch.testing.assert_close(
+            scores[:, b], score(parameters, settings, x[:, b : b + 1])[:, 0]
+        )
     assert not torch.allclose(scores[0], scores[1])
 
 

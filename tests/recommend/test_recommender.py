@@ -44,9 +44,7 @@ def history_of(n: int, space=PLANE, objective=sphere, seed: int = 0) -> list[Tri
 
 def suggest(history, *, space=PLANE, settings=SETTINGS, seed=0, index=None, count=1, stats=None):
     recommender = Recommender(space, settings, seed=seed, stats=stats)
-    return recommender.suggest(
-        history, count, index=len(history) if index is None else index
-    )
+    return recommender.suggest(history, count, index=len(history) if index is None else index)
 
 
 def test_a_suggestion_is_a_function_of_history_seed_and_index() -> None:
@@ -112,6 +110,19 @@ def test_pending_and_batch_suggestions_are_all_different(n_ended) -> None:
     assert len(seen | {tuple(one.configuration.values()) for one in batch}) == 18
 
 
+@pytest.mark.parametrize("n_ended", [0, 8])
+def test_the_rest_is_chosen_to_go_with_fixed_values(n_ended) -> None:
+    recommender = Recommender(PLANE, SETTINGS, seed=0)
+    history = history_of(n_ended)
+    batch = recommender.suggest(history, 3, index=n_ended, fixed={"x": 0.25, "unknown": 1})
+    assert {one.configuration["x"] for one in batch} == {0.25}
+    assert len({one.configuration["y"] for one in batch}) == 3
+    cells = Recommender(GRID, SETTINGS, seed=0).suggest(
+        history_of(n_ended, GRID, lambda c: float(c["a"])), 3, index=0, fixed={"b": "z"}
+    )
+    assert {one.configuration["b"] for one in cells} == {"z"}
+
+
 def test_an_exhausted_space_repeats_and_says_so() -> None:
     everything = [
         Trial({"a": a, "b": b}, TrialState.COMPLETE, float(a)) for a in range(3) for b in "uvwxyz"
@@ -164,9 +175,7 @@ def test_hard_values_are_survived(values) -> None:
         for trial, value in zip(history_of(len(values)), values, strict=True)
     ]
     stats: Counter[str] = Counter()
-    (suggestion,) = suggest(
-        history, settings=replace(SETTINGS, n_startup_trials=0), stats=stats
-    )
+    (suggestion,) = suggest(history, settings=replace(SETTINGS, n_startup_trials=0), stats=stats)
     assert PLANE.contains(suggestion.configuration)
     assert stats["fallbacks"] == 0
 
