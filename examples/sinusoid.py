@@ -1,9 +1,9 @@
 """Redraw the paper's toy study (Figures 2 and 3): find the maximum of a sinusoid.
 
 y = sin((x + π) / 2) on [−10, 10] in steps of 0.1, ten scorers of 2 × 10 units, three random
-observations. Each step fits the ensemble anew and evaluates the point of largest EI in rank space.
-Seeds 0 and 1 find the optimum with 7 observations. Of seeds 2 to 5 none does with fewer than 18: all
-members agree on the local optimum at the edge, and EI has nothing left to explore.
+observations. Each step fits the ensemble anew and evaluates the point of largest EI in ranks.
+Seeds 0 and 1 find the optimum with 7 and 6 observations. Seeds 2 to 5 do not within 17: all members
+agree on the local optimum at the edge, and EI has nothing left to explore.
 
     python examples/sinusoid.py [--seed 0] [--picture sinusoid.png]
 """

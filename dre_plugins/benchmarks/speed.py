@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import optuna
@@ -69,7 +70,7 @@ def paper_procedure_seconds(n_trials: int) -> float:
     for _ in range(preset.scorer.n_members):
         widths = [DIMENSION, *preset.scorer.hidden]
         layers: list[torch.nn.Module] = []
-        for n_in, n_out in zip(widths, widths[1:], strict=False):
+        for n_in, n_out in pairwise(widths):
             layers += [torch.nn.Linear(n_in, n_out), torch.nn.ReLU()]
         scorer = torch.nn.Sequential(*layers, torch.nn.Linear(widths[-1], 1))
         optimiser = torch.optim.Adam(scorer.parameters(), lr=preset.from_random.learning_rate)

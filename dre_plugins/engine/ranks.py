@@ -8,7 +8,7 @@ from torch import Tensor
 # Keeps ranks positive: exp(-50) is far beyond what any two members agree about.
 MAX_LEAD = 50.0
 
-# The rank beyond the best reference point falls by a factor e for every lead as large as the lead of
+# Beyond the best reference point the rank falls by a factor e for every lead as large as that of
 # the best reference point over the one this many places behind.
 LEAD_PLACES = 8
 

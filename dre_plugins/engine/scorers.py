@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -33,11 +34,11 @@ def layer_shapes(settings: ScorerSettings, n_features: int) -> dict[str, tuple[i
         encoder = (n_features + 1, *[context.hidden] * 3)
         decoder = (*[context.hidden] * 3, context.size)
         for name, widths in (("phi", encoder), ("rho", decoder)):
-            for layer, (n_in, n_out) in enumerate(zip(widths, widths[1:], strict=False)):
+            for layer, (n_in, n_out) in enumerate(pairwise(widths)):
                 shapes[f"{name}.{layer}"] = (1, n_in, n_out)
     n_inputs = n_features + (context.size if context is not None else 0)
     widths = (n_inputs, *settings.hidden, 1)
-    for layer, (n_in, n_out) in enumerate(zip(widths, widths[1:], strict=False)):
+    for layer, (n_in, n_out) in enumerate(pairwise(widths)):
         shapes[f"scorer.{layer}"] = (settings.n_members, n_in, n_out)
     return shapes
 

@@ -151,7 +151,7 @@ def _another_bin(domain: Domain, before: Array, draw: Array) -> Array:
 
 
 def with_fixed(units: Array, fixed: Array) -> Array:
-    """Return coordinates `[n, P]` with those of `fixed` `[P]` in place, NaN leaves a column free."""
+    """Return coordinates `[n, P]` with those of `fixed` `[P]` in place; NaN leaves one free."""
     return np.where(np.isnan(fixed), units, fixed)
 
 
