@@ -2,8 +2,8 @@
 
 y = sin((x + π) / 2) on [−10, 10] in steps of 0.1, ten scorers of 2 × 10 units, three random
 observations. Each step fits the ensemble anew and evaluates the point of largest EI in ranks.
-Seeds 0 and 1 find the optimum with 7 and 6 observations. Seeds 2 to 5 do not within 17: all members
-agree on the local optimum at the edge, and EI has nothing left to explore.
+Seeds 0 and 1 find the optimum with 7 and 6 observations. Seeds 2 to 5 do not within 17: all
+members agree on the local optimum at the edge, and EI has nothing left to explore.
 
     python examples/sinusoid.py [--seed 0] [--picture sinusoid.png]
 """

@@ -24,16 +24,7 @@ from typing import Any
 from dre_plugins.engine.settings import Preset
 from dre_plugins.recommend.recommender import Recommender, Suggestion
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.candidates import sobol_point
-from dre_plugins.space.conditions import infer_conditions
-from dre_plugins.space.domains import (
-    Domain,
-    Float,
-    Integer,
-    UnsupportedDomainError,
-    ordered_choices,
-)
 from dre_plugins.space.search_space import SearchSpace
 
 try:
@@ -43,21 +34,26 @@ except ImportError as error:
         "DRESampler needs Optuna 4 or newer: pip install 'dre-plugins[optuna]'"
     ) from error
 
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
+
+from dre_plugins.adapters.optuna_conversion import (
+    CLAIM_KEY,
+    STATES,
+    domain_of,
+    number_of,
+    numbers_of,
+    space_of,
+    trial_of,
+    union_of_distributions,
+)
 
 logger = logging.getLogger("dre_plugins.optuna")
 
 SOURCE_KEY = "dre:source"
-CLAIM_KEY = "dre:suggestion"
 # Optuna's RDB storage holds up to 2046 characters in one attribute on MySQL.
 MAX_ATTRIBUTE_LENGTH = 2000
 
@@ -75,138 +71,6 @@ ANNOUNCEMENTS = {
     "model": "The ranking ensemble suggests from trial {} on.",
     "exhausted": "Trial {} repeats a configuration: all of them were tried.",
 }
-STATES: Mapping[OptunaState, TrialState] = {
-    OptunaState.COMPLETE: TrialState.COMPLETE,
-    OptunaState.PRUNED: TrialState.PRUNED,
-    OptunaState.FAIL: TrialState.FAILED,
-    OptunaState.RUNNING: TrialState.RUNNING,
-}
-ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED)
-
-
-def domain_of(name: str, distribution: BaseDistribution) -> Domain:
-    """Return the domain that an Optuna distribution describes.
-
-    Args:
-        name: Name of the parameter, for the error message.
-        distribution: A float, int or categorical distribution. Choices that are numbers in
-            ascending order become an ordinal domain.
-
-    Raises:
-        UnsupportedDomainError: If there is no such domain, such as a range without end.
-    """
-    try:
-        if isinstance(distribution, CategoricalDistribution):
-            return ordered_choices(distribution.choices)
-        if isinstance(distribution, FloatDistribution):
-            scale = "log" if distribution.log else "linear"
-            return Float(distribution.low, distribution.high, scale, distribution.step)
-        if isinstance(distribution, IntDistribution):
-            scale = "log" if distribution.log else "linear"
-            return Integer(distribution.low, distribution.high, scale, distribution.step)
-    except UnsupportedDomainError as error:
-        raise UnsupportedDomainError(f"Parameter {name!r}: {error}") from error
-    raise UnsupportedDomainError(
-        f"Parameter {name!r} has distribution {distribution!r}; DRESampler supports "
-        "FloatDistribution, IntDistribution and CategoricalDistribution."
-    )
-
-
-def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """Return all parameters of a study that have a choice, in order of first appearance.
-
-    The newest trial that has a parameter says what its range is.
-    """
-    union: dict[str, BaseDistribution] = {}
-    for trial in trials:
-        union.update(trial.distributions)
-    return {name: one for name, one in union.items() if not one.single()}
-
-
-def number_of(distribution: BaseDistribution, value: Any) -> float:
-    """Return Optuna's internal representation, without confusing 1, 1.0 and True."""
-    if isinstance(distribution, CategoricalDistribution):
-        for index, choice in enumerate(distribution.choices):
-            if choice is value or (type(choice) is type(value) and choice == value):
-                return float(index)
-    return distribution.to_internal_repr(value)
-
-
-def numbers_of(trial: FrozenTrial) -> dict[str, float]:
-    """Return the parameters of a trial in internal representation.
-
-    Those of a running trial include what it has claimed and not asked for yet. A claim also tells
-    1 from True, which Optuna's storages do not.
-    """
-    claimed = _claimed_by(trial)
-    numbers: dict[str, float] = {}
-    for name, value in trial.params.items():
-        distribution = trial.distributions[name]
-        if name in claimed and distribution.to_external_repr(claimed[name]) == value:
-            numbers[name] = claimed[name]
-        else:
-            numbers[name] = number_of(distribution, value)
-    if trial.state is OptunaState.RUNNING:
-        return {**claimed, **numbers}
-    return numbers
-
-
-def configuration_of(
-    trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
-) -> dict[str, Any]:
-    """Return the values that a trial has of the parameters in the search space."""
-    numbers = numbers_of(trial)
-    return {
-        name: distribution.to_external_repr(numbers[name])
-        for name, distribution in search_space.items()
-        if name in numbers
-    }
-
-
-def trial_of(
-    trial: FrozenTrial, search_space: Mapping[str, BaseDistribution], direction: StudyDirection
-) -> Trial:
-    """Return the recommender's view of a trial that is not waiting.
-
-    Args:
-        trial: A trial of a study with one objective.
-        search_space: The parameters to keep.
-        direction: Direction of the study.
-    """
-    sign = 1.0 if direction == StudyDirection.MAXIMIZE else -1.0
-    is_complete = trial.state is OptunaState.COMPLETE
-    return Trial(
-        configuration=configuration_of(trial, search_space),
-        state=STATES[trial.state],
-        value=sign * trial.values[0] if is_complete else None,
-        rungs={step: sign * value for step, value in trial.intermediate_values.items()},
-    )
-
-
-def space_of(
-    search_space: Mapping[str, BaseDistribution],
-    trials: Sequence[FrozenTrial],
-    history: Sequence[Trial],
-) -> SearchSpace:
-    """Return the search space, with conditions learnt from what trials asked for.
-
-    A trial that failed or is still running may not have asked for everything: it shows that a
-    parameter is not needed only if no other trial asked for the same parameters and more.
-
-    Args:
-        search_space: Distributions of the parameters.
-        trials: Trials that are not waiting; `history` has the same ones, converted.
-    """
-    domains = {name: domain_of(name, one) for name, one in search_space.items()}
-    asked = [[name for name in search_space if name in trial.params] for trial in trials]
-    kinds = {frozenset(names) for names in asked}
-    evidence = [
-        {name: converted.configuration[name] for name in names}
-        for trial, converted, names in zip(trials, history, asked, strict=True)
-        if trial.state in ENDED or not any(kind > set(names) for kind in kinds)
-    ]
-    conditions, optional = infer_conditions(domains, evidence)
-    return SearchSpace(domains, conditions, optional)
 
 
 class DRESampler(BaseSampler):
@@ -264,6 +128,8 @@ class DRESampler(BaseSampler):
         preset: "default", "paper" (as in the paper; slower) or a `dre_plugins.engine.Preset`.
         device: Torch device of the surrogate, such as "cpu" or "cuda".
         n_threads: Threads that one suggestion may use; torch's own setting is restored.
+        order_numeric_choices: Whether choices that are numbers in ascending order are treated as
+            ordered.
 
     Attributes:
         stats: Counts "suggestions" and among them "random", "model", "fallback" and "exhausted",
@@ -292,6 +158,7 @@ class DRESampler(BaseSampler):
         preset: str | Preset = "default",
         device: str = "cpu",
         n_threads: int = 1,
+        order_numeric_choices: bool = True,
     ) -> None:
         self._seed = secrets.randbits(63) if seed is None else operator.index(seed)
         if self._seed < 0:
@@ -305,6 +172,7 @@ class DRESampler(BaseSampler):
             device=device,
             n_threads=n_threads,
         )
+        self._order_numeric_choices = order_numeric_choices
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling
         self.stats: Counter[str] = Counter()
@@ -402,7 +270,8 @@ class DRESampler(BaseSampler):
                 study, trial, param_name, param_distribution
             )
         self.stats["independent"] += 1
-        domain = domain_of(param_name, param_distribution)
+        ordered = self._order_numeric_choices
+        domain = domain_of(param_name, param_distribution, order_numeric_choices=ordered)
         # One point of the Sobol sequence per trial, and one coordinate of it per parameter.
         position = len(trial.params)
         unit = float(sobol_point(position + 1, trial.number, self._seed)[position])
@@ -427,10 +296,17 @@ class DRESampler(BaseSampler):
     ) -> tuple[SearchSpace, Suggestion]:
         others = [one for one in trials if one.number != trial.number and one.state in STATES]
         history = [trial_of(one, search_space, study.directions[0]) for one in others]
-        space = space_of(search_space, others, history)
+        ordered = self._order_numeric_choices
+        space = space_of(search_space, others, history, order_numeric_choices=ordered)
         recommender = Recommender(space, self._settings, seed=self._seed, stats=self.stats)
         known = [one for one in history if one.configuration]
-        return space, recommender.suggest(known, 1, index=trial.number)[0]
+        enqueued = trial.system_attrs.get("fixed_params", {})
+        fixed = {
+            name: value
+            for name, value in enqueued.items()
+            if name in search_space and space.domains[name].contains(value)
+        }
+        return space, recommender.suggest(known, 1, index=trial.number, fixed=fixed)[0]
 
     def _trials_for(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
         """Return the study's trials: as read for the search space, if that was just now."""
@@ -527,21 +403,6 @@ def _claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> No
             for part, start in enumerate(starts)
         },
     )
-
-
-def _claimed_by(trial: FrozenTrial) -> dict[str, float]:
-    """Return the claim of a trial; empty if there is none, or one that is just being written."""
-    parts: list[str] = []
-    while part := trial.system_attrs.get(f"{CLAIM_KEY}:{len(parts)}"):
-        parts.append(part)
-    if not parts:
-        return {}
-    try:
-        # A claim that has become shorter leaves a tail behind: what follows the object is ignored.
-        claim: dict[str, float] = json.JSONDecoder().raw_decode("".join(parts))[0]
-    except json.JSONDecodeError:
-        return {}
-    return claim
 
 
 def _set_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, str]) -> None:

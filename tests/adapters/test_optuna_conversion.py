@@ -21,6 +21,7 @@ from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters import optuna as adapter
+from dre_plugins.adapters import optuna_conversion as conversion
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space.domains import UnsupportedDomainError
@@ -86,7 +87,7 @@ def is_exact(distribution: BaseDistribution, value: Any) -> bool:
 def test_every_unit_gives_a_value_that_optuna_accepts(
     distribution: BaseDistribution, unit: float
 ) -> None:
-    value = adapter.domain_of("x", distribution).from_unit(unit)
+    value = conversion.domain_of("x", distribution).from_unit(unit)
     assert is_exact(distribution, value), value
 
 
@@ -97,7 +98,7 @@ def test_every_unit_gives_a_value_that_optuna_accepts(
 )
 def test_ranges_without_end_are_refused_by_name(distribution: BaseDistribution) -> None:
     with pytest.raises(UnsupportedDomainError, match=r"width.*inf"):
-        adapter.domain_of("width", distribution)
+        conversion.domain_of("width", distribution)
 
 
 def test_unknown_distributions_are_refused_by_name() -> None:
@@ -112,7 +113,7 @@ def test_unknown_distributions_are_refused_by_name() -> None:
             return True
 
     with pytest.raises(UnsupportedDomainError, match=r"'x'.*FloatDistribution"):
-        adapter.domain_of("x", Strange())
+        conversion.domain_of("x", Strange())
 
 
 @st.composite
@@ -173,23 +174,23 @@ def test_both_ends_of_an_integer_range_are_as_likely_as_the_middle() -> None:
 
 def test_one_is_not_true() -> None:
     choices = CategoricalDistribution([1, True, 1.0])
-    assert [adapter.number_of(choices, value) for value in (1, True, 1.0)] == [0.0, 1.0, 2.0]
+    assert [conversion.number_of(choices, value) for value in (1, True, 1.0)] == [0.0, 1.0, 2.0]
     # Optuna's storages keep 1 for True; the claim knows better.
     trial = frozen({"x": (1, choices)}, claim='{"x": 1.0}')
-    assert adapter.configuration_of(trial, {"x": choices})["x"] is True
+    assert conversion.configuration_of(trial, {"x": choices})["x"] is True
 
 
 def test_nan_is_a_choice_like_another() -> None:
     choices = CategoricalDistribution([0.0, float("nan")])
-    assert adapter.number_of(choices, float("nan")) == 1.0
+    assert conversion.number_of(choices, float("nan")) == 1.0
 
 
 def test_a_running_trial_holds_what_it_has_claimed() -> None:
     space = {"x": UNIT, "y": UNIT}
     trial = frozen({"x": (0.5, UNIT)}, OptunaState.RUNNING, claim='{"x": 0.1, "y": 0.2}')
-    assert adapter.configuration_of(trial, space) == {"x": 0.5, "y": 0.2}
+    assert conversion.configuration_of(trial, space) == {"x": 0.5, "y": 0.2}
     trial.state = OptunaState.COMPLETE
-    assert adapter.configuration_of(trial, space) == {"x": 0.5}
+    assert conversion.configuration_of(trial, space) == {"x": 0.5}
 
 
 def test_long_claims_are_read_whole_and_broken_ones_not_at_all() -> None:
@@ -201,11 +202,11 @@ def test_long_claims_are_read_whole_and_broken_ones_not_at_all() -> None:
     attributes = study.trials[0].system_attrs
     assert len(attributes) > 3
     assert all(len(value) <= 2000 for value in attributes.values())
-    assert adapter.numbers_of(study.trials[0]) == numbers
+    assert conversion.numbers_of(study.trials[0]) == numbers
     adapter._claim(study, known, {"x": 1.0})  # the old tail stays behind
-    assert adapter.numbers_of(study.trials[0]) == {"x": 1.0}
+    assert conversion.numbers_of(study.trials[0]) == {"x": 1.0}
     broken = frozen({}, OptunaState.RUNNING, claim='{"x')
-    assert adapter.numbers_of(broken) == {}
+    assert conversion.numbers_of(broken) == {}
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_states_values_and_rungs(
     state: OptunaState, expected: TrialState, direction: str, sign: float
 ) -> None:
     trial = frozen({"x": (0.5, UNIT)}, state, value=3.0, intermediate_values={0: 1.0, 4: 2.0})
-    converted = adapter.trial_of(trial, {"x": UNIT, "y": UNIT}, StudyDirection[direction])
+    converted = conversion.trial_of(trial, {"x": UNIT, "y": UNIT}, StudyDirection[direction])
     assert converted.configuration == {"x": 0.5}
     assert converted.state is expected
     assert converted.value == (sign * 3.0 if state is OptunaState.COMPLETE else None)
@@ -237,7 +238,7 @@ def test_the_union_keeps_order_and_takes_the_newest_range() -> None:
         frozen({"c": (0.3, UNIT)}, OptunaState.RUNNING),
         frozen({"b": (3.0, wide)}, OptunaState.FAIL),
     ]
-    union = adapter.union_of_distributions(trials)
+    union = conversion.union_of_distributions(trials)
     assert list(union) == ["b", "a", "c"]
     assert union["b"] == wide
 
@@ -252,8 +253,8 @@ FOREST = frozen({"family": ("forest", FAMILY), "depth": (3, DEPTH)})
 
 
 def active_names(trials: list[FrozenTrial], **values: Any) -> set[str]:
-    history = [adapter.trial_of(one, CONDITIONAL, StudyDirection.MINIMIZE) for one in trials]
-    space = adapter.space_of(CONDITIONAL, trials, history)
+    history = [conversion.trial_of(one, CONDITIONAL, StudyDirection.MINIMIZE) for one in trials]
+    space = conversion.space_of(CONDITIONAL, trials, history)
     configuration = {"C": 0.5, "depth": 3, **values}
     return set(space.to_configuration(space.to_units([configuration])[0]))
 

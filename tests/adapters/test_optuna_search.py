@@ -15,6 +15,8 @@ from optuna.trial import Trial, TrialState
 from optuna_worker import TINY, small_objective
 
 from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.adapters.optuna_conversion import space_of
+from dre_plugins.space import Categorical, Ordinal
 
 MakeSampler = Callable[..., DRESampler]
 N_STARTUP = 4  # of tiny_sampler
@@ -173,6 +175,16 @@ def trials_to_the_best_batch_size(choices: list[Any], seed: int) -> int:
     return 40
 
 
+def test_numeric_choices_may_be_left_unordered() -> None:
+    space = {"size": CategoricalDistribution([16, 32, 64])}
+    for ordered, kind in ((True, Ordinal), (False, Categorical)):
+        space_ = space_of(space, [], [], order_numeric_choices=ordered)
+        assert isinstance(space_.domains["size"], kind)
+    study = optuna.create_study(sampler=DRESampler(seed=0, order_numeric_choices=False))
+    study.optimize(lambda trial: trial.suggest_categorical("size", [16, 32, 64]), n_trials=3)
+    assert {trial.params["size"] for trial in study.trials} == {16, 32, 64}
+
+
 @pytest.mark.slow
 def test_ordered_numbers_need_half_the_trials_of_unordered_ones() -> None:
     sizes = [2**power for power in range(4, 20)]
@@ -234,6 +246,23 @@ def test_enqueued_trials_come_first_and_in_order(tiny_sampler: MakeSampler) -> N
     assert all(0 <= trial.params["x"] <= 1 for trial in study.trials[3:])
     assert sources(study)[:3] == ["enqueued"] * 3
     assert set(sources(study)[N_STARTUP:]) == {"model"}
+
+
+def test_the_model_fills_in_what_an_enqueued_trial_leaves_open() -> None:
+    """Values near x = n: what goes with the given n is not what goes with the best one."""
+    study = optuna.create_study(sampler=DRESampler(seed=1, n_startup_trials=12))
+
+    def objective(trial: Trial) -> float:
+        n = trial.suggest_int("n", 0, 10)
+        return abs(trial.suggest_float("x", 0, 10) - n)
+
+    study.optimize(objective, n_trials=25)
+    for n in (1, 9):
+        study.enqueue_trial({"n": n})
+    study.optimize(objective, n_trials=2)
+    low, high = (trial.params for trial in study.trials[-2:])
+    assert (low["n"], high["n"]) == (1, 9)
+    assert low["x"] < 5 < high["x"]
 
 
 def test_added_trials_are_learnt_from(
