@@ -128,6 +128,8 @@ class DRESampler(BaseSampler):
         preset: "default", "paper" (as in the paper; slower) or a `dre_plugins.engine.Preset`.
         device: Torch device of the surrogate, such as "cpu" or "cuda".
         n_threads: Threads that one suggestion may use; torch's own setting is restored.
+        max_history: Trials that the surrogate is fitted to; of longer studies it takes the best
+            and a spread of the rest, so that a suggestion takes no longer.
         order_numeric_choices: Whether choices that are numbers in ascending order are treated as
             ordered.
 
@@ -158,6 +160,7 @@ class DRESampler(BaseSampler):
         preset: str | Preset = "default",
         device: str = "cpu",
         n_threads: int = 1,
+        max_history: int = 128,
         order_numeric_choices: bool = True,
     ) -> None:
         self._seed = secrets.randbits(63) if seed is None else operator.index(seed)
@@ -171,6 +174,7 @@ class DRESampler(BaseSampler):
             preset=preset,
             device=device,
             n_threads=n_threads,
+            max_history=max_history,
         )
         self._order_numeric_choices = order_numeric_choices
         self._independent_sampler = independent_sampler

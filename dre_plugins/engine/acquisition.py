@@ -88,10 +88,9 @@ def average_rank(ranks: Tensor, incumbent: Tensor) -> Tensor:
 
 
 def thompson(ranks: Tensor, incumbent: Tensor) -> Tensor:
-    """Return minus the ranks `[C]` of the first member, a draw from the posterior.
+    """Return minus the ranks `[C]` of the first member: a draw from the posterior.
 
-    The caller shuffles members with its own generator: member 0 of a fresh fit is as random as
-    any other, so the draw is the fit's.
+    Every suggestion starts from new random weights, so its first member is a new draw.
     """
     return -ranks[0]
 

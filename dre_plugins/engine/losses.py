@@ -38,7 +38,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from dre_plugins.engine.settings import require
+from dre_plugins.engine.settings import LOSS_NAMES, require
 
 Reduction = Literal["mean", "sum"] | None
 
@@ -424,5 +424,5 @@ def get_loss(name: str) -> Loss:
     Raises:
         ValueError: If there is no loss of that name; the message lists all names.
     """
-    require(name in LOSSES, "loss", name, f"one of {sorted(LOSSES)}")
+    require(name in LOSSES, "loss", name, f"one of {LOSS_NAMES}")
     return LOSSES[name]

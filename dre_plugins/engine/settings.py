@@ -8,8 +8,18 @@ from typing import Any
 
 ACTIVATIONS = ("relu", "silu")
 
-# Named here, without torch, so that a sampler can check its arguments; `engine.acquisition` has
-# the functions.
+# Named here, without torch, so that a sampler can check its arguments; `engine.losses` and
+# `engine.acquisition` have the functions.
+LOSS_NAMES = (
+    "weighted-list-mle",
+    "weighted-list-mle-inverse-linear",
+    "weighted-list-mle-position-attention",
+    "list-mle",
+    "list-net",
+    "rank-net",
+    "subset-regression",
+    "mse",
+)
 ACQUISITION_NAMES = ("log-rank-ei", "ei", "pi", "lcb", "average-rank", "thompson")
 
 
@@ -115,12 +125,27 @@ class FittingSettings:
     def __post_init__(self) -> None:
         require(self.n_steps >= 0, "n_steps", self.n_steps, "at least 0")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
+        require(self.loss in LOSS_NAMES, "loss", self.loss, f"one of {LOSS_NAMES}")
         require(0 < self.support_share < 1, "support_share", self.support_share, "between 0 and 1")
 
 
 def check_acquisition(name: str) -> None:
     """Raise a ValueError unless there is an acquisition function of that name."""
     require(name in ACQUISITION_NAMES, "acquisition", name, f"one of {ACQUISITION_NAMES}")
+
+
+def check_device(device: str) -> None:
+    """Raise a ValueError unless torch can compute on `device`; the CPU needs no look at torch."""
+    if device == "cpu":
+        return
+    try:
+        import torch
+
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise ValueError(
+            f"device must be one that torch can use here, such as 'cpu', got {device!r} ({error})."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

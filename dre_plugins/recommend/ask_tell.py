@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.recommender import Recommender, Suggestion
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.domains import Domain
+from dre_plugins.space.domains import Domain, ordered_choices
 from dre_plugins.space.search_space import SearchSpace
 
 
@@ -21,10 +22,14 @@ class AskTell:
     """Keep the trials of one study in memory and suggest the next ones.
 
     Args:
-        space: A `SearchSpace`, or domains by parameter name.
+        space: A `SearchSpace`, or a domain or a list of choices by parameter name; choices that
+            are numbers in ascending order are treated as ordered.
         direction: "minimize" or "maximize".
-        seed: Seed of everything random; None draws one.
+        seed: Non-negative seed of everything random; None draws one.
         settings: Options of `RecommenderSettings`, by name.
+
+    Raises:
+        ValueError: If an argument is invalid; the message names it.
 
     Example:
         >>> from dre_plugins.space import Float
@@ -37,7 +42,7 @@ class AskTell:
 
     def __init__(
         self,
-        space: SearchSpace | Mapping[str, Domain],
+        space: SearchSpace | Mapping[str, Domain | Sequence[Any]],
         *,
         direction: str = "minimize",
         seed: int | None = None,
@@ -50,7 +55,12 @@ class AskTell:
             "'minimize' or 'maximize'",
         )
         if not isinstance(space, SearchSpace):
-            space = SearchSpace(space)
+            space = SearchSpace(
+                {
+                    name: domain if isinstance(domain, Domain) else ordered_choices(domain)
+                    for name, domain in space.items()
+                }
+            )
         if seed is None:
             seed = int(np.random.default_rng().integers(2**32))
         self.stats: Counter[str] = Counter()
@@ -62,8 +72,8 @@ class AskTell:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """All trials so far, in order; values in the recommender's sense, larger is better."""
-        return tuple(self._trials)
+        """All trials so far, in order, with the values that were told."""
+        return tuple(self._told(trial) for trial in self._trials)
 
     @property
     def best(self) -> Trial:
@@ -74,9 +84,8 @@ class AskTell:
         """
         complete = [trial for trial in self._trials if trial.state is TrialState.COMPLETE]
         require(bool(complete), "best", None, "asked for after a trial is complete")
-        return max(
-            complete, key=lambda trial: trial.value if trial.value is not None else -math.inf
-        )
+        worst = -math.inf
+        return self._told(max(complete, key=lambda one: worst if one.value is None else one.value))
 
     def ask(self) -> tuple[int, dict[str, Any]]:
         """Return the number and the configuration of a new trial."""
@@ -95,27 +104,32 @@ class AskTell:
         """Report the value of a trial; None or NaN says that it failed.
 
         Raises:
-            ValueError: If there is no such trial, or it has been told before.
+            ValueError: If there is no such trial, it has been told before, or the value is no
+                number.
         """
         require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
         trial = self._trials[number]
         require(trial.state is TrialState.RUNNING, "number", number, "a trial not told before")
-        if value is None or math.isnan(value):
-            self._trials[number] = Trial(trial.configuration, TrialState.FAILED)
-        else:
-            self._trials[number] = Trial(
-                trial.configuration, TrialState.COMPLETE, self._sign * value
-            )
+        self._trials[number] = self._ended(trial.configuration, value)
 
     def add(self, configuration: Mapping[str, Any], value: float | None) -> None:
         """Add a trial that was evaluated elsewhere.
 
         Raises:
-            ValueError: If the configuration is not in the space.
+            ValueError: If the configuration is not in the space, or the value no number.
         """
         self._recommender.space.check(configuration)
-        self._trials.append(Trial(dict(configuration), TrialState.RUNNING))
-        self.tell(len(self._trials) - 1, value)
+        self._trials.append(self._ended(dict(configuration), value))
+
+    def _ended(self, configuration: Mapping[str, Any], value: float | None) -> Trial:
+        is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        require(value is None or is_number, "value", value, "a number or None")
+        if value is None or math.isnan(value):
+            return Trial(configuration, TrialState.FAILED)
+        return Trial(configuration, TrialState.COMPLETE, self._sign * float(value))
+
+    def _told(self, trial: Trial) -> Trial:
+        return trial if trial.value is None else replace(trial, value=self._sign * trial.value)
 
     def _suggest(self, count: int) -> list[Suggestion]:
         return self._recommender.suggest(self._trials, count, index=len(self._trials))

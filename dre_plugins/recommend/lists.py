@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,9 +62,9 @@ def has_failed(trial: Trial) -> bool:
 def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> list[TrialList]:
     """Arrange a history into lists (DESIGN section 4.1).
 
-    The first list has the final values of complete trials, and failures tied below them. For each
-    step at which trials were pruned, all that reported there form a further list, weighted by the
-    share of trials that reached the step.
+    One list has the final values of complete trials. For each step at which trials were pruned,
+    latest first, all that reported there form a further list, weighted by the share of trials
+    that reached the step. Failures are tied at the end of the first list.
 
     Args:
         history: Trials; running ones are ignored.
@@ -77,18 +77,21 @@ def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> li
     values = {i: v for i, t in enumerate(history) if (v := final_value(t)) is not None}
     failures = [i for i, t in enumerate(history) if has_failed(t)] if failed == "worst" else []
     n_ended = sum(trial.state is not TrialState.RUNNING for trial in history)
-    lists = []
-    if values or failures:
-        lists.append(_ranked(values, failures, 1.0, max_length))
+    contents = [(values, 1.0)] if values else []
     for step in _pruning_steps(history):
         reached = {i: v for i, t in enumerate(history) if (v := _reported(t, step)) is not None}
-        lists.append(_ranked(reached, [], len(reached) / n_ended, max_length))
-    return lists
+        contents.append((reached, len(reached) / n_ended))
+    if not contents and failures:
+        contents.append(({}, 1.0))
+    return [
+        _ranked(ranked, failures if place == 0 else [], weight, max_length)
+        for place, (ranked, weight) in enumerate(contents)
+    ]
 
 
-def dense_ranks(values: Sequence[float]) -> NDArray[np.float64]:
+def dense_ranks(values: Iterable[float]) -> NDArray[np.float64]:
     """Return 0 for the smallest value, 1 for the next different one, … `[N]`."""
-    _, ranks = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True)
+    _, ranks = np.unique(np.array([*values], dtype=np.float64), return_inverse=True)
     return ranks.reshape(-1).astype(np.float64)
 
 
@@ -126,14 +129,15 @@ def insert_believed(
         believed: Predicted mean ranks of the unfinished trials `[U]`, smaller is better.
 
     Returns:
-        Ranks of the unfinished trials `[U]` on the scale of `ranks`: half a step above those
-        that as many finished trials are as good as.
+        Dense ranks of finished and unfinished trials `[N + U]`: an unfinished one stands just
+        above the finished ones that it is believed to beat.
     """
     n_better = np.searchsorted(np.sort(predicted), believed, side="left")
     ascending = np.sort(ranks)
     position = len(ranks) - n_better  # how many finished trials it is believed to beat
     below = ascending[np.clip(position - 1, 0, len(ranks) - 1)]
-    return np.where(position == 0, ascending[0] - 0.5, below + 0.5)
+    placed = np.where(position == 0, ascending[0] - 0.5, below + 0.5)
+    return dense_ranks([*ranks, *placed])
 
 
 def _ranked(

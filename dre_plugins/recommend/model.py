@@ -25,6 +25,7 @@ from dre_plugins.space.candidates import (
     enumerate_units,
     mutate,
     sobol,
+    unseen,
     with_fixed,
 )
 from dre_plugins.space.search_space import SearchSpace
@@ -67,6 +68,7 @@ class RankingModel:
         space: The search space.
         settings: The recommender's settings.
         history: Trials of all states, larger values are better.
+        units: Canonical coordinates of their configurations `[N, P]`.
         reference_seed: Seed of the reference points: the same for all suggestions of a study.
         rng: Source of all other randomness of this suggestion.
     """
@@ -76,6 +78,7 @@ class RankingModel:
         space: SearchSpace,
         settings: RecommenderSettings,
         history: Sequence[Trial],
+        units: Units,
         *,
         reference_seed: int,
         rng: np.random.Generator,
@@ -85,16 +88,15 @@ class RankingModel:
         self._rng = rng
         self._preset = get_preset(settings.preset)
         self._acquisition = get_acquisition(settings.acquisition or self._preset.acquisition)
-        self._lists = trial_lists(
-            history, failed=settings.failed, max_length=settings.max_list_length
-        )
-        self._units = space.to_units([trial.configuration for trial in history])
+        self._lists = trial_lists(history, failed=settings.failed, max_length=settings.max_history)
+        self._units = units
+        self._n_observed = len(units)
+        self._n_fits = 0
         self._table = enumerate_units(space, MAX_TABLE)
         reference = self._table
         if reference is None:
-            reference = sobol(
-                space.n_parameters, N_REFERENCE, np.random.default_rng(reference_seed)
-            )
+            rng_of_study = np.random.default_rng(reference_seed)
+            reference = space.canonical(sobol(space.n_parameters, N_REFERENCE, rng_of_study))
         self._reference = reference
         ensemble = DeepRankingEnsemble.initialise(
             self._preset.scorer,
@@ -109,7 +111,10 @@ class RankingModel:
         """Believe unfinished trials at their predicted ranks, and fit a little further.
 
         Args:
-            units: Coordinates of the unfinished trials `[U, P]`.
+            units: Canonical coordinates of the unfinished trials `[U, P]`.
+
+        Raises:
+            FittingError: If the fit diverged.
         """
         main = self._lists[0]
         predicted = self._ranks(self._units[main.trials]).mean(0).numpy()
@@ -118,7 +123,7 @@ class RankingModel:
         self._units = np.concatenate([self._units, units])
         self._lists[0] = TrialList(
             np.concatenate([main.trials, np.arange(n_known, n_known + len(units))]),
-            np.concatenate([main.ranks, insert_believed(main.ranks, predicted, believed)]),
+            insert_believed(main.ranks, predicted, believed),
             main.weight,
         )
         fitting = self._preset.from_random
@@ -130,15 +135,24 @@ class RankingModel:
         Args:
             seen: Keys of configurations not to suggest again.
             fixed: Coordinates that every candidate must have `[P]`, NaN where it is free.
+
+        Raises:
+            FloatingPointError: If the ensemble's scores are not finite.
         """
         incumbent = self._incumbent()
         if self._table is None:
             pool, ranks = self._evolve(incumbent, fixed)
         else:
             pool = with_fixed(self._table, fixed)
-            ranks = self._ranks(pool)
-        value = self._acquisition(ranks, incumbent).numpy()
+            ranks = self._ranks(self._space.canonical(pool))
         new = distinct(self._space.canonical(pool), seen)
+        if not new.any():
+            # The last configurations of a finite space are easily missed by a search.
+            left = unseen(self._space, fixed, seen, self._rng, MAX_TABLE)
+            if len(left):
+                pool, ranks = left, self._ranks(self._space.canonical(left))
+                new = np.ones(len(left), dtype=bool)
+        value = self._acquisition(ranks, incumbent).numpy()
         eligible = np.flatnonzero(new) if new.any() else np.arange(len(pool))
         best = eligible[np.argmax(value[eligible])]
         mean, spread = rank_statistics(ranks)
@@ -155,6 +169,8 @@ class RankingModel:
         if self._table is None:
             reference = np.concatenate([reference, self._units[self._lists[0].trials]])
         self._reference_scores = self._ensemble.scores(self._features(reference))
+        # Thompson sampling takes the first member: another one after each fit of a batch.
+        self._n_fits += 1
 
     def _evolve(self, incumbent: torch.Tensor, fixed: Units) -> tuple[Units, torch.Tensor]:
         """Return a pool `[C, P]` that has evolved towards high acquisition, and its ranks.
@@ -169,31 +185,34 @@ class RankingModel:
             mutate(self._space, elite, N_CHILDREN, self._rng),
         ]
         pool = with_fixed(np.concatenate(first), fixed)
-        ranks = self._ranks(pool)
+        ranks = self._ranks(self._space.canonical(pool))
         for _ in range(N_ROUNDS):
             value = self._acquisition(ranks, incumbent).numpy()
             parents = pool[np.argsort(-value, kind="stable")[:N_PARENTS]]
             children = with_fixed(mutate(self._space, parents, N_CHILDREN, self._rng), fixed)
             pool = np.concatenate([pool, children])
-            ranks = torch.cat([ranks, self._ranks(children)], dim=1)
+            ranks = torch.cat([ranks, self._ranks(self._space.canonical(children))], dim=1)
         return pool, ranks
 
     def _incumbent(self) -> torch.Tensor:
         """Return the ranks `[M]` of the best observed configuration (section 3.4)."""
         main = self._lists[0]
-        best = np.flatnonzero(main.ranks == main.ranks.max())
-        ranks = self._ranks(self._units[main.trials[best]])
+        observed = main.trials < self._n_observed  # believed trials are not
+        best = main.trials[observed & (main.ranks == main.ranks[observed].max())]
+        ranks = self._ranks(self._units[best])
         return ranks[:, ranks.mean(0).argmin()]
 
     def _ranks(self, units: Units) -> torch.Tensor:
-        """Return ranks `[M, C]` of configurations against the reference."""
+        """Return ranks `[M, C]` of canonical coordinates `[C, P]` against the reference."""
         scores = self._ensemble.scores(self._features(units))
         if not torch.isfinite(scores).all():
             raise FloatingPointError("scores are not finite")
-        return ranks_against(scores, self._reference_scores).cpu()
+        ranks = ranks_against(scores, self._reference_scores).cpu()
+        return ranks.roll(1 - self._n_fits, dims=0)
 
     def _features(self, units: Units) -> torch.Tensor:
-        return torch.from_numpy(self._space.features(self._space.canonical(units)))
+        # Not snapped: what was observed outside today's range is taught where it was.
+        return torch.from_numpy(self._space.features(units))
 
     def _ranking_lists(self) -> RankingLists:
         """Pad the lists to one batch: features `[1, B, N, D]`."""

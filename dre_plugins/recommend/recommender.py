@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.lists import final_value, has_failed
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.candidates import (
     distinct,
-    enumerate_units,
     keys,
     sobol,
     sobol_point,
+    unseen,
     with_fixed,
 )
 from dre_plugins.space.search_space import SearchSpace
@@ -31,7 +32,6 @@ Units = NDArray[np.float64]
 # Draws among which a start-up suggestion looks for a configuration that is new, before a finite
 # space is searched whole.
 N_STARTUP_DRAWS = 64
-MAX_ENUMERATED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,25 @@ class Suggestion:
     spread: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Hold what one call of `Recommender.suggest` is about, encoded once.
+
+    Args:
+        history: All trials so far.
+        units: Canonical coordinates of their configurations `[N, P]`.
+        fixed: Coordinates that are given `[P]`, NaN where they are free.
+        count: How many suggestions.
+        index: Number of the first one.
+    """
+
+    history: tuple[Trial, ...]
+    units: Units
+    fixed: Units
+    count: int
+    index: int
+
+
 class Recommender:
     """Suggest configurations by a deep ranking ensemble.
 
@@ -66,8 +85,11 @@ class Recommender:
         space: The search space.
         settings: How to search.
         seed: Seed of everything random, non-negative.
-        stats: Counters to add to: "suggestions", "random", "model", "fallback", "exhausted" and
-            "fallbacks".
+        stats: Counters to add to: "suggestions" and their sources ("random", "model", "fallback",
+            "exhausted"), and "fallbacks", how often the surrogate failed.
+
+    Raises:
+        ValueError: If the seed is not a non-negative integer.
     """
 
     def __init__(
@@ -80,7 +102,9 @@ class Recommender:
     ) -> None:
         self.space = space
         self.settings = settings if settings is not None else RecommenderSettings()
-        self.seed = seed
+        is_seed = isinstance(seed, (int, np.integer)) and seed >= 0
+        require(is_seed, "seed", seed, "a non-negative integer")
+        self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
 
     def suggest(
@@ -99,23 +123,36 @@ class Recommender:
             count: How many suggestions; together they cost little more than one.
             index: Number of the first suggestion within the study (the trial's number). Workers
                 with the same history and seed differ by it.
-            fixed: Values that are given already, by parameter name; the others are chosen to
-                go with them.
+            fixed: Values that are given already, by parameter name; the other parameters are
+                chosen to go with them.
 
         Returns:
             `count` suggestions, different from each other and from the history unless the space
             is exhausted or `allow_duplicates` is set.
+
+        Raises:
+            ValueError: If `count` is below 1, or if a fixed value, or one of a configuration in
+                the history, is none that its parameter can have.
         """
+        require(count >= 1, "count", count, "at least 1")
         history = tuple(history)
-        given = self.space.to_units([fixed or {}])[0]
+        task = _Task(
+            history,
+            self.space.to_units([trial.configuration for trial in history]),
+            self._fixed_units(fixed or {}),
+            count,
+            index,
+        )
         suggestions = None
         if self._is_model_ready(history):
-            suggestions = self._model_suggestions(history, count, index, given)
+            suggestions = self._model_suggestions(task)
             source = "fallback"
         else:
             source = "random"
         if suggestions is None:
-            suggestions = self._startup_suggestions(history, count, index, given, source)
+            suggestions = self._startup_suggestions(task, source)
+        for suggestion in suggestions:
+            suggestion.configuration.update(fixed or {})
         for suggestion in suggestions:
             self.stats["suggestions"] += 1
             self.stats[suggestion.source] += 1
@@ -132,9 +169,19 @@ class Recommender:
             rankable and n_ended >= self.settings.n_startup_trials and self.space.n_parameters > 0
         )
 
-    def _model_suggestions(
-        self, history: Sequence[Trial], count: int, index: int, fixed: Units
-    ) -> list[Suggestion] | None:
+    def _fixed_units(self, fixed: Mapping[str, Any]) -> Units:
+        """Return the coordinates `[P]` of fixed values, NaN for parameters that are free."""
+        units = np.full(self.space.n_parameters, np.nan)
+        for name, value in fixed.items():
+            domain = self.space.domains.get(name)
+            require(domain is not None, "fixed", name, f"among {list(self.space.domains)}")
+            if domain is not None:
+                require(domain.contains(value), f"fixed[{name!r}]", value, f"in {domain}")
+            if name in self.space.names and domain is not None:
+                units[self.space.names.index(name)] = domain.to_unit(value)
+        return units
+
+    def _model_suggestions(self, task: _Task) -> list[Suggestion] | None:
         """Return the surrogate's suggestions, or None if it failed.
 
         A broken surrogate must never cost its user a trial (R1), whatever breaks: numerics,
@@ -142,7 +189,7 @@ class Recommender:
         so once; the search goes on with space-filling points.
         """
         try:
-            return self._ask_model(history, count, index, fixed)
+            return self._ask_model(task)
         except Exception as error:
             if self.stats["fallbacks"] == 0:
                 logger.warning(
@@ -154,9 +201,7 @@ class Recommender:
             self.stats["fallbacks"] += 1
             return None
 
-    def _ask_model(
-        self, history: Sequence[Trial], count: int, index: int, fixed: Units
-    ) -> list[Suggestion]:
+    def _ask_model(self, task: _Task) -> list[Suggestion]:
         # torch: only when it is needed
         from dre_plugins.engine.runtime import isolated
         from dre_plugins.recommend.model import RankingModel
@@ -167,20 +212,18 @@ class Recommender:
             model = RankingModel(
                 self.space,
                 self.settings,
-                history,
+                task.history,
+                task.units,
                 reference_seed=self.seed,
-                rng=np.random.default_rng([self.seed, index]),
+                rng=np.random.default_rng([self.seed, task.index]),
             )
-            seen = self._seen(history)
-            running = [
-                trial.configuration for trial in history if trial.state is TrialState.RUNNING
-            ]
-            believed = self.space.to_units(running)
+            seen = self._seen(task)
+            believed = task.units[[t.state is TrialState.RUNNING for t in task.history]]
             suggestions: list[Suggestion] = []
-            for _ in range(count):
+            for _ in range(task.count):
                 if len(believed):
                     model.believe(believed)
-                choice = model.choose(seen, fixed)
+                choice = model.choose(seen, task.fixed)
                 source = "model" if choice.is_new else "exhausted"
                 suggestions.append(
                     Suggestion(
@@ -196,14 +239,12 @@ class Recommender:
                     seen.update(keys(believed))
             return suggestions
 
-    def _startup_suggestions(
-        self, history: Sequence[Trial], count: int, index: int, fixed: Units, source: str
-    ) -> list[Suggestion]:
+    def _startup_suggestions(self, task: _Task, source: str) -> list[Suggestion]:
         """Return points of the study's Sobol sequence, or others where those are taken."""
-        seen = self._seen(history)
+        seen = self._seen(task)
         suggestions = []
-        for number in range(index, index + count):
-            units, is_new = self._startup_point(seen, number, fixed)
+        for number in range(task.index, task.index + task.count):
+            units, is_new = self._startup_point(seen, number, task.fixed)
             configuration = self.space.to_configuration(units)
             suggestions.append(Suggestion(configuration, units, source if is_new else "exhausted"))
             if not self.settings.allow_duplicates:
@@ -217,15 +258,10 @@ class Recommender:
         draws = np.concatenate([first, sobol(n_parameters, N_STARTUP_DRAWS, rng)])
         draws = with_fixed(draws, fixed)
         new = distinct(self.space.canonical(draws), seen)
-        if not new.any():
-            table = enumerate_units(self.space, MAX_ENUMERATED)
-            if table is None:
-                return draws[0], False
-            draws = with_fixed(rng.permutation(table), fixed)
-            new = distinct(self.space.canonical(draws), seen)
-        return draws[np.argmax(new)], bool(new.any())
+        if new.any():
+            return draws[np.argmax(new)], True
+        left = unseen(self.space, fixed, seen, rng, 1)
+        return (left[0], True) if len(left) else (draws[0], False)
 
-    def _seen(self, history: Sequence[Trial]) -> set[bytes]:
-        if self.settings.allow_duplicates:
-            return set()
-        return set(keys(self.space.to_units([trial.configuration for trial in history])))
+    def _seen(self, task: _Task) -> set[bytes]:
+        return set() if self.settings.allow_duplicates else set(keys(task.units))

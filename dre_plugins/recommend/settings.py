@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dre_plugins.engine.settings import Preset, check_acquisition, get_preset, require
+from dre_plugins.engine.settings import (
+    Preset,
+    check_acquisition,
+    check_device,
+    get_preset,
+    require,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +27,11 @@ class RecommenderSettings:
         preset: Name of a preset of the engine, or a `Preset`.
         device: Where the surrogate computes: "cpu", "cuda", …
         n_threads: Threads of one suggestion.
-        max_list_length: Longest list that is fitted; longer histories are thinned by rank.
+        max_history: Trials that the surrogate is fitted to; longer histories are thinned by
+            rank: all of the best, a spread of the rest.
+
+    Raises:
+        ValueError: If a setting is invalid, or there is no such device.
     """
 
     n_startup_trials: int = 10
@@ -31,7 +41,7 @@ class RecommenderSettings:
     preset: str | Preset = "default"
     device: str = "cpu"
     n_threads: int = 1
-    max_list_length: int = 128
+    max_history: int = 128
 
     def __post_init__(self) -> None:
         require(
@@ -41,5 +51,6 @@ class RecommenderSettings:
             check_acquisition(self.acquisition)
         require(self.failed in ("worst", "ignore"), "failed", self.failed, "'worst' or 'ignore'")
         require(self.n_threads >= 1, "n_threads", self.n_threads, "at least 1")
-        require(self.max_list_length >= 2, "max_list_length", self.max_list_length, "at least 2")
+        require(self.max_history >= 2, "max_history", self.max_history, "at least 2")
+        check_device(self.device)
         get_preset(self.preset)

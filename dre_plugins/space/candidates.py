@@ -150,6 +150,10 @@ def _another_bin(domain: Domain, before: Array, draw: Array) -> Array:
     return domain.centres((domain.index(before) + shift) % n)
 
 
+# Finite spaces of up to this many configurations are searched to the last one.
+MAX_ENUMERATED = 100_000
+
+
 def with_fixed(units: Array, fixed: Array) -> Array:
     """Return coordinates `[n, P]` with those of `fixed` `[P]` in place; NaN leaves one free."""
     return np.where(np.isnan(fixed), units, fixed)
@@ -158,6 +162,29 @@ def with_fixed(units: Array, fixed: Array) -> Array:
 def enumerate_units(space: SearchSpace, limit: int) -> Array | None:
     """Return each configuration once, canonical `[C, P]`, or None for more than `limit`."""
     return space.assignments(limit)
+
+
+def unseen(
+    space: SearchSpace, fixed: Array, seen: set[bytes], rng: np.random.Generator, most: int
+) -> Array:
+    """Return what is left of a small finite space, in random order.
+
+    Args:
+        space: The search space.
+        fixed: Coordinates that every configuration must have `[P]`, NaN leaves one free.
+        seen: Keys of configurations to leave out.
+        rng: Source of the order.
+        most: How many to return at most.
+
+    Returns:
+        Coordinates `[n, P]`; none if all are seen, or the space has more than `MAX_ENUMERATED`
+        configurations.
+    """
+    table = enumerate_units(space, MAX_ENUMERATED)
+    if table is None:
+        return np.empty((0, space.n_parameters))
+    table = with_fixed(rng.permutation(table), fixed)
+    return table[distinct(space.canonical(table), seen)][:most]
 
 
 def keys(units: Array) -> list[bytes]:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import copy
 import logging
 import math
+import pickle
 from collections import Counter
 from dataclasses import replace
 
@@ -114,13 +116,56 @@ def test_pending_and_batch_suggestions_are_all_different(n_ended) -> None:
 def test_the_rest_is_chosen_to_go_with_fixed_values(n_ended) -> None:
     recommender = Recommender(PLANE, SETTINGS, seed=0)
     history = history_of(n_ended)
-    batch = recommender.suggest(history, 3, index=n_ended, fixed={"x": 0.25, "unknown": 1})
+    batch = recommender.suggest(history, 3, index=n_ended, fixed={"x": 0.25})
     assert {one.configuration["x"] for one in batch} == {0.25}
     assert len({one.configuration["y"] for one in batch}) == 3
     cells = Recommender(GRID, SETTINGS, seed=0).suggest(
         history_of(n_ended, GRID, lambda c: float(c["a"])), 3, index=0, fixed={"b": "z"}
     )
     assert {one.configuration["b"] for one in cells} == {"z"}
+
+
+def test_fixed_values_are_kept_exactly_even_without_their_parent() -> None:
+    space = SearchSpace(
+        {"kind": Categorical(("a", "b")), "y": Float(0.0, 1.0)},
+        [Condition("y", "kind", ("b",))],
+    )
+    third = 0.7 / 3
+    for n_ended in (0, 8):
+        history = history_of(n_ended, space, lambda c: c.get("y", 0.5))
+        recommender = Recommender(space, SETTINGS, seed=0)
+        (one,) = recommender.suggest(history, index=n_ended, fixed={"y": third})
+        assert one.configuration["y"] == third
+    for fixed in ({"y": 7.0}, {"unknown": 1}):
+        with pytest.raises(ValueError, match="fixed"):
+            Recommender(space, SETTINGS, seed=0).suggest([], index=0, fixed=fixed)
+
+
+def test_what_was_observed_outside_the_range_is_taught_where_it_was() -> None:
+    """Values fall beyond x = 1, which the range ends at now: 1 itself is still the best."""
+    wide = [Trial({"x": x}, TrialState.COMPLETE, -x) for x in np.linspace(1.2, 5.0, 12)]
+    narrow = [Trial({"x": x}, TrialState.COMPLETE, x) for x in np.linspace(0.1, 0.9, 6)]
+    history = [*wide, *narrow]
+    for _ in range(5):
+        (suggestion,) = suggest(history, space=SearchSpace({"x": Float(0.0, 1.0)}))
+        x = suggestion.configuration["x"]
+        history.append(Trial({"x": x}, TrialState.COMPLETE, x))
+    assert max(trial.configuration["x"] for trial in history[18:]) > 0.995
+
+
+def test_the_last_configurations_of_a_larger_finite_space_are_found() -> None:
+    space = SearchSpace({"a": Integer(0, 69), "b": Integer(0, 69)})  # beyond MAX_TABLE
+    cells = [{"a": a, "b": b} for a in range(70) for b in range(70)]
+    left = cells.pop(1234)
+    history = [Trial(cell, TrialState.COMPLETE, float(cell["a"])) for cell in cells]
+    (last,) = suggest(history, space=space)
+    assert (last.configuration, last.source) == (left, "model")
+
+
+def test_a_history_that_the_space_cannot_hold_is_a_clear_error() -> None:
+    history = [*history_of(8, GRID, lambda c: 0.0), Trial({"a": 0, "b": "?"}, TrialState.RUNNING)]
+    with pytest.raises(ValueError, match=r"b.*\?"):
+        suggest(history, space=GRID)
 
 
 def test_an_exhausted_space_repeats_and_says_so() -> None:
@@ -233,7 +278,7 @@ def test_pruned_trials_steer_the_search() -> None:
 
 
 def test_long_histories_are_thinned() -> None:
-    (suggestion,) = suggest(history_of(400), settings=replace(SETTINGS, max_list_length=32))
+    (suggestion,) = suggest(history_of(400), settings=replace(SETTINGS, max_history=32))
     assert suggestion.source == "model"
 
 
@@ -244,7 +289,9 @@ def test_long_histories_are_thinned() -> None:
         ("acquisition", "ucb"),
         ("failed", "drop"),
         ("n_threads", 0),
-        ("max_list_length", 1),
+        ("max_history", 1),
+        ("device", "cudaa"),
+        ("device", "cuda:99"),
         ("preset", "fast"),
     ],
 )
@@ -268,10 +315,57 @@ def test_ask_tell_minimises_and_maximises_alike() -> None:
             number, configuration = study.ask()
             study.tell(number, sign * sphere(configuration))
             asked.append(configuration)
-        assert study.best.value == max(sphere(c) for c in asked)
+        assert study.best.value == sign * max(sphere(c) for c in asked)
         return asked
 
     assert run("minimize") == run("maximize")
+
+
+def test_ask_tell_speaks_the_users_language() -> None:
+    study = AskTell({"x": [1, 2, 4], "y": Float(0.0, 1.0)}, direction="minimize", seed=0)
+    number, configuration = study.ask()
+    study.tell(number, 1.25)
+    study.add({"x": 4, "y": 0.5}, 3.0)
+    assert study.best.value == 1.25 and study.best.configuration == configuration
+    assert [trial.value for trial in study.trials] == [1.25, 3.0]
+    for report in (lambda: study.add({"x": 4, "y": 0.1}, "bad"), lambda: study.tell(9, 1.0)):
+        with pytest.raises(ValueError, match="must be"):
+            report()
+    number, _ = study.ask()
+    with pytest.raises(ValueError, match="value must be a number or None, got 'bad'"):
+        study.tell(number, "bad")
+    assert len(study.trials) == 3
+
+
+def test_ask_tell_pickles_and_goes_on_the_same() -> None:
+    study = AskTell(PLANE, direction="maximize", seed=0, preset=QUICK, n_startup_trials=4)
+    for _ in range(6):
+        number, configuration = study.ask()
+        study.tell(number, sphere(configuration))
+    copies = [pickle.loads(pickle.dumps(study)), copy.deepcopy(study)]
+    expected = study.ask()
+    assert [one.ask() for one in copies] == [expected, expected]
+
+
+def test_ask_tell_survives_failures_of_objective_and_surrogate(monkeypatch) -> None:
+    def broken(*args, **kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
+    study = AskTell(GRID, direction="maximize", preset=QUICK, n_startup_trials=4)
+    seen = []
+    for i in range(18):
+        number, configuration = study.ask()
+        seen.append(tuple(configuration.values()))
+        study.tell(number, None if i % 3 else float(configuration["a"]))
+    assert len(set(seen)) == 18
+    assert study.stats["fallbacks"] == 14
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a"])
+def test_seeds_are_checked_at_once(seed) -> None:
+    with pytest.raises(ValueError, match="seed must be a non-negative integer"):
+        AskTell(PLANE, seed=seed)
 
 
 def test_ask_tell_refuses_what_it_cannot_use() -> None:
