@@ -13,7 +13,7 @@ from dre_plugins.adapters.optuna import DRESampler
 ray = pytest.importorskip("ray")
 tune = pytest.importorskip("ray.tune")
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -34,7 +34,11 @@ def test_a_tuner_runs_30_trials(tiny_sampler: Callable[..., DRESampler], tmp_pat
                 "kind": tune.choice(["a", "b"]),
             },
             tune_config=tune.TuneConfig(
-                metric="loss", mode="min", num_samples=30, search_alg=OptunaSearch(sampler=sampler)
+                metric="loss",
+                mode="min",
+                num_samples=30,
+                search_alg=OptunaSearch(sampler=sampler),
+                reuse_actors=True,  # a process per trial would take minutes
             ),
             run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
         ).fit()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import dill
 import numpy as np
 import optuna
 import pytest
@@ -101,6 +102,7 @@ def test_25_and_25_resumed_trials_are_the_same_as_50(
 COPIES: dict[str, Callable[[Any], Any]] = {
     "pickle": lambda one: pickle.loads(pickle.dumps(one)),
     "cloudpickle": lambda one: pickle.loads(cloudpickle.dumps(one)),
+    "dill": lambda one: dill.loads(dill.dumps(one)),
     "deepcopy": copy.deepcopy,
 }
 
