@@ -28,6 +28,7 @@ from dre_plugins.engine.losses import (
     subset_regression,
     weighted_list_mle,
 )
+from dre_plugins.engine.settings import LOSS_NAMES
 
 
 def each(*names: str) -> pytest.MarkDecorator:
@@ -512,9 +513,13 @@ def test_registry_names() -> None:
 
 def test_unknown_name_lists_the_names() -> None:
     with pytest.raises(
-        ValueError, match=r"loss must be one of \[.*'weighted-list-mle'.*'listmle'"
+        ValueError, match=r"loss must be one of \(.*'weighted-list-mle'.*'listmle'"
     ):
         get_loss("listmle")
+
+
+def test_names_known_without_torch_are_the_losses_names() -> None:
+    assert tuple(LOSSES) == LOSS_NAMES
 
 
 def test_prepared_for_another_loss_is_refused() -> None:
