@@ -53,8 +53,8 @@ def isolated(device: str | torch.device = "cpu", n_threads: int = 1) -> Iterator
 
     Args:
         device: Default device inside the block, also against `torch.set_default_device`.
-        n_threads: Number of intra-op threads inside the block. One thread is fastest for
-            products of this size (`docs/benchmarks.md`).
+        n_threads: Number of intra-op threads inside the block. For products of this size one
+            is fastest: several wait for each other (`docs/decisions.md`, Engine).
     """
     with (
         _limit_threads(n_threads),

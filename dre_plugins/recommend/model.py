@@ -32,7 +32,7 @@ from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
 
-# Search effort of one suggestion (docs/decisions.md has the measurements).
+# Search effort of one suggestion: about 50 ms of scoring (docs/decisions.md, Search).
 N_REFERENCE = 512
 N_SOBOL = 1024
 N_ROUNDS = 6
