@@ -182,10 +182,12 @@ class DRESampler(BaseSampler):
         self.stats: Counter[str] = Counter()
         self._said: set[tuple[str, str]] = set()
         self._read: tuple[str, int, float, list[FrozenTrial]] | None = None
+        # Trials that this process has begun and not ended, by study and number.
+        self._open: set[tuple[str, int]] = set()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without what was read for the next call."""
-        return {**self.__dict__, "_read": None}
+        """Return the state without what only this process knows."""
+        return {**self.__dict__, "_read": None, "_open": set()}
 
     def reseed_rng(self) -> None:
         """Reseed the independent sampler; this one has no random state but its seed."""
@@ -196,6 +198,7 @@ class DRESampler(BaseSampler):
         """Refuse several objectives and mark enqueued trials."""
         _require_one_objective(study)
         self._read = None
+        self._open.add((study.study_name, trial.number))
         if "fixed_params" in trial.system_attrs:
             _set_attributes(study, trial, {SOURCE_KEY: "enqueued"})
         if self._independent_sampler is not None:
@@ -210,6 +213,7 @@ class DRESampler(BaseSampler):
     ) -> None:
         """Tell the independent sampler."""
         self._read = None
+        self._open.discard((study.study_name, trial.number))
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
 
@@ -329,12 +333,19 @@ class DRESampler(BaseSampler):
         trial: FrozenTrial,
         trials: Sequence[FrozenTrial],
     ) -> bool:
-        """Return whether another worker may have chosen the same just now."""
+        """Return whether another worker may have chosen the same just now.
+
+        Threads may have begun trials since the study was read, which only `_open` knows.
+        """
         if self._settings.allow_duplicates or suggestion.source == "exhausted":
             return False
         is_crowded = space.n_configurations is not None and space.n_configurations <= CROWDED_SPACE
-        return is_crowded or any(
-            one.state is OptunaState.RUNNING and one.number != trial.number for one in trials
+        return (
+            is_crowded
+            or len(self._open) > 1
+            or any(
+                one.state is OptunaState.RUNNING and one.number != trial.number for one in trials
+            )
         )
 
     def _conflicting_trials(
