@@ -153,7 +153,6 @@ class Recommender:
             suggestions = self._startup_suggestions(task, source)
         for suggestion in suggestions:
             suggestion.configuration.update(fixed or {})
-        for suggestion in suggestions:
             self.stats["suggestions"] += 1
             self.stats[suggestion.source] += 1
         return suggestions
@@ -173,11 +172,11 @@ class Recommender:
         """Return the coordinates `[P]` of fixed values, NaN for parameters that are free."""
         units = np.full(self.space.n_parameters, np.nan)
         for name, value in fixed.items():
-            domain = self.space.domains.get(name)
-            require(domain is not None, "fixed", name, f"among {list(self.space.domains)}")
-            if domain is not None:
-                require(domain.contains(value), f"fixed[{name!r}]", value, f"in {domain}")
-            if name in self.space.names and domain is not None:
+            domains = self.space.domains
+            require(name in domains, "fixed", name, f"among {list(domains)}")
+            domain = domains[name]
+            require(domain.contains(value), f"fixed[{name!r}]", value, f"in {domain}")
+            if name in self.space.names:  # constants have no coordinate
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
 
