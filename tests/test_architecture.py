@@ -19,10 +19,11 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "engine": ({"numpy", "torch", "safetensors"}, set()),
     "space": ({"numpy", "scipy"}, set()),
     "recommend": (NUMERICS, {"engine", "space"}),
-    "adapters": (NUMERICS | FRAMEWORKS, {"engine", "space", "recommend"}),
+    "transfer": (NUMERICS | {"pandas", "xgboost", "rich"}, {"engine", "space", "recommend"}),
+    "adapters": (NUMERICS | FRAMEWORKS | {"pandas"}, {"engine", "space", "recommend", "transfer"}),
     "benchmarks": (
         NUMERICS | FRAMEWORKS | {"matplotlib", "onnxruntime", "rich", "sklearn"},
-        {"engine", "space", "recommend", "adapters"},
+        {"engine", "space", "recommend", "transfer", "adapters"},
     ),
 }
 # Files at the top of the package, which every room may import.

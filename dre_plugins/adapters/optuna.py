@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import operator
+import os
 import secrets
 import time
 from collections import Counter
@@ -22,10 +23,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dre_plugins.engine.settings import Preset
-from dre_plugins.recommend.recommender import Recommender, Suggestion
+from dre_plugins.recommend.recommender import N_STARTUP_TRIALS, Recommender, Suggestion
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.candidates import sobol_point
+from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.prior import Prior
 
 try:
     import optuna
@@ -110,9 +113,12 @@ class DRESampler(BaseSampler):
     Args:
         seed: Non-negative seed. Workers of one study may be given the same seed: their trials
             differ by trial number. None takes one from the operating system, once.
+        prior: What past tasks taught: the name of a prior that ships with the package
+            ("xgboost", "decision-tree"), the path of one, or a `dre_plugins.Prior`. The very
+            first trial comes from it, whether or not the search spaces are the same.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             parameters are points of one scrambled Sobol sequence. Trials of all workers count,
-            as do enqueued and added ones.
+            as do enqueued and added ones. None takes 10, or 0 with a prior.
         acquisition: "log-rank-ei" (expected improvement of the logarithm of the rank), "ei" (of
             the rank, as in the paper), "pi" (probability of improvement), "lcb" (lower confidence
             bound), "average-rank" or "thompson". None takes the preset's: "log-rank-ei" by
@@ -151,7 +157,8 @@ class DRESampler(BaseSampler):
         self,
         *,
         seed: int | None = None,
-        n_startup_trials: int = 10,
+        prior: Prior | str | os.PathLike[str] | None = None,
+        n_startup_trials: int | None = None,
         acquisition: str | None = None,
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
@@ -176,6 +183,7 @@ class DRESampler(BaseSampler):
             n_threads=n_threads,
             max_history=max_history,
         )
+        self._prior = prior if prior is None or isinstance(prior, Prior) else Prior.load(prior)
         self._order_numeric_choices = order_numeric_choices
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling
@@ -264,7 +272,11 @@ class DRESampler(BaseSampler):
     ) -> Any:
         """Sample a parameter that is new to the study, or whose range has moved."""
         _require_one_objective(study)
-        if trial.number >= self._settings.n_startup_trials and self._warn_independent_sampling:
+        ordered = self._order_numeric_choices
+        domain = domain_of(param_name, param_distribution, order_numeric_choices=ordered)
+        if self._prior is not None and self._prior.knows(param_name, domain):
+            return self._prior_value(study, trial, param_name, domain)
+        if trial.number >= self._n_startup_trials() and self._warn_independent_sampling:
             self._say(
                 logging.WARNING,
                 study,
@@ -278,8 +290,6 @@ class DRESampler(BaseSampler):
                 study, trial, param_name, param_distribution
             )
         self.stats["independent"] += 1
-        ordered = self._order_numeric_choices
-        domain = domain_of(param_name, param_distribution, order_numeric_choices=ordered)
         # One point of the Sobol sequence per trial, and one coordinate of it per parameter.
         position = len(trial.params)
         unit = float(sobol_point(position + 1, trial.number, self._seed)[position])
@@ -295,6 +305,28 @@ class DRESampler(BaseSampler):
             value = domain.from_unit((unit + shift / domain.n_values) % 1.0)
         return value
 
+    def _n_startup_trials(self) -> int:
+        given = self._settings.n_startup_trials
+        return N_STARTUP_TRIALS if given is None else given
+
+    def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
+        """Return what the prior would have, given what the trial asked for so far."""
+        assert self._prior is not None
+        ordered = self._order_numeric_choices
+        domains = {
+            known: domain_of(known, one, order_numeric_choices=ordered)
+            for known, one in trial.distributions.items()
+            if not one.single()
+        }
+        space = self._prior.completed({**domains, name: domain})
+        recommender = Recommender(
+            space, self._settings, seed=self._seed, stats=self.stats, prior=self._prior
+        )
+        fixed = {known: trial.params[known] for known in domains}
+        suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
+        self._set_source(study, trial, suggestion.source)
+        return suggestion.configuration[name]
+
     def _suggest(
         self,
         study: Study,
@@ -306,7 +338,9 @@ class DRESampler(BaseSampler):
         history = [trial_of(one, search_space, study.directions[0]) for one in others]
         ordered = self._order_numeric_choices
         space = space_of(search_space, others, history, order_numeric_choices=ordered)
-        recommender = Recommender(space, self._settings, seed=self._seed, stats=self.stats)
+        recommender = Recommender(
+            space, self._settings, seed=self._seed, stats=self.stats, prior=self._prior
+        )
         known = [one for one in history if one.configuration]
         enqueued = trial.system_attrs.get("fixed_params", {})
         fixed = {

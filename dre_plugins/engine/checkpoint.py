@@ -27,6 +27,7 @@ def save(
     parameters: Mapping[str, Tensor],
     settings: ScorerSettings,
     n_features: int,
+    card: str = "",
 ) -> None:
     """Write an ensemble.
 
@@ -35,12 +36,14 @@ def save(
         parameters: Stacked parameters, see `engine.scorers`.
         settings: The ensemble's shape.
         n_features: Number of features D.
+        card: Text that goes with it, such as where it comes from.
     """
     header = {
         "format": FORMAT,
         "version": str(VERSION),
         "settings": json.dumps(settings.to_dict()),
         "n_features": str(n_features),
+        "card": card,
     }
     tensors = {name: value.detach().cpu().contiguous() for name, value in parameters.items()}
     save_file(tensors, os.fspath(path), metadata=header)
@@ -48,7 +51,7 @@ def save(
 
 def load(
     path: str | os.PathLike[str], device: str | torch.device = "cpu"
-) -> tuple[Parameters, ScorerSettings, int]:
+) -> tuple[Parameters, ScorerSettings, int, str]:
     """Read an ensemble and check every tensor against the header.
 
     Args:
@@ -56,7 +59,7 @@ def load(
         device: Where the parameters go.
 
     Returns:
-        Parameters, settings, number of features D.
+        Parameters, settings, number of features D, and the card, empty if there is none.
 
     Raises:
         CheckpointError: If the file is missing, damaged, foreign, or from a newer version.
@@ -78,10 +81,23 @@ def load(
                     )
             parameters = {key: file.get_tensor(key).to(device) for key in expected}
     except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{name}: not a readable safetensors file ({error}).") from error
+        raise CheckpointError(f"{name}: {_cause(name, error)}.") from error
     if not all(bool(torch.isfinite(value).all()) for value in parameters.values()):
         raise CheckpointError(f"{name}: holds weights that are not finite.")
-    return parameters, settings, n_features
+    return parameters, settings, n_features, header.get("card", "")
+
+
+def _cause(name: str, error: Exception) -> str:
+    if not os.path.isfile(name):
+        return "there is no such file"
+    with open(name, "rb") as file:
+        start = file.read(2)
+    if start in (b"PK", *(bytes([0x80, protocol]) for protocol in range(2, 6))):
+        return (
+            "this is a pickle or a torch archive, which could run code and is never loaded; "
+            "ask for a safetensors file"
+        )
+    return f"not a readable safetensors file, damaged or cut off ({error})"
 
 
 def _read_header(name: str, header: Mapping[str, str]) -> tuple[ScorerSettings, int]:

@@ -158,3 +158,32 @@ def score(
     if settings.range_limit is None:
         return scores
     return settings.range_limit * torch.tanh(settings.range_slope * scores)
+
+
+def with_extra_features(
+    parameters: Mapping[str, Tensor], n_features: int, n_extra: int
+) -> Parameters:
+    """Add features that change no score yet: their weights are 0, and fitting can learn them.
+
+    Args:
+        parameters: See the module's notation.
+        n_features: Number of features D that the parameters are for.
+        n_extra: Number of further features, which follow those in `[C, D + n_extra]`.
+    """
+    extended = dict(parameters)
+    for name in ("scorer.0.weight", "phi.0.weight"):
+        if name in extended:
+            weight = extended[name]
+            n_members, _, n_out = weight.shape
+            zeros = weight.new_zeros((n_members, n_extra, n_out))
+            known, rest = weight[:, :n_features], weight[:, n_features:]
+            extended[name] = torch.cat([known, zeros, rest], dim=1)
+    return extended
+
+
+def first_members(parameters: Mapping[str, Tensor], n_members: int) -> Parameters:
+    """Return the parameters of the first scorers only; the Deep Set belongs to all."""
+    return {
+        name: value[:n_members] if name.startswith("scorer.") else value
+        for name, value in parameters.items()
+    }

@@ -12,7 +12,14 @@ from dre_plugins.engine import checkpoint
 from dre_plugins.engine.fitting import RankingLists, fit
 from dre_plugins.engine.losses import rank_normalised
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.engine.scorers import Parameters, context_vectors, initial_parameters, score
+from dre_plugins.engine.scorers import (
+    Parameters,
+    context_vectors,
+    first_members,
+    initial_parameters,
+    score,
+    with_extra_features,
+)
 from dre_plugins.engine.settings import FittingSettings, ScorerSettings
 
 # Candidates scored at once: hidden activations of 10 members × 32 units stay in the cache (10 ms
@@ -69,6 +76,28 @@ class DeepRankingEnsemble:
     def device(self) -> torch.device:
         """Where the ensemble computes."""
         return self.parameters["scorer.0.weight"].device
+
+    def first(self, n_members: int) -> DeepRankingEnsemble:
+        """Return an ensemble of the first members only."""
+        return replace(
+            self,
+            settings=replace(self.settings, n_members=n_members),
+            parameters=first_members(self.parameters, n_members),
+        )
+
+    def with_extra_features(self, n_extra: int) -> DeepRankingEnsemble:
+        """Return an ensemble that reads further features, and scores as before until it is fitted.
+
+        Args:
+            n_extra: Number of features that follow the known ones.
+        """
+        extended = with_extra_features(self.parameters, self.n_features, n_extra)
+        return replace(self, n_features=self.n_features + n_extra, parameters=extended)
+
+    def to(self, device: str | torch.device, n_threads: int) -> DeepRankingEnsemble:
+        """Return an ensemble that computes on `device` with `n_threads`."""
+        parameters = {name: value.to(device) for name, value in self.parameters.items()}
+        return replace(self, parameters=parameters, n_threads=n_threads)
 
     def fit(
         self, lists: RankingLists, fitting: FittingSettings, *, seed: int
@@ -128,5 +157,5 @@ class DeepRankingEnsemble:
         Raises:
             CheckpointError: If the file is damaged, foreign, or from a newer version.
         """
-        parameters, settings, n_features = checkpoint.load(path, device)
+        parameters, settings, n_features, _ = checkpoint.load(path, device)
         return cls(settings, n_features, parameters, n_threads=n_threads)

@@ -1,23 +1,24 @@
 """The surrogate's side of a suggestion: lists → fit → candidates → acquisition → choice.
 
-Notation: see docs/architecture.md. This is the only file of `recommend/` that imports torch, and
-it is imported at the first suggestion that needs it.
+Notation: see docs/architecture.md. This file and `mixture.py` are the only ones of `recommend/`
+that import torch, and they are imported at the first suggestion that needs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
-from dre_plugins.engine.ranks import ranks_against
-from dre_plugins.engine.settings import FittingSettings, get_preset
-from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
-from dre_plugins.recommend.lists import TrialList, insert_believed, trial_lists
+from dre_plugins.engine.acquisition import average_rank, get_acquisition, rank_statistics
+from dre_plugins.engine.settings import get_preset
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend.lists import TrialList, dense_ranks, insert_believed, trial_lists
+from dre_plugins.recommend.mixture import Mixture, Part
+from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.candidates import (
@@ -69,6 +70,8 @@ class RankingModel:
         settings: The recommender's settings.
         history: Trials of all states, larger values are better.
         units: Canonical coordinates of their configurations `[N, P]`.
+        prior: Meta-trained scorers to start from; None starts from random weights, which needs
+            at least one trial that can be ranked.
         reference_seed: Seed of the reference points: the same for all suggestions of a study.
         rng: Source of all other randomness of this suggestion.
     """
@@ -80,6 +83,7 @@ class RankingModel:
         history: Sequence[Trial],
         units: Units,
         *,
+        prior: AlignedPrior | None,
         reference_seed: int,
         rng: np.random.Generator,
     ) -> None:
@@ -98,14 +102,13 @@ class RankingModel:
             rng_of_study = np.random.default_rng(reference_seed)
             reference = space.canonical(sobol(space.n_parameters, N_REFERENCE, rng_of_study))
         self._reference = reference
-        ensemble = DeepRankingEnsemble.initialise(
-            self._preset.scorer,
-            space.n_features,
-            seed=self._seed(),
-            device=settings.device,
-            n_threads=settings.n_threads,
-        )
-        self._fit(ensemble, self._preset.from_random)
+        self._parts = self._initial_parts(prior)
+        self._fit(share=1.0)
+
+    @property
+    def has_observed(self) -> bool:
+        """Whether any trial could be ranked."""
+        return any((one.trials < self._n_observed).any() for one in self._lists)
 
     def believe(self, units: Units) -> None:
         """Believe unfinished trials at their predicted ranks, and fit a little further.
@@ -116,18 +119,21 @@ class RankingModel:
         Raises:
             FittingError: If the fit diverged.
         """
-        main = self._lists[0]
-        predicted = self._ranks(self._units[main.trials]).mean(0).numpy()
         believed = self._ranks(units).mean(0).numpy()
         n_known = len(self._units)
         self._units = np.concatenate([self._units, units])
-        self._lists[0] = TrialList(
-            np.concatenate([main.trials, np.arange(n_known, n_known + len(units))]),
-            insert_believed(main.ranks, predicted, believed),
-            main.weight,
-        )
-        fitting = self._preset.from_random
-        self._fit(self._ensemble, replace(fitting, n_steps=round(REFIT_SHARE * fitting.n_steps)))
+        positions = np.arange(n_known, n_known + len(units))
+        if not self._lists:
+            self._lists = [TrialList(positions, dense_ranks(-believed), 1.0)]
+        else:
+            main = self._lists[0]
+            predicted = self._ranks(self._units[main.trials]).mean(0).numpy()
+            self._lists[0] = TrialList(
+                np.concatenate([main.trials, positions]),
+                insert_believed(main.ranks, predicted, believed),
+                main.weight,
+            )
+        self._fit(share=REFIT_SHARE)
 
     def choose(self, seen: set[bytes], fixed: Units) -> Choice:
         """Choose the candidate of the largest acquisition.
@@ -152,84 +158,85 @@ class RankingModel:
             if len(left):
                 pool, ranks = left, self._ranks(self._space.canonical(left))
                 new = np.ones(len(left), dtype=bool)
-        value = self._acquisition(ranks, incumbent).numpy()
+        value = self._value(ranks, incumbent)
         eligible = np.flatnonzero(new) if new.any() else np.arange(len(pool))
         best = eligible[np.argmax(value[eligible])]
         mean, spread = rank_statistics(ranks)
         return Choice(pool[best], float(mean[best]), float(spread[best]), bool(new[best]))
 
-    def _fit(self, start: DeepRankingEnsemble, fitting: FittingSettings) -> None:
+    def _initial_parts(self, prior: AlignedPrior | None) -> list[Part]:
+        """Return the members before they are fitted."""
+        settings = self._settings
+        if prior is not None:
+            ensemble = prior.ensemble.to(settings.device, settings.n_threads)
+            return [Part(ensemble, prior.encode, self._preset.from_prior)]
+        fresh = DeepRankingEnsemble.initialise(
+            self._preset.scorer,
+            self._space.n_features,
+            seed=self._seed(),
+            device=settings.device,
+            n_threads=settings.n_threads,
+        )
+        # Not snapped: what was observed outside today's range is taught where it was.
+        return [Part(fresh, self._space.features, self._preset.from_random)]
+
+    def _fit(self, *, share: float) -> None:
         """Fit to all lists, and score the reference points that ranks are taken against.
 
         Outside a table these are points spread over the space and the observed configurations:
         as a study closes in on an optimum, so do they, and ranks resolve there.
         """
-        self._ensemble = start.fit(self._ranking_lists(), fitting, seed=self._seed())
+        lists, units = self._lists, self._units
+        self._parts = [part.fit(lists, units, self._seed(), share) for part in self._parts]
         reference = self._reference
-        if self._table is None:
-            reference = np.concatenate([reference, self._units[self._lists[0].trials]])
-        self._reference_scores = self._ensemble.scores(self._features(reference))
+        if self._table is None and lists:
+            reference = np.concatenate([reference, units[lists[0].trials]])
+        self._mixture = Mixture(self._parts, reference)
         # Thompson sampling takes the first member: another one after each fit of a batch.
         self._n_fits += 1
 
-    def _evolve(self, incumbent: torch.Tensor, fixed: Units) -> tuple[Units, torch.Tensor]:
+    def _value(self, ranks: torch.Tensor, incumbent: torch.Tensor | None) -> Units:
+        """Return what each candidate is worth `[C]`; without an incumbent, its mean rank."""
+        if incumbent is None:
+            return average_rank(ranks, ranks[:, 0]).numpy()
+        return self._acquisition(ranks, incumbent).numpy()
+
+    def _evolve(self, incumbent: torch.Tensor | None, fixed: Units) -> tuple[Units, torch.Tensor]:
         """Return a pool `[C, P]` that has evolved towards high acquisition, and its ranks.
 
         Optima lie on bounds of several parameters at once, where no Sobol point ever is: children
         of the best candidates and of the best observed configurations get there (DESIGN, 4.3).
         """
-        main = self._lists[0]
-        elite = self._units[main.trials[np.argsort(-main.ranks, kind="stable")[:N_PARENTS]]]
-        first = [
-            sobol(self._space.n_parameters, N_SOBOL, self._rng),
-            mutate(self._space, elite, N_CHILDREN, self._rng),
-        ]
+        first = [sobol(self._space.n_parameters, N_SOBOL, self._rng)]
+        if self._lists:
+            main = self._lists[0]
+            elite = self._units[main.trials[np.argsort(-main.ranks, kind="stable")[:N_PARENTS]]]
+            first.append(mutate(self._space, elite, N_CHILDREN, self._rng))
         pool = with_fixed(np.concatenate(first), fixed)
         ranks = self._ranks(self._space.canonical(pool))
         for _ in range(N_ROUNDS):
-            value = self._acquisition(ranks, incumbent).numpy()
+            value = self._value(ranks, incumbent)
             parents = pool[np.argsort(-value, kind="stable")[:N_PARENTS]]
             children = with_fixed(mutate(self._space, parents, N_CHILDREN, self._rng), fixed)
             pool = np.concatenate([pool, children])
             ranks = torch.cat([ranks, self._ranks(self._space.canonical(children))], dim=1)
         return pool, ranks
 
-    def _incumbent(self) -> torch.Tensor:
-        """Return the ranks `[M]` of the best observed configuration (section 3.4)."""
+    def _incumbent(self) -> torch.Tensor | None:
+        """Return the ranks `[M]` of the best observed configuration (section 3.4), if any."""
+        if not self._lists:
+            return None
         main = self._lists[0]
         observed = main.trials < self._n_observed  # believed trials are not
+        if not observed.any():
+            return None
         best = main.trials[observed & (main.ranks == main.ranks[observed].max())]
         ranks = self._ranks(self._units[best])
         return ranks[:, ranks.mean(0).argmin()]
 
     def _ranks(self, units: Units) -> torch.Tensor:
         """Return ranks `[M, C]` of canonical coordinates `[C, P]` against the reference."""
-        scores = self._ensemble.scores(self._features(units))
-        if not torch.isfinite(scores).all():
-            raise FloatingPointError("scores are not finite")
-        ranks = ranks_against(scores, self._reference_scores).cpu()
-        return ranks.roll(1 - self._n_fits, dims=0)
-
-    def _features(self, units: Units) -> torch.Tensor:
-        # Not snapped: what was observed outside today's range is taught where it was.
-        return torch.from_numpy(self._space.features(units))
-
-    def _ranking_lists(self) -> RankingLists:
-        """Pad the lists to one batch: features `[1, B, N, D]`."""
-        lists = self._lists
-        length = max(len(one.trials) for one in lists)
-        shape = (1, len(lists), length)
-        # The dtypes are stated because a user's default may be float64.
-        features = torch.zeros((*shape, self._space.n_features), dtype=torch.float32)
-        values = torch.zeros(shape, dtype=torch.float32)
-        mask = torch.zeros(shape, dtype=torch.bool)
-        for row, one in enumerate(lists):
-            n = len(one.trials)
-            features[0, row, :n] = self._features(self._units[one.trials])
-            values[0, row, :n] = torch.from_numpy(one.ranks).float()
-            mask[0, row, :n] = True
-        weights = torch.tensor([one.weight for one in lists], dtype=torch.float32)
-        return RankingLists(features, values, mask, weights)
+        return self._mixture.ranks(units).roll(1 - self._n_fits, dims=0)
 
     def _seed(self) -> int:
         return int(self._rng.integers(2**63))

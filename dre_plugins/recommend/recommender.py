@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.lists import final_value, has_failed
+from dre_plugins.recommend.prior import PriorLike
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.candidates import (
@@ -29,6 +30,9 @@ logger = logging.getLogger("dre_plugins")
 
 Units = NDArray[np.float64]
 
+# Space-filling trials from which random weights learn enough to be worth asking.
+N_STARTUP_TRIALS = 10
+
 # Draws among which a start-up suggestion looks for a configuration that is new, before a finite
 # space is searched whole.
 N_STARTUP_DRAWS = 64
@@ -41,8 +45,8 @@ class Suggestion:
     Args:
         configuration: Values of active parameters and constants, by name.
         units: Coordinates `[P]`, also of inactive parameters.
-        source: "random" (start-up), "model", "fallback" (the surrogate failed) or "exhausted"
-            (every configuration of a finite space was evaluated).
+        source: "random" (start-up), "prior" (nothing was observed yet), "model", "fallback" (the
+            surrogate failed) or "exhausted" (every configuration of a finite space was evaluated).
         predicted_rank: Mean rank against the reference points, 1 = best; None unless a model
             chose.
         spread: Standard deviation of that rank over members; None unless a model chose.
@@ -85,11 +89,13 @@ class Recommender:
         space: The search space.
         settings: How to search.
         seed: Seed of everything random, non-negative.
-        stats: Counters to add to: "suggestions" and their sources ("random", "model", "fallback",
-            "exhausted"), and "fallbacks", how often the surrogate failed.
+        stats: Counters to add to: "suggestions" and their sources ("random", "prior", "model",
+            "fallback", "exhausted"), and "fallbacks", how often the surrogate failed.
+        prior: What past tasks taught, such as a `dre_plugins.Prior`; None starts from nothing.
 
     Raises:
-        ValueError: If the seed is not a non-negative integer.
+        ValueError: If the seed is not a non-negative integer, or the prior has no parameter in
+            common with the space.
     """
 
     def __init__(
@@ -99,6 +105,7 @@ class Recommender:
         *,
         seed: int,
         stats: Counter[str] | None = None,
+        prior: PriorLike | None = None,
     ) -> None:
         self.space = space
         self.settings = settings if settings is not None else RecommenderSettings()
@@ -106,6 +113,7 @@ class Recommender:
         require(is_seed, "seed", seed, "a non-negative integer")
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
+        self._prior = prior.on(space) if prior is not None and space.n_parameters else None
 
     def suggest(
         self,
@@ -157,16 +165,23 @@ class Recommender:
             self.stats[suggestion.source] += 1
         return suggestions
 
+    @property
+    def n_startup_trials(self) -> int:
+        """Return how many trials must end before the surrogate takes over: 0 with a prior."""
+        if self.settings.n_startup_trials is not None:
+            return self.settings.n_startup_trials
+        return N_STARTUP_TRIALS if self._prior is None else 0
+
     def _is_model_ready(self, history: Sequence[Trial]) -> bool:
+        if self._prior is not None and self.n_startup_trials == 0:
+            return True
         n_ended = sum(trial.state is not TrialState.RUNNING for trial in history)
         rankable = any(
             final_value(trial) is not None
             or (trial.state is TrialState.PRUNED and not has_failed(trial))
             for trial in history
         )
-        return (
-            rankable and n_ended >= self.settings.n_startup_trials and self.space.n_parameters > 0
-        )
+        return rankable and n_ended >= self.n_startup_trials and self.space.n_parameters > 0
 
     def _fixed_units(self, fixed: Mapping[str, Any]) -> Units:
         """Return the coordinates `[P]` of fixed values, NaN for parameters that are free."""
@@ -213,6 +228,7 @@ class Recommender:
                 self.settings,
                 task.history,
                 task.units,
+                prior=self._prior,
                 reference_seed=self.seed,
                 rng=np.random.default_rng([self.seed, task.index]),
             )
@@ -223,7 +239,8 @@ class Recommender:
                 if len(believed):
                     model.believe(believed)
                 choice = model.choose(seen, task.fixed)
-                source = "model" if choice.is_new else "exhausted"
+                known = "model" if model.has_observed else "prior"
+                source = known if choice.is_new else "exhausted"
                 suggestions.append(
                     Suggestion(
                         self.space.to_configuration(choice.units),

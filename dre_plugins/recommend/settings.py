@@ -19,7 +19,7 @@ class RecommenderSettings:
 
     Args:
         n_startup_trials: Trials that must have ended before the surrogate takes over; until
-            then suggestions are scrambled Sobol points.
+            then suggestions are scrambled Sobol points. None takes 10, or 0 with a prior.
         acquisition: "log-rank-ei", "ei", "pi", "lcb", "average-rank" or "thompson"; None takes
             the preset's.
         allow_duplicates: Whether a configuration may be suggested again.
@@ -34,7 +34,7 @@ class RecommenderSettings:
         ValueError: If a setting is invalid, or there is no such device.
     """
 
-    n_startup_trials: int = 10
+    n_startup_trials: int | None = None
     acquisition: str | None = None
     allow_duplicates: bool = False
     failed: str = "worst"
@@ -44,9 +44,10 @@ class RecommenderSettings:
     max_history: int = 128
 
     def __post_init__(self) -> None:
-        require(
-            self.n_startup_trials >= 0, "n_startup_trials", self.n_startup_trials, "at least 0"
-        )
+        if self.n_startup_trials is not None:
+            require(
+                self.n_startup_trials >= 0, "n_startup_trials", self.n_startup_trials, "at least 0"
+            )
         if self.acquisition is not None:
             check_acquisition(self.acquisition)
         require(self.failed in ("worst", "ignore"), "failed", self.failed, "'worst' or 'ignore'")

@@ -47,6 +47,8 @@ _NARROW = 1e-9
 _SLACK = 1e-10
 # Where the unbounded normal distribution is cut, in standard deviations.
 _NORMAL_CUT = 4.0
+_TAIL = 1e-15
+_MAX_FLOAT = sys.float_info.max
 
 
 class _Warp(Protocol):
@@ -96,7 +98,9 @@ class _Gaussian:
     def inverse(self, positions: Array) -> Array:
         from scipy.special import ndtri
 
-        return self.mean + self.sd * np.asarray(ndtri(positions), dtype=np.float64)
+        # Beyond eight standard deviations the distribution function cannot tell values apart.
+        inside = np.minimum(np.maximum(positions, _TAIL), 1.0 - _TAIL)
+        return self.mean + self.sd * np.asarray(ndtri(inside), dtype=np.float64)
 
 
 _WARPS: dict[str, _Warp] = {"linear": _Linear(), "log": _Log(), "reverse-log": _ReverseLog()}
@@ -215,25 +219,60 @@ class _Numeric(Domain):
             if not _is_finite(value):
                 raise ValueError(f"{value!r} is not a finite number, which {self!r} needs.")
         if self._grid is None:
-            units = self._positions(values)
+            units = self._positions(np.array(values, dtype=np.float64))
         elif self.is_binned:
-            units = self._bin_units(values, self._grid)
+            numbers = np.array(values, dtype=np.float64)
+            units = self._bin_units(self._grid.steps(values), numbers, self._grid)
         else:
             n = self._grid.n
             units = np.array([(2 * self._grid.nearest(v) + 1) / (2 * n) for v in values])
         return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
 
-    def _positions(self, values: Sequence[Any]) -> Array:
-        numbers = np.array(values, dtype=np.float64)
+    def number_units(self, numbers: Array) -> Array:
+        """Return the canonical units of numbers, `[C]` -> `[C]`; NaN passes.
+
+        As `to_units`, for many numbers at once: whole numbers beyond 2**53 are rounded to floats.
+        """
+        grid = self._grid
+        with np.errstate(over="ignore"):  # what is out of reach is clipped
+            if grid is None:
+                units = self._positions(numbers)
+            else:
+                steps = (numbers - grid.low) / grid.step
+                units = (
+                    self._bin_units(steps, numbers, grid)
+                    if self.is_binned
+                    else (np.rint(steps) + 0.5) / grid.n
+                )
+        return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
+
+    def numbers(self, units: Array) -> Array:
+        """Return the values at `units` as floats, `[C]` -> `[C]`; NaN passes.
+
+        As `from_unit` for many units at once, but units outside `[0, 1]` extrapolate, so that
+        `number_units` finds them again.
+        """
+        with np.errstate(over="ignore"):
+            values = self._warp.inverse(self._start + units * self._width)
+        values = np.minimum(np.maximum(values, -_MAX_FLOAT), _MAX_FLOAT)
+        grid = self._grid
+        if grid is None:
+            return values
+        n = float(grid.n)
+        index = self.index(units) if self.is_binned else np.minimum(np.floor(units * n), n - 1.0)
+        listed = grid.low + index * grid.step
+        return np.where((units >= 0.0) & (units <= 1.0), listed, values)
+
+    def _positions(self, numbers: Array) -> Array:
         return (self._warp.forward(numbers) - self._start) / self._width
 
-    def _bin_units(self, values: Sequence[Any], grid: _Grid) -> Array:
-        index = np.rint(grid.steps(values))
+    def _bin_units(self, steps: Array, numbers: Array, grid: _Grid) -> Array:
+        index = np.rint(steps)
         if self._is_linear:
             return (index + 0.5) / grid.n
         inside = (index >= 0) & (index < grid.n)
         centres = self.centres(np.where(inside, index, 0.0))
-        return np.where(inside, centres, self._positions(values))
+        return np.where(inside, centres, self._positions(numbers))
 
     def from_unit(self, unit: float) -> float | int:
         if math.isnan(unit):

@@ -110,6 +110,14 @@ class SearchSpace:
             labels += [f"{name}:active"] if flagged else []
         return tuple(labels)
 
+    def feature_columns(self, names: Collection[str]) -> list[int]:
+        """Return the columns of the features of some parameters, activity flags included."""
+        columns: list[int] = []
+        for name, place, flagged in zip(self.names, self._slices, self._flagged, strict=True):
+            if name in names:
+                columns += range(place.start, place.stop + flagged)
+        return columns
+
     @cached_property
     def n_configurations(self) -> int | None:
         """Return the number of distinct configurations, or None if there are too many to count."""

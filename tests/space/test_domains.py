@@ -78,6 +78,7 @@ listed = choices.map(Categorical) | st.sampled_from(
         Constant({"any": "thing"}),
     ]
 )
+Numeric = Float | Integer | Normal
 domains = floats() | integers() | normals | step_normals | listed
 
 
@@ -152,6 +153,68 @@ class TestEveryDomain:
 
 def _has_equal_bins(domain: Domain) -> bool:
     return not isinstance(domain, Normal) and getattr(domain, "scale", "linear") == "linear"
+
+
+class TestManyNumbers:
+    """`numbers` and `number_units` are `from_unit` and `to_units` for arrays."""
+
+    @given(floats() | integers() | normals | step_normals, st.lists(units, max_size=5))
+    def test_they_agree_with_the_exact_way(self, domain: Numeric, some: list[float]) -> None:
+        snapped = domain.snap(np.array(some, dtype=float))
+        values = [domain.from_unit(unit) for unit in snapped.tolist()]
+        width = domain.from_unit(1.0) - domain.from_unit(0.0)
+        found = domain.numbers(snapped)
+        np.testing.assert_allclose(found, values, rtol=1e-9, atol=1e-9 * width)
+        exact = domain.to_units(values)
+        given = np.array(values, dtype=float)
+        np.testing.assert_allclose(domain.number_units(given), exact, rtol=0, atol=1e-9)
+
+    @given(
+        st.sampled_from(
+            [
+                Float(-1, 3),
+                Float(1e-4, 1.0, "log"),
+                Float(0.5, 0.99, "reverse-log"),
+                Float(0, 1, step=0.1),
+                Integer(5, 50),
+                Integer(5, 50, "log"),
+            ]
+        ),
+        st.floats(-1, 2),
+    )
+    def test_values_out_of_range_are_found_again(self, domain: Numeric, unit: float) -> None:
+        once = domain.number_units(domain.numbers(np.array([unit])))
+        twice = domain.number_units(domain.numbers(once))
+        np.testing.assert_allclose(twice, once, rtol=0, atol=1e-9)
+        if not domain.is_binned:
+            assert once[0] == pytest.approx(unit, abs=1e-9)
+        elif not 0 <= unit <= 1:  # half a bin is the most that rounding moves
+            assert once[0] == pytest.approx(unit, abs=0.06)
+
+    @given(floats() | integers() | normals | step_normals)
+    def test_nothing_overflows_and_nan_passes(self, domain: Numeric) -> None:
+        numbers = domain.numbers(np.array([np.nan, -1.0, 2.0]))
+        assert np.isnan(numbers).tolist() == [True, False, False]
+        assert np.isfinite(numbers[1:]).all() and numbers[1] <= numbers[2]
+        found = domain.number_units(np.array([np.nan, -1.7e308, 0.0, 1.7e308]))
+        assert np.isnan(found).tolist() == [True, False, False, False]
+        assert (np.diff(found[1:]) >= 0).all() and (np.abs(found[1:]) <= 2).all()
+
+    @pytest.mark.parametrize(
+        "domain",
+        [
+            Float(-1e307, 1e307),
+            Float(1e-300, 1e300, "log"),
+            Float(0.0, 0.999, "reverse-log"),
+            Integer(0, 10**299),
+            Integer(0, 2**60),
+        ],
+    )
+    def test_the_widest_ranges(self, domain: Numeric) -> None:
+        some = np.array([-1.0, 0.0, 0.5, 1.0, 2.0])
+        numbers = domain.numbers(some)
+        assert np.isfinite(numbers).all() and (np.diff(numbers) > 0).all()
+        np.testing.assert_allclose(domain.number_units(numbers)[1:4], some[1:4], atol=1e-9)
 
 
 class TestFloat:

@@ -1,0 +1,114 @@
+"""Between Syne Tune's terms and ours: pure functions of its configuration spaces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from copy import copy
+from typing import Any
+
+from syne_tune import config_space as syne_tune
+
+from dre_plugins.space.domains import (
+    Categorical,
+    Constant,
+    Domain,
+    Float,
+    Integer,
+    Ordinal,
+    UnsupportedDomainError,
+    ordered_choices,
+)
+from dre_plugins.space.search_space import SearchSpace
+
+
+def space_of(
+    config_space: Mapping[str, Any], *, order_numeric_choices: bool = True
+) -> SearchSpace:
+    """Return the search space that a configuration space describes.
+
+    Args:
+        config_space: Syne Tune's domains and constants by name.
+        order_numeric_choices: See `domain_of`.
+
+    Raises:
+        UnsupportedDomainError: A domain cannot be searched, or is inside a container.
+    """
+    return SearchSpace(
+        {
+            name: domain_of(name, domain, order_numeric_choices=order_numeric_choices)
+            for name, domain in config_space.items()
+        }
+    )
+
+
+def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) -> Domain:
+    """Return the domain that a domain of Syne Tune describes; other objects are constants.
+
+    Values of a nearest-neighbour ordinal and of a finite range are equally likely here.
+
+    Args:
+        name: Name of the parameter, for the error message.
+        domain: An entry of a configuration space.
+        order_numeric_choices: Whether choices that are numbers in ascending order become an
+            ordinal domain.
+
+    Raises:
+        UnsupportedDomainError: There is no such domain.
+    """
+    try:
+        if isinstance(domain, (syne_tune.Float, syne_tune.Integer)):
+            return _numeric(domain)
+        if isinstance(domain, syne_tune.FiniteRange):
+            # Rounding to integers may repeat values.
+            return _spaced([*dict.fromkeys(domain.values)], domain.log_scale)
+        if isinstance(domain, syne_tune.OrdinalNearestNeighbor):
+            return _spaced(domain.categories, domain.log_scale)
+        if isinstance(domain, syne_tune.Ordinal):
+            return Ordinal(domain.categories)
+        if isinstance(domain, syne_tune.Categorical):
+            choices = domain.categories
+            return ordered_choices(choices) if order_numeric_choices else Categorical(choices)
+        if isinstance(domain, syne_tune.Domain) or _has_domain(domain):
+            raise UnsupportedDomainError(
+                f"{domain!r} is not supported; use Float, Integer, Categorical, Ordinal or "
+                "FiniteRange at the top level, with names such as 'optimiser/lr' for nested ones."
+            )
+    except UnsupportedDomainError as error:
+        raise UnsupportedDomainError(f"Parameter {name!r}: {error}") from error
+    return Constant(domain)
+
+
+def _numeric(domain: Any) -> Domain:
+    sampler, step = domain.get_sampler(), None
+    if isinstance(sampler, syne_tune.Quantized):
+        domain, step = copy(domain), sampler.q
+        domain.set_sampler(sampler.get_sampler(), allow_override=True)
+    if isinstance(domain.get_sampler(), syne_tune.Normal):
+        raise UnsupportedDomainError(
+            f"{domain!r} has a normal distribution, which Syne Tune cannot draw from in a range; "
+            "use uniform or loguniform."
+        )
+    scale = "log" if syne_tune.is_log_space(domain) else "linear"
+    if isinstance(domain, syne_tune.Float):
+        if syne_tune.is_reverse_log_space(domain):
+            scale = "reverse-log"
+        return Float(domain.lower, domain.upper, scale, step)
+    if step is None:
+        return Integer(domain.lower, domain.upper, scale)
+    # Quantised integers are multiples, wherever the range begins.
+    step = int(step)
+    low, high = math.ceil(domain.lower / step), math.floor(domain.upper / step)
+    return Integer(low * step, high * step, scale, step)
+
+
+def _spaced(values: list[Any], is_log: bool) -> Domain:
+    return Ordinal(tuple(values), "log" if is_log else "linear")
+
+
+def _has_domain(item: object) -> bool:
+    if isinstance(item, Mapping):
+        return any(_has_domain(value) for value in item.values())
+    if isinstance(item, (list, tuple)):
+        return any(_has_domain(value) for value in item)
+    return isinstance(item, syne_tune.Domain)

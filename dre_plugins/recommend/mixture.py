@@ -1,0 +1,113 @@
+"""The ensemble of a suggestion: members that come from a prior beside freshly drawn ones.
+
+Ranks of different members are comparable whatever they were trained on (DESIGN, section 6), so a
+mixture is nothing but their ranks, one below the other. Each part reads features of its own.
+
+Notation: see docs/architecture.md. `Mp` members come from the prior, `M - Mp` are fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dre_plugins.engine.ranks import ranks_against
+from dre_plugins.engine.settings import FittingSettings
+from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
+from dre_plugins.recommend.lists import TrialList
+from dre_plugins.recommend.prior import Encode
+
+Units = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Hold members that start alike and read the same features.
+
+    Args:
+        ensemble: The members.
+        encode: Canonical coordinates `[C, P]` -> features `[C, D]`.
+        fitting: How they are fitted.
+    """
+
+    ensemble: DeepRankingEnsemble
+    encode: Encode
+    fitting: FittingSettings
+
+    def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Part:
+        """Return the part fitted to the lists, from where it is.
+
+        Args:
+            lists: Lists of positions in `units`; without any, nothing changes.
+            units: Canonical coordinates `[N, P]`.
+            seed: Seed of the supports.
+            share: Share of the steps to take.
+
+        Raises:
+            FittingError: If the fit diverged.
+        """
+        if not lists:
+            return self
+        fitting = replace(self.fitting, n_steps=round(share * self.fitting.n_steps))
+        features = torch.from_numpy(self.encode(units))
+        fitted = self.ensemble.fit(padded(lists, features), fitting, seed=seed)
+        return replace(self, ensemble=fitted)
+
+    def scores(self, units: Units) -> torch.Tensor:
+        """Return the scores of all members `[M, C]` on the CPU.
+
+        Raises:
+            FloatingPointError: If they are not finite.
+        """
+        scores = self.ensemble.scores(torch.from_numpy(self.encode(units)))
+        if not torch.isfinite(scores).all():
+            raise FloatingPointError("scores are not finite")
+        return scores.cpu()
+
+
+class Mixture:
+    """Rank configurations by the members of all parts, against one set of reference points.
+
+    Args:
+        parts: The parts, at least one.
+        reference: Canonical coordinates of the reference points `[K, P]`.
+    """
+
+    def __init__(self, parts: Sequence[Part], reference: Units) -> None:
+        self._parts = tuple(parts)
+        self._reference = [part.scores(reference) for part in self._parts]
+
+    def ranks(self, units: Units) -> torch.Tensor:
+        """Return ranks `[M, C]` of canonical coordinates `[C, P]` against the reference."""
+        return torch.cat(
+            [
+                ranks_against(part.scores(units), reference)
+                for part, reference in zip(self._parts, self._reference, strict=True)
+            ]
+        )
+
+
+def padded(lists: Sequence[TrialList], features: torch.Tensor) -> RankingLists:
+    """Pad lists to one batch: features `[1, B, N, D]`.
+
+    Args:
+        lists: Lists of positions in `features`.
+        features: Features of all trials `[N, D]`.
+    """
+    length = max(len(one.trials) for one in lists)
+    shape = (1, len(lists), length)
+    # The dtypes are stated because a user's default may be float64.
+    batch = torch.zeros((*shape, features.shape[1]), dtype=torch.float32)
+    values = torch.zeros(shape, dtype=torch.float32)
+    mask = torch.zeros(shape, dtype=torch.bool)
+    for row, one in enumerate(lists):
+        n = len(one.trials)
+        batch[0, row, :n] = features[torch.from_numpy(one.trials)]
+        values[0, row, :n] = torch.from_numpy(one.ranks).float()
+        mask[0, row, :n] = True
+    weights = torch.tensor([one.weight for one in lists], dtype=torch.float32)
+    return RankingLists(batch, values, mask, weights)

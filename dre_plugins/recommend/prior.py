@@ -1,0 +1,41 @@
+"""What the recommender asks of a prior; `dre_plugins.transfer` has the real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.space.search_space import SearchSpace
+
+if TYPE_CHECKING:
+    from dre_plugins.engine.surrogate import DeepRankingEnsemble
+
+Encode = Callable[[NDArray[np.float64]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedPrior:
+    """Hold a meta-trained ensemble that can score configurations of one search space.
+
+    Args:
+        ensemble: Meta-trained scorers of D features.
+        encode: Canonical coordinates of the search space `[C, P]` -> features `[C, D]`.
+    """
+
+    ensemble: DeepRankingEnsemble
+    encode: Encode
+
+
+class PriorLike(Protocol):
+    """Describe where meta-trained ensembles come from (for type checking; do not subclass)."""
+
+    def on(self, space: SearchSpace) -> AlignedPrior:
+        """Return the prior for a search space, which need not be the one it was trained on.
+
+        Raises:
+            ValueError: If the two spaces have no parameter in common.
+        """

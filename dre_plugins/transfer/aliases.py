@@ -1,0 +1,201 @@
+"""Names that mean the same hyper-parameter, and the documented defaults of some learners.
+
+A role is what a parameter does; the names are those of the learners' documentation. Where two
+learners use a word for different things, or measure the same thing differently, the word is left
+out or counts for one family of learners only. Left out on purpose:
+
+- CatBoost's ``l2_leaf_reg``: it is scaled by the mean weight of the rows, ``lambda`` is not.
+- ``max_features`` and ``mtry``: a share, a word or a count, depending on who says it.
+- ranger's ``min.node.size``: the size below which a node is not split, not that of a leaf.
+- R gbm's ``interaction.depth``: it counts splits, not levels.
+- ``warmup_steps`` and ``warmup_ratio``, ``per_device_train_batch_size``: their meaning depends on
+  the length of the run and on the number of devices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+_PREFIX = re.compile(r"^.*(?:__|[/:.])(?=[^/:.])")
+_SEPARATORS = re.compile(r"[\W_]+")
+
+
+def normalised(name: str) -> str:
+    """Return a name without case and with `_` for every separator.
+
+    >>> normalised("Max-Depth"), normalised("model__max_depth")
+    ('max_depth', 'model_max_depth')
+    """
+    return _SEPARATORS.sub("_", name.casefold()).strip("_")
+
+
+def without_prefix(name: str) -> str:
+    """Return the normalised name after the last of ``__ / : .``
+
+    >>> without_prefix("model__max_depth"), without_prefix("params/max-depth")
+    ('max_depth', 'max_depth')
+    """
+    return normalised(_PREFIX.sub("", name))
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a parameter does.
+
+    Args:
+        names: normalised names that play the role wherever they occur.
+        words: names that play it in one family of learners, and mean something else in others.
+        family: that family, a key of `TELLING`.
+    """
+
+    names: frozenset[str]
+    words: frozenset[str] = frozenset()
+    family: str = ""
+
+
+def _role(names: str, words: str = "", family: str = "") -> Role:
+    return Role(frozenset(names.split()), frozenset(words.split()), family)
+
+
+# Sources: the parameter pages of XGBoost 2.1, LightGBM 4.5, CatBoost 1.2, scikit-learn 1.5, and
+# the R packages xgboost, rpart, gbm, ranger, randomForest and e1071 (as in mlr's rbv2).
+ROLES: Mapping[str, Role] = MappingProxyType(
+    {
+        "learning rate": _role(
+            "eta learning_rate lr learning_rate_init init_lr initial_lr base_lr shrinkage"
+            " shrinkage_rate"
+        ),
+        "trees": _role(
+            "nrounds n_rounds num_round num_rounds num_boost_round n_estimators num_iterations"
+            " num_iteration iterations num_trees n_trees ntree ntrees",
+            "n_iter max_iter",
+            "boosting",
+        ),
+        "tree depth": _role("max_depth maxdepth max_tree_depth", "depth", "boosting"),
+        "leaves": _role("num_leaves max_leaves max_leaf_nodes num_leaf"),
+        # The sums of second derivatives and of rows agree for squared error only: two roles.
+        "leaf weight": _role(
+            "min_child_weight min_sum_hessian_in_leaf min_sum_hessian_per_leaf min_sum_hessian"
+            " min_hessian"
+        ),
+        "leaf rows": _role(
+            "min_samples_leaf minbucket min_data_in_leaf min_data_per_leaf min_child_samples"
+            " nodesize"
+        ),
+        "split rows": _role("min_samples_split minsplit"),
+        # rpart divides by the root's impurity, which is between 0.1 and 1 for classes: less than
+        # one step on the scale on which both are searched.
+        "pruning": _role("cp ccp_alpha"),
+        # XGBoost's gain is half of LightGBM's, which is nothing on a log scale either.
+        "split gain": _role(
+            "min_split_loss min_gain_to_split min_split_gain", "gamma", "boosting"
+        ),
+        "l1": _role("reg_alpha lambda_l1 l1_regularization", "alpha", "boosting"),
+        "l2": _role("reg_lambda lambda_l2 l2_regularization", "lambda", "boosting"),
+        "rows of a tree": _role(
+            "subsample sub_row bagging bagging_fraction sample_fraction max_samples"
+        ),
+        "columns of a tree": _role("colsample_bytree feature_fraction sub_feature"),
+        "columns of a level": _role("colsample_bylevel rsm"),
+        "columns of a node": _role("colsample_bynode feature_fraction_bynode sub_feature_bynode"),
+        "bins": _role("max_bin max_bins border_count"),
+        "leaf value": _role("max_delta_step max_tree_output max_leaf_output"),
+        "trees dropped": _role("rate_drop", "drop_rate", "boosting"),
+        "svm cost": _role("c cost"),
+        "weight decay": _role("weight_decay wd l2_penalty", "alpha l2 l2_reg", "network"),
+        "batch": _role("batch_size batchsize minibatch_size train_batch_size"),
+        "epochs": _role(
+            "epochs n_epochs num_epochs max_epochs num_train_epochs", "max_iter", "network"
+        ),
+        "dropout": _role("dropout dropout_rate dropout_prob p_dropout", "drop_rate", "network"),
+        "beta 1": _role("beta1 beta_1 adam_beta1 adam_beta_1"),
+        "beta 2": _role("beta2 beta_2 adam_beta2 adam_beta_2"),
+        "layers": _role(
+            "n_layers num_layers n_hidden_layers num_hidden_layers", "layers depth", "network"
+        ),
+        "layer width": _role(
+            "hidden_size hidden_dim hidden_units n_units num_units layer_size",
+            "units width",
+            "network",
+        ),
+        "gradient clip": _role(
+            "grad_clip clip_grad clip_grad_norm grad_clip_norm max_grad_norm gradient_clipping"
+            " gradient_clip_val clipnorm"
+        ),
+        "optimizer": _role("optimizer optimiser optim", "solver", "network"),
+        "activation": _role("activation activation_function act_fn nonlinearity"),
+    }
+)
+
+# Names that give a family of learners away.
+TELLING: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "boosting": frozenset(
+            "eta nrounds num_boost_round booster num_leaves min_child_weight min_child_samples"
+            " min_data_in_leaf colsample_bytree colsample_bylevel feature_fraction"
+            " bagging_fraction reg_alpha reg_lambda lambda_l1 lambda_l2 l2_leaf_reg"
+            " l2_regularization min_split_loss min_gain_to_split rate_drop skip_drop"
+            " random_strength bagging_temperature max_leaf_nodes max_bin max_bins"
+            " scale_pos_weight".split()
+        ),
+        "network": frozenset(
+            "hidden_layer_sizes learning_rate_init batch_size weight_decay momentum dropout"
+            " optimizer epochs n_epochs num_epochs max_epochs n_layers num_layers hidden_size"
+            " hidden_dim hidden_units n_units activation beta_1 beta_2 beta1 beta2".split()
+        ),
+        "svm": frozenset("c cost kernel degree coef0".split()),
+    }
+)
+
+
+def roles(names: Iterable[str]) -> dict[str, str]:
+    """Return the parameter that plays each known role: role to name.
+
+    A role that several names could play is left out; a word with several meanings counts only if
+    the other names belong to one family of learners, and that is the word's.
+
+    >>> roles(["eta", "gamma"]), roles(["C", "gamma"])
+    ({'learning rate': 'eta', 'split gain': 'gamma'}, {'svm cost': 'C'})
+    """
+    forms = {name: {normalised(name), without_prefix(name)} for name in names}
+    known = set[str]().union(*forms.values())
+    families = {family for family, telling in TELLING.items() if telling & known}
+    found: dict[str, str] = {}
+    for title, role in ROLES.items():
+        meant = role.names | role.words if families == {role.family} else role.names
+        players = [name for name, form in forms.items() if form & meant]
+        if len(players) == 1:
+            found[title] = players[0]
+    return found
+
+
+# XGBoost: https://xgboost.readthedocs.io/en/stable/parameter.html, where `nrounds` has no default;
+# 100 is what its scikit-learn interface takes. rpart: ?rpart.control; minbucket is minsplit / 3.
+LEARNER_DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "xgboost": MappingProxyType(
+            {
+                "booster": "gbtree",
+                "nrounds": 100,
+                "eta": 0.3,
+                "gamma": 0.0,
+                "lambda": 1.0,
+                "alpha": 0.0,
+                "subsample": 1.0,
+                "max_depth": 6,
+                "min_child_weight": 1.0,
+                "colsample_bytree": 1.0,
+                "colsample_bylevel": 1.0,
+                "rate_drop": 0.0,
+                "skip_drop": 0.0,
+            }
+        ),
+        "decision-tree": MappingProxyType(
+            {"cp": 0.01, "maxdepth": 30, "minbucket": 7, "minsplit": 20}
+        ),
+    }
+)

@@ -1,0 +1,332 @@
+"""Configurations of one search space, expressed in another one.
+
+A prior knows the space that it was trained on, a past study the space that it was run on; neither
+is the space of the present study. `align` says which parameters are the same, `Alignment.convert`
+carries canonical units over, value by value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from dre_plugins.space.base import Array, Domain, fill
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.aliases import normalised, roles, without_prefix
+from dre_plugins.transfer.conversion import Conversion, conversion, placed
+from dre_plugins.transfer.differences import difference
+
+# Canonical units at the end of a range agree with it to rounding errors.
+_SLACK = 1e-9
+# The unit of a domain's only value.
+_ONLY = 0.5
+
+
+@dataclass(frozen=True)
+class Link:
+    """One parameter that both spaces have.
+
+    Args:
+        source: its name in the source.
+        target: its name in the target.
+        how: what says so: "mapping", "name" or "alias".
+        note: how the two domains differ, in words; empty if they do not.
+    """
+
+    source: str
+    target: str
+    how: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Fills one column of the target: where from (None: a constant of the source), and how."""
+
+    source: int | None
+    target: int
+    change: Conversion
+
+    def read(self, units: Array) -> Array:
+        """Return the column of the source, `[N, Ps]` -> `[N]`."""
+        return np.full(len(units), _ONLY) if self.source is None else units[:, self.source]
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How configurations of `source` are expressed in `target`; made by `align`.
+
+    Args:
+        source: the space that configurations come from, with `Ps` parameters.
+        target: the space that they are expressed in, with `Pt` parameters.
+        links: the parameters that both have, constants included.
+        imputed: parameters of the target that are given one value everywhere.
+        missing: parameters of the target of which nothing is known.
+        ignored: parameters of the source that the target does not have.
+        remarks: why a parameter of the target is imputed or missing, where there is more to say.
+    """
+
+    source: SearchSpace
+    target: SearchSpace
+    links: tuple[Link, ...]
+    imputed: Mapping[str, Any] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    _columns: tuple[_Column, ...] = field(init=False, repr=False, compare=False)
+    _fixed: Array = field(init=False, repr=False, compare=False)  # imputed units `[Pt]`, else NaN
+    _rules: SearchSpace = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        source, target = self.source, self.target
+        columns = tuple(
+            _Column(
+                None if link.source in source.constants else source.names.index(link.source),
+                target.names.index(link.target),
+                _conversion(source.domains[link.source], target.domains[link.target]),
+            )
+            for link in self.links
+            if link.target not in target.constants
+        )
+        fixed = np.full(target.n_parameters, np.nan)
+        for name, value in self.imputed.items():
+            fixed[target.names.index(name)] = placed([value], target.domains[name])[0]
+        # A parameter of which nothing is known says nothing about its children: they are what the
+        # source says.
+        known = [c for c in target.conditions if c.parent not in self.missing]
+        rules = SearchSpace(target.domains, known, target.optional)
+        fill(self, _columns=columns, _fixed=fixed, _rules=rules)
+
+    def convert(self, units: Array) -> Array:
+        """Return canonical units of the target, canonical units `[N, Ps]` -> `[N, Pt]`.
+
+        What is inactive, by the conditions of either space, and what has no place in the target is
+        NaN; numbers beyond a range of the target extrapolate to `[-1, 2]`.
+
+        Raises:
+            ValueError: the units have not one column a parameter of the source.
+        """
+        converted = self._by_column(units)
+        converted[~self._rules.active(converted)] = np.nan
+        return converted
+
+    def outside(self, units: Array) -> dict[str, int]:
+        """Count the values that the target does not have, canonical units `[N, Ps]`.
+
+        Returns:
+            For each linked parameter of the target how many numbers lie beyond its range and how
+            many values it does not list; inactive ones are not counted.
+        """
+        converted = self._by_column(units)
+        active = self._rules.active(converted)
+        counts: dict[str, int] = {}
+        for column in self._columns:
+            name, found = self.target.names[column.target], converted[:, column.target]
+            low, high = self.target.domains[name].snap(np.array([0.0, 1.0]))
+            is_inside = (found >= low - _SLACK) & (found <= high + _SLACK)
+            is_given = ~np.isnan(column.read(units)) & active[:, column.target]
+            counts[name] = int((is_given & ~is_inside).sum())
+        return counts
+
+    def report(self, units: Array | None = None) -> str:
+        """Return a table of what is linked and how, and what is not.
+
+        Args:
+            units: canonical units of the source, `[N, Ps]`; with them, values that the target does
+                not have are counted.
+        """
+        counts = {} if units is None else self.outside(units)
+        rows = [("parameter", "in the source", "by", "remark")]
+        for link in self.links:
+            count = counts.get(link.target, 0)
+            remarks = [link.note] if link.note else []
+            remarks += [f"{count} of {len(units)} outside"] if units is not None and count else []
+            rows.append((link.target, link.source, link.how, "; ".join(remarks)))
+        for name, value in self.imputed.items():
+            rows.append((name, "–", "default", f"set to {value!r}" + self._remark(name)))
+        for name in self.missing:
+            rows.append((name, "–", "–", "left missing" + self._remark(name)))
+        lines = [_row(row, rows) for row in rows]
+        if self.ignored:
+            lines.append(f"ignored, only in the source: {', '.join(self.ignored)}")
+        return "\n".join(lines)
+
+    def _remark(self, name: str) -> str:
+        return f"; {self.remarks[name]}" if name in self.remarks else ""
+
+    def _by_column(self, units: Array) -> Array:
+        """Return the converted values before the conditions of the target, `[N, Pt]`."""
+        if units.ndim != 2 or units.shape[1] != self.source.n_parameters:
+            raise ValueError(
+                f"units must have one column for each of {list(self.source.names)}, got an array "
+                f"of shape {units.shape}; make them with the source's to_units."
+            )
+        converted = np.tile(self._fixed, (len(units), 1))
+        for column in self._columns:
+            converted[:, column.target] = column.change(column.read(units))
+        return converted
+
+
+def _row(row: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(other[place]) for other in rows) for place in range(len(row))]
+    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def align(
+    source: SearchSpace,
+    target: SearchSpace,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    on_incompatible: Literal["raise", "ignore"] = "raise",
+) -> Alignment | None:
+    """Find the parameters that two spaces have in common.
+
+    They match by `mapping`, then by equal names, then by names that differ in case, separators or
+    a prefix ("Max-Depth", "model__max_depth"), then by known aliases ("eta", "learning_rate").
+
+    Args:
+        source: the space that configurations come from.
+        target: the space that they are to be expressed in.
+        mapping: name in the source to name in the target, where names do not tell.
+        defaults: values for parameters that only the target has, by any of their known names; a
+            number outside the range becomes the nearest value of the range.
+        on_incompatible: "ignore" returns None if no searched parameter of the one space is one of
+            the other.
+
+    Raises:
+        ValueError: nothing in common, `mapping` names what does not exist, or what it joins has no
+            value in common.
+    """
+    if on_incompatible not in ("raise", "ignore"):
+        raise ValueError(f"on_incompatible must be 'raise' or 'ignore', got {on_incompatible!r}.")
+    given = dict(mapping or {})
+    _check_mapping(given, source, target)
+    pairs = {name: (other, "mapping") for name, other in given.items()}
+    pairs |= matching_names(list(source.domains), list(target.domains), taken=pairs)
+    links: list[Link] = []
+    remarks: dict[str, str] = {}
+    for name, (other, how) in pairs.items():
+        ours, theirs = source.domains[name], target.domains[other]
+        if conversion(ours, theirs) is not None:
+            links.append(Link(name, other, how, difference(ours, theirs)))
+        elif how == "mapping":
+            raise ValueError(
+                f"mapping joins {name!r} to {other!r}, but no value of {ours!r} is one of "
+                f"{theirs!r}; remove it from the mapping."
+            )
+        else:
+            remarks[other] = f"no value in common with {name!r} of the source"
+    if not any(link.source in source.names and link.target in target.names for link in links):
+        if on_incompatible == "ignore":
+            return None
+        raise ValueError(
+            f"the spaces have no parameter in common: {list(source.domains)} in the source, "
+            f"{list(target.domains)} in the target; join those that are the same with "
+            "mapping={name in the source: name in the target}, or do without this source with "
+            "on_incompatible='ignore'."
+        )
+    order = list(target.domains)
+    links.sort(key=lambda link: order.index(link.target))
+    joined = {link.source for link in links}
+    unknown = [name for name in target.names if name not in {link.target for link in links}]
+    values, about_defaults = _imputed(target, unknown, defaults or {}, refused=remarks)
+    return Alignment(
+        source,
+        target,
+        links=tuple(links),
+        imputed=values,
+        missing=tuple(name for name in unknown if name not in values),
+        ignored=tuple(name for name in source.domains if name not in joined),
+        remarks=remarks | about_defaults,
+    )
+
+
+def matching_names(
+    sources: Sequence[str], targets: Sequence[str], taken: Mapping[str, tuple[str, str]]
+) -> dict[str, tuple[str, str]]:
+    """Match names by spelling, then by role, each where exactly one on either side fits.
+
+    Args:
+        sources: all names of the one side.
+        targets: all names of the other side.
+        taken: names that are matched already, in the form of the result.
+
+    Returns:
+        Name of the one side to name of the other side and how they match, "name" or "alias".
+    """
+    pairs = dict(taken)
+    used = {target for target, _ in taken.values()}
+
+    def join(ours: Mapping[str, str], theirs: Mapping[str, str], how: str) -> None:
+        for key, name in ours.items():
+            if key in theirs and name not in pairs and theirs[key] not in used:
+                pairs[name] = theirs[key], how
+                used.add(theirs[key])
+
+    for form in (str, normalised, without_prefix):
+        join(_unique(sources, form), _unique(targets, form), "name")
+    join(roles(sources), roles(targets), "alias")
+    return {name: pair for name, pair in pairs.items() if name not in taken}
+
+
+def _unique(names: Sequence[str], form: Callable[[str], str]) -> dict[str, str]:
+    """Return each form that exactly one name has, and that name; the empty form is none."""
+    often = Counter(form(name) for name in names)
+    return {form(name): name for name in names if form(name) and often[form(name)] == 1}
+
+
+def _imputed(
+    target: SearchSpace,
+    unknown: Sequence[str],
+    defaults: Mapping[str, Any],
+    refused: Collection[str],
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values given to unknown parameters of the target, and remarks.
+
+    Args:
+        target: the space.
+        unknown: parameters that the source does not have.
+        defaults: values by name, as in `align`.
+        refused: parameters that the source has with other values, which no default may hide.
+    """
+    values: dict[str, Any] = {}
+    remarks: dict[str, str] = {}
+    for key, (name, _) in matching_names(list(defaults), list(target.domains), {}).items():
+        if name not in unknown or name in refused:
+            continue
+        default, domain = defaults[key], target.domains[name]
+        unit = domain.snap(placed([default], domain))[0]
+        if np.isnan(unit):
+            remarks[name] = f"the default {default!r} is none of its values"
+            continue
+        values[name] = domain.from_unit(float(unit))
+        if not domain.contains(default):
+            remarks[name] = f"nearest to the default {default!r}"
+    return values, remarks
+
+
+def _check_mapping(mapping: Mapping[str, str], source: SearchSpace, target: SearchSpace) -> None:
+    sides = (("source", list(mapping), source), ("target", list(mapping.values()), target))
+    for where, names, space in sides:
+        for name in names:
+            if name not in space.domains:
+                raise ValueError(
+                    f"mapping names {name!r}, which the {where} does not have; "
+                    f"it has {list(space.domains)}."
+                )
+            if names.count(name) > 1:
+                raise ValueError(
+                    f"mapping names {name!r} of the {where} twice; join it to one parameter."
+                )
+
+
+def _conversion(source: Domain, target: Domain) -> Conversion:
+    change = conversion(source, target)
+    if change is None:
+        raise ValueError(f"no value of {source!r} is one of {target!r}; do not link them.")
+    return change

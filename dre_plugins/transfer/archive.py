@@ -1,0 +1,170 @@
+"""Trees of plain values and arrays as one file, JSON or NumPy archive, that cannot run code.
+
+A tree is made of dictionaries, lists, strings, numbers, booleans and arrays. JSON has no NaN and
+no infinity: in arrays they are written as null, "inf" and "-inf".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_HEADER = "header"
+_ARRAY = "array"  # {"array": "0"} in the header of an archive stands for its entry "0"
+_SPECIAL: Final[Mapping[float, str]] = {math.inf: "inf", -math.inf: "-inf"}
+_SPECIAL_OF: Final[Mapping[str | None, float]] = {
+    None: math.nan,
+    "inf": math.inf,
+    "-inf": -math.inf,
+}
+
+# Whatever a broken file makes the readers raise.
+DAMAGES = (
+    AttributeError,
+    EOFError,
+    IndexError,
+    KeyError,
+    NotImplementedError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class MetadataError(ValueError):
+    """Metadata that cannot be read: the message names the file and the remedy."""
+
+
+def write(
+    path: Path, tree: Mapping[str, Any], *, suffixes: tuple[str, ...] = (".json", ".npz")
+) -> None:
+    """Write a tree; an older file stays whole until the new one is.
+
+    Args:
+        path: A file that ends in ".json" or ".npz".
+        tree: Dictionaries, lists, strings, numbers, booleans and arrays.
+        suffixes: What the name may end in.
+
+    Raises:
+        ValueError: The suffix is another one.
+    """
+    if path.suffix not in suffixes:
+        raise ValueError(
+            f"Cannot write {str(path)!r}: the name must end in {' or '.join(map(repr, suffixes))}."
+        )
+    writer = {".json": _write_json, ".npz": _write_npz}[path.suffix]
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        with unfinished.open("wb") as file:
+            writer(file, tree)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read the tree that `write` has written; arrays of a JSON file stay lists, see `numbers`.
+
+    Raises:
+        MetadataError: The file is missing, damaged or has another suffix.
+    """
+    reader = {".json": _read_json, ".npz": _read_npz}.get(path.suffix)
+    if reader is None:
+        raise MetadataError(f"Cannot read {str(path)!r}: the name must end in '.json' or '.npz'.")
+    try:
+        tree = reader(path)
+    except OSError as error:
+        raise MetadataError(
+            f"Cannot open {str(path)!r}: {error.strerror or error}; check the path."
+        ) from error
+    except DAMAGES as error:
+        raise damaged(path, error) from error
+    if not isinstance(tree, dict):
+        raise damaged(path, "it holds no object")
+    return tree
+
+
+def damaged(path: Path, reason: object) -> MetadataError:
+    """Return the error that says that a file is damaged."""
+    what = f"{type(reason).__name__}: {reason}" if isinstance(reason, Exception) else str(reason)
+    return MetadataError(f"{str(path)!r} is damaged ({what[:300]}); copy or export it again.")
+
+
+def numbers(node: Any) -> NDArray[np.float64]:
+    """Return an array of a tree as float64, whichever file it is from.
+
+    Raises:
+        ValueError: The node is no array of numbers.
+    """
+    return np.array(_numbers(node), dtype=np.float64)
+
+
+def _numbers(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_numbers(item) for item in node]
+    if isinstance(node, (str, type(None))):
+        if node not in _SPECIAL_OF:
+            raise ValueError(f"{node!r} is no number")
+        return _SPECIAL_OF[node]
+    return node
+
+
+def _write_json(file: IO[bytes], tree: Mapping[str, Any]) -> None:
+    text = json.dumps(tree, default=_listed, allow_nan=False, separators=(",", ":"))
+    file.write(text.encode())
+
+
+def _listed(item: object) -> Any:
+    if not isinstance(item, np.ndarray):
+        raise TypeError(f"{item!r} cannot be written as JSON.")
+    return _spelt(item.tolist())
+
+
+def _spelt(item: Any) -> Any:
+    if isinstance(item, list):
+        return [_spelt(part) for part in item]
+    if isinstance(item, float) and not math.isfinite(item):
+        return _SPECIAL.get(item)
+    return item
+
+
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_bytes())
+
+
+def _write_npz(file: IO[bytes], tree: Mapping[str, Any]) -> None:
+    entries: dict[str, Any] = {}
+
+    def stored(item: object) -> dict[str, str]:
+        if not isinstance(item, np.ndarray):
+            raise TypeError(f"{item!r} cannot be written as JSON.")
+        key = str(len(entries))
+        entries[key] = item
+        return {_ARRAY: key}
+
+    header = json.dumps(tree, default=stored, allow_nan=False).encode()
+    entries[_HEADER] = np.frombuffer(header, dtype=np.uint8)
+    np.savez_compressed(file, **entries)
+
+
+def _read_npz(path: Path) -> Any:
+    # NumPy leaves a damaged file open if it has opened it.
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+
+        def restored(item: dict[str, Any]) -> Any:
+            key = item.get(_ARRAY)  # a parameter may have this name, but is no string
+            return archive[key] if len(item) == 1 and isinstance(key, str) else item
+
+        return json.loads(archive[_HEADER].tobytes(), object_hook=restored)

@@ -1,0 +1,132 @@
+"""Columns of a table, whose cells may be text, as columns of values."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dre_plugins.space.base import is_real
+from dre_plugins.space.conditions import listed_values
+from dre_plugins.space.domains import Categorical, Constant, Domain, Integer, Ordinal
+
+# A column with fewer numbers than this among its cells is no column of numbers with mistakes.
+_NUMERIC_SHARE = 0.9
+_BOOLEANS: Final[Mapping[str, bool]] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+
+EMPTY: Final = object()  # a cell without a value; None may be a choice
+
+
+class Misfit:
+    """Stands for a cell that is not what its column holds."""
+
+    def __init__(self, cell: object) -> None:
+        self.cell = cell
+
+
+def typed(column: Iterable[Any]) -> list[Any]:
+    """Return a column with text turned into numbers or booleans, if that is what it holds.
+
+    Where at least 90 % of the cells are finite numbers, others become a `Misfit`; what is empty
+    becomes `EMPTY`.
+    """
+    cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in column]
+    present = [cell for cell in cells if not is_missing(cell)]
+    if all(isinstance(cell, str) and cell in _BOOLEANS for cell in present):
+        return [EMPTY if is_missing(cell) else _BOOLEANS[cell] for cell in cells]
+    numbers = [_parsed(cell) for cell in cells]
+    is_number = [is_finite(number) for number in numbers]
+    if not any(is_number) or sum(is_number) < _NUMERIC_SHARE * len(present):
+        return [EMPTY if is_missing(cell) else cell for cell in cells]
+    return [
+        number if fits else EMPTY if is_missing(number) else Misfit(cell)
+        for cell, number, fits in zip(cells, numbers, is_number, strict=True)
+    ]
+
+
+def fitted(column: Iterable[Any], domain: Domain) -> list[Any]:
+    """Return a column in the types of a domain, `EMPTY` or a `Misfit` where it has no value."""
+    is_listed = isinstance(domain, (Categorical, Ordinal, Constant))
+    choices = {str(choice): choice for choice in listed_values(domain)} if is_listed else {}
+    cells: list[Any] = []
+    for cell in column:
+        value = choices.get(cell, _parsed(cell)) if isinstance(cell, str) else cell
+        if isinstance(domain, Integer) and isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if is_missing(cell) or (not choices and is_missing(value)):
+            cells.append(EMPTY)
+        else:
+            cells.append(value if fits(domain, value) else Misfit(cell))
+    return cells
+
+
+def configurations(
+    columns: Mapping[str, Sequence[Any]], n: int, skipped: Counter[str]
+) -> dict[int, dict[str, Any]]:
+    """Return the configuration of each row that has no misfit; others are counted.
+
+    Args:
+        columns: By parameter: what `typed` or `fitted` has returned `[N]`.
+        n: Number of rows `N`.
+        skipped: Where to count what is left out.
+    """
+    rows = [*range(n)]
+    for name, column in columns.items():
+        misfits = [column[row].cell for row in rows if isinstance(column[row], Misfit)]
+        if misfits:
+            reason = f"rows without a fitting value in {name!r}, such as {misfits[0]!r}"
+            skipped[reason] += len(misfits)
+            rows = [row for row in rows if not isinstance(column[row], Misfit)]
+    return {
+        row: {name: column[row] for name, column in columns.items() if column[row] is not EMPTY}
+        for row in rows
+    }
+
+
+def number(cell: object) -> float:
+    """Return a metric, NaN where a cell is no number."""
+    value = _parsed(cell)
+    if not is_real(value):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond the floats
+        return math.inf if value > 0 else -math.inf
+
+
+def is_missing(cell: object) -> bool:
+    """Return whether a cell is empty: None or NaN."""
+    return cell is None or (isinstance(cell, (float, np.floating)) and math.isnan(cell))
+
+
+def is_finite(value: Any) -> bool:
+    """Return whether a value is a number that a float can hold."""
+    return is_real(value) and bool(abs(value) <= sys.float_info.max)
+
+
+def fits(domain: Domain, value: Any) -> bool:
+    """Return whether the domain can place a value, out of its range or not."""
+    try:
+        domain.to_units([value])
+    except ValueError:
+        return False
+    return True
+
+
+def _parsed(cell: Any) -> Any:
+    """Return the number that a text spells, or else the cell."""
+    if not isinstance(cell, str) or "_" in cell:  # 1_000 is a number in Python only
+        return cell
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            continue
+    return cell

@@ -1,0 +1,192 @@
+"""How the units of one domain become those of another one: by value, never by position.
+
+Everything is laid out once for a pair of domains, so that thousands of units are a few NumPy
+operations. NaN means "no value here": it passes, and a value that the other domain cannot place
+becomes NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, Domain, is_real, match_key
+from dre_plugins.space.conditions import listed_values
+from dre_plugins.space.discrete import Ordinal
+from dre_plugins.space.numeric import Float, Integer, Normal
+
+Number: TypeAlias = Float | Integer | Normal
+
+# Numbers are the same value if they agree to this share: a scale may have rounded one of them.
+_SAME_NUMBER = 1e-9
+
+
+class Conversion(Protocol):
+    """Canonical units of one domain to canonical units of another one, `[N]` -> `[N]`."""
+
+    def __call__(self, units: Array) -> Array: ...
+
+
+def conversion(source: Domain, target: Domain) -> Conversion | None:
+    """Return how units of `source` become units of `target`; None without a value in common.
+
+    Two domains of numbers always have one, since numbers beyond a range extrapolate.
+    """
+    if source == target:
+        return _Same()
+    if isinstance(source, Number):
+        places = number_places(target)
+        return None if places is None else _ByNumber(source, places)
+    table = placed(listed_values(source), target)
+    return None if np.isnan(table).all() else _ByTable(source, table)
+
+
+def placed(values: Sequence[Any], target: Domain) -> Array:
+    """Return the units of `values` in `target`, `[N]`; NaN where it has no place for one.
+
+    A listed value is looked for by type and value, then leniently (`1`, `1.0` and `"1"` agree, and
+    so do "Adam" and "adam") if that is unambiguous on both sides, then as a number.
+    """
+    units = np.full(len(values), np.nan)
+    places = number_places(target)
+    if places is not None and target.is_ordered:
+        units = places(_numbers(values))
+    if isinstance(target, Number):
+        return units
+    listed = listed_values(target)
+    exact = {match_key(value): index for index, value in enumerate(listed)}
+    plain = {_plain(value): index for index, value in enumerate(listed)}
+    often = Counter(_plain(value) for value in values)
+    often_listed = Counter(_plain(value) for value in listed)
+    for row, value in enumerate(values):
+        key = _plain(value)
+        index = exact.get(match_key(value))
+        if index is None and often[key] == often_listed[key] == 1:
+            index = plain[key]
+        if index is not None:
+            units[row] = target.centres(np.array([float(index)]))[0]
+    return units
+
+
+class NumberPlaces(Protocol):
+    """Numbers to canonical units of a domain, `[N]` -> `[N]`; NaN where it has no place."""
+
+    def __call__(self, numbers: Array) -> Array: ...
+
+
+def number_places(domain: Domain) -> NumberPlaces | None:
+    """Return how numbers become units of `domain`; None if it holds no number."""
+    if isinstance(domain, Number):
+        return domain.number_units
+    numbers = _numbers(listed_values(domain))
+    if np.isnan(numbers).all():
+        return None
+    if isinstance(domain, Ordinal) and len(numbers) > 1:
+        if all(low < high for low, high in pairwise(numbers.tolist())):
+            return _Between(numbers, spacing=domain.spacing)
+        if all(low > high for low, high in pairwise(numbers.tolist())):
+            return _Between(-numbers, sign=-1.0)
+    return _Exactly(numbers)
+
+
+@dataclass(frozen=True)
+class _Same:
+    def __call__(self, units: Array) -> Array:
+        return units
+
+
+@dataclass(frozen=True)
+class _ByNumber:
+    source: Number
+    places: NumberPlaces
+
+    def __call__(self, units: Array) -> Array:
+        return self.places(self.source.numbers(units))
+
+
+@dataclass(frozen=True)
+class _ByTable:
+    """Looks the unit of each listed value up; `table` `[n]` has one for each bin."""
+
+    source: Domain
+    table: Array
+
+    def __call__(self, units: Array) -> Array:
+        index = self.source.index(units)
+        rows = np.where(np.isnan(index), len(self.table), index).astype(np.intp)
+        return np.append(self.table, np.nan)[rows]
+
+
+@dataclass(frozen=True)
+class _Between:
+    """Interpolates between the numbers of an ordinal domain, and goes on beyond the ends.
+
+    Args:
+        listed: the numbers times `sign`, increasing, `[n]`.
+        spacing: "log" interpolates between logarithms.
+        sign: -1 for a domain whose numbers decrease.
+    """
+
+    listed: Array
+    spacing: str = "equal"
+    sign: float = 1.0
+
+    def __call__(self, numbers: Array) -> Array:
+        points, places = self._scaled(self.listed), self._scaled(self.sign * numbers)
+        n = len(points)
+        left = np.clip(np.searchsorted(points, places, side="right") - 1, 0, n - 2)
+        share = (places - points[left]) / (points[left + 1] - points[left])
+        units = (left + share + 0.5) / n
+        return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
+
+    def _scaled(self, numbers: Array) -> Array:
+        if self.spacing != "log":
+            return numbers
+        return np.log(np.maximum(numbers, np.finfo(float).tiny))
+
+
+@dataclass(frozen=True)
+class _Exactly:
+    """Finds numbers among listed ones, `[n]`, of which some may be NaN."""
+
+    listed: Array
+
+    def __call__(self, numbers: Array) -> Array:
+        units = np.full(numbers.shape, np.nan)
+        for index in np.flatnonzero(~np.isnan(self.listed))[
+            ::-1
+        ]:  # the first one has the last word
+            reach = _SAME_NUMBER * max(1.0, abs(self.listed[index]))
+            units[np.abs(numbers - self.listed[index]) <= reach] = (index + 0.5) / len(self.listed)
+        return units
+
+
+def _numbers(values: Sequence[Any]) -> Array:
+    return np.array([_number(value) for value in values], dtype=np.float64)
+
+
+def _number(value: Any) -> float:
+    """Return a number, or a string that reads as one, as a float; NaN for anything else."""
+    if not is_real(value) and not isinstance(value, str):
+        return math.nan
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _plain(value: Any) -> Hashable:
+    """Return what is left of a value without its type, and of a string without its case."""
+    number = _number(value)
+    if not math.isnan(number):
+        return f"{number + 0.0:.12g}"
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(item) for item in value)
+    return str(value).strip().casefold()

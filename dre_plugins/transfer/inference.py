@@ -1,0 +1,142 @@
+"""Search spaces learnt from configurations, where nobody says what was searched."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dre_plugins.space.base import is_integer, match_key
+from dre_plugins.space.conditions import infer_conditions
+from dre_plugins.space.domains import (
+    Categorical,
+    Constant,
+    Domain,
+    Float,
+    Integer,
+    UnsupportedDomainError,
+)
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.cells import is_finite
+
+# Numbers that span less than this factor are taken for linear.
+_LOG_RATIO = 1000.0
+
+_SCALARS = (bool, int, float, str, type(None))
+
+
+def infer_space(
+    configurations: Sequence[Mapping[str, Any]],
+    names: Sequence[str] = (),
+    *,
+    log: Collection[str] = (),
+) -> SearchSpace:
+    """Return the search space that configurations come from, as far as they show it.
+
+    Args:
+        configurations: What was evaluated; an inactive or unknown parameter is absent.
+        names: Parameters in the order to keep; others follow as they first appear, and what no
+            configuration has is left out.
+        log: Numeric parameters that were searched on the log scale.
+
+    Raises:
+        ValueError: A parameter of `log` has values that are not positive numbers.
+    """
+    values: dict[str, list[Any]] = {name: [] for name in names}
+    for configuration in configurations:
+        for name, value in configuration.items():
+            values.setdefault(name, []).append(value)
+    domains = {
+        name: infer_domain(name, column, log=name in log)
+        for name, column in values.items()
+        if column
+    }
+    conditions, optional = infer_conditions(domains, configurations)
+    return SearchSpace(domains, conditions, optional)
+
+
+def infer_domain(name: str, values: Sequence[Any], *, log: bool = False) -> Domain:
+    """Return the domain that values of one parameter come from.
+
+    One value is a constant, whole numbers are `Integer`, finite numbers `Float`, all else is
+    categorical in order of first appearance. Numbers are on the log scale if told so, or if they
+    are positive, span a factor of 1000 and lie about the middle of that scale rather than of the
+    linear one (a thousand uniform draws from [0, 1] span such a factor, too).
+
+    Args:
+        name: Name of the parameter, for error messages.
+        values: At least one value.
+        log: Whether numbers are on the log scale for certain.
+
+    Raises:
+        ValueError: `log` is true for values that are not positive numbers.
+    """
+    choices = distinct(values)
+    has_numbers = all(is_finite(choice) for choice in choices)
+    if log and not (has_numbers and min(choices) > 0):
+        wrong = next(one for one in choices if not (is_finite(one) and one > 0))
+        raise ValueError(
+            f"Parameter {name!r} is named in log, but has the value {wrong!r}; "
+            "the log scale needs positive numbers."
+        )
+    if len(choices) == 1:
+        return Constant(choices[0])
+    if not has_numbers:
+        return Categorical(choices)
+    scale = "log" if log or _looks_logarithmic(values) else "linear"
+    low, high = min(choices), max(choices)
+    try:
+        if all(is_integer(choice) for choice in choices):
+            return Integer(low, high, scale)
+        return Float(low, high, scale)
+    except UnsupportedDomainError as error:
+        raise ValueError(f"Parameter {name!r}: {error}") from error
+
+
+def distinct(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Return every value once, in order of first appearance; `1` and `True` are two values."""
+    first: dict[Hashable, Any] = {}
+    for value in values:
+        first.setdefault(match_key(value), value)
+    return tuple(first.values())
+
+
+def flat_configuration(
+    configuration: Mapping[str, Any], known: Collection[str] = (), prefix: str = ""
+) -> dict[str, Any]:
+    """Return a nested configuration with "/" between the keys, without objects and callables.
+
+    What remains are scalars as JSON has them and lists of such, and the values of parameters that
+    are known, whatever they are.
+
+    Args:
+        configuration: Values by name, dictionaries among them.
+        known: Flat names of parameters.
+        prefix: What the flat names begin with.
+    """
+    flat: dict[str, Any] = {}
+    for key, value in configuration.items():
+        name = f"{prefix}{key}"
+        plain = value.item() if isinstance(value, np.generic) else value
+        if name in known or _is_plain(plain):
+            flat[name] = plain
+        elif isinstance(value, Mapping):
+            flat.update(flat_configuration(value, known, f"{name}/"))
+    return flat
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(_is_plain(item) for item in value)
+    return type(value) in _SCALARS
+
+
+def _looks_logarithmic(values: Sequence[Any]) -> bool:
+    numbers = np.array([float(value) for value in values])
+    low, middle, high = numbers.min(), np.median(numbers), numbers.max()
+    if low <= 0 or high / low < _LOG_RATIO:
+        return False
+    linear = (middle - low) / (high - low)
+    logarithmic = np.log(middle / low) / np.log(high / low)
+    return bool(abs(logarithmic - 0.5) < abs(linear - 0.5))

@@ -1,0 +1,261 @@
+"""One search space that holds several: for a prior whose tasks do not share one space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, is_real, match_key
+from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition, listed_values
+from dre_plugins.space.discrete import Categorical, Constant, Ordinal
+from dre_plugins.space.numeric import Float, Integer, Normal
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.conversion import Number
+from dre_plugins.transfer.inference import distinct, infer_domain
+
+# Numbers are listed as categories, and a parent's values in a condition, up to this many.
+_MOST_LISTED = 32
+
+
+def merged_space(spaces: Sequence[SearchSpace]) -> SearchSpace:
+    """Return the smallest space that holds the parameters and the values of all.
+
+    Parameters come in order of first appearance and match by their exact names. One that some
+    space lacks, or that spaces need under different conditions, is optional.
+
+    Args:
+        spaces: at least one.
+
+    Raises:
+        ValueError: no space, or a parameter is a number in one space and a word in another.
+    """
+    if not spaces:
+        raise ValueError("there is no search space to merge; give at least one.")
+    if all(space == spaces[0] for space in spaces):
+        return spaces[0]
+    names = dict.fromkeys(name for space in spaces for name in space.domains)
+    domains = {
+        name: merged_domain(name, [s.domains[name] for s in spaces if name in s.domains])
+        for name in names
+    }
+    conditions, unsure = _merged_conditions(spaces, domains)
+    merged = SearchSpace(domains, conditions)  # refuses conditions that form a cycle
+    optional = unsure.union(*(space.optional for space in spaces))
+    for space in spaces:
+        optional |= {name for name in names if not _is_settled(name, space, conditions)}
+    return SearchSpace(domains, conditions, optional & set(merged.names))
+
+
+# ---- domains
+
+
+def merged_domain(name: str, domains: Sequence[Domain]) -> Domain:
+    """Return the smallest domain that holds all values of several.
+
+    Args:
+        name: name of the parameter, for the error message.
+        domains: at least one.
+
+    Raises:
+        ValueError: too many numbers to list them beside what is no number.
+    """
+    if all(domain == domains[0] for domain in domains):
+        return domains[0]
+    if all(isinstance(domain, Constant) for domain in domains):
+        return infer_domain(name, [value for domain in domains for value in listed_values(domain)])
+    if not any(isinstance(domain, Number) for domain in domains):
+        return _union(domains)
+    if all(isinstance(d, Number) or all(map(_is_number, listed_values(d))) for d in domains):
+        return _span(domains)
+    if sum(domain.n_values or _MOST_LISTED + 1 for domain in domains) > _MOST_LISTED:
+        raise UnsupportedDomainError(
+            f"parameter {name!r} is a number in one space and a word in another: "
+            f"{list(domains)!r}; rename it in one of them, or leave that space out."
+        )
+    return Categorical(distinct(value for domain in domains for value in listed_values(domain)))
+
+
+def _union(domains: Sequence[Domain]) -> Domain:
+    """Return all listed values, in order if every domain has one and they agree."""
+    values = distinct(value for domain in domains for value in listed_values(domain))
+    if not all(isinstance(domain, (Ordinal, Constant)) for domain in domains):
+        return Categorical(values)
+    if all(map(_is_number, values)):
+        values = tuple(sorted(values))
+        spacings = {domain.spacing for domain in domains if isinstance(domain, Ordinal)}
+        spacing = spacings.pop() if len(spacings) == 1 else "equal"
+        if any(low == high for low, high in pairwise(values)):  # 1 and 1.0
+            return Categorical(values)
+        return Ordinal(values, "linear" if spacing == "log" and values[0] <= 0 else spacing)
+    place = {match_key(value): index for index, value in enumerate(values)}
+    orders = [[place[match_key(value)] for value in listed_values(d)] for d in domains]
+    return Ordinal(values) if all(o == sorted(o) for o in orders) else Categorical(values)
+
+
+def _span(domains: Sequence[Domain]) -> Domain:
+    """Return the widest range of numbers, with the scale and the step that suit all."""
+    marks = [value for domain in domains for value in _landmarks(domain)]
+    low, high = min(marks), max(marks)
+    scale = _scale(domains, low, high)
+    steps = {domain.step for domain in domains if isinstance(domain, Number)}
+    step = steps.pop() if len(steps) == 1 else None
+    merged: Domain
+    if all(map(is_integer, marks)) and not any(isinstance(d, (Float, Normal)) for d in domains):
+        merged = Integer(low, high, scale, 1 if step is None else int(step))
+        return merged if all(map(merged.contains, marks)) else Integer(low, high, scale)
+    merged = Float(low, high, scale, step)
+    return merged if all(map(merged.contains, marks)) else Float(low, high, scale)
+
+
+def _scale(domains: Sequence[Domain], low: float, high: float) -> str:
+    """Return "log" if any domain is on that scale and all numbers allow it."""
+    scales = {domain.scale for domain in domains if isinstance(domain, (Float, Integer))}
+    scales |= {domain.spacing for domain in domains if isinstance(domain, Ordinal)} & {"log"}
+    scales |= {"linear" for domain in domains if isinstance(domain, Normal)}
+    if "log" in scales and low > 0:
+        return "log"
+    return "reverse-log" if scales == {"reverse-log"} and 0 <= low <= high < 1 else "linear"
+
+
+def _landmarks(domain: Domain) -> list[Any]:
+    """Return the lowest and the highest number of a range, or all that is listed."""
+    if isinstance(domain, Number):
+        return [domain.from_unit(0.0), domain.from_unit(1.0)]
+    return listed_values(domain)
+
+
+def _is_number(value: object) -> bool:
+    return is_real(value) and math.isfinite(value)  # type: ignore[arg-type]
+
+
+# ---- conditions
+
+
+def _merged_conditions(
+    spaces: Sequence[SearchSpace], domains: Mapping[str, Domain]
+) -> tuple[list[AnyCondition], set[str]]:
+    """Return the conditions that admit in every space what the space admits.
+
+    Returns:
+        The conditions, and the children that are absent in one space where another one has them.
+    """
+    conditions: list[AnyCondition] = []
+    unsure: set[str] = set()
+    for child, parent in dict.fromkeys((c.child, c.parent) for s in spaces for c in s.conditions):
+        having = [s for s in spaces if child in s.domains and parent in s.domains]
+        parents = [space.domains[parent] for space in having]
+        stated = [
+            [c for c in space.conditions if (c.child, c.parent) == (child, parent)]
+            for space in having
+        ]
+        united, do_agree = list(stated[0]), True
+        if any(others != united for others in stated):
+            united, do_agree = _united(stated, parents)
+        if not all(_is_valid(condition, domains[parent]) for condition in united):
+            united, do_agree = [], False
+        conditions += united
+        if not do_agree:
+            unsure.add(child)
+    return conditions, unsure
+
+
+def _united(
+    stated: Sequence[Sequence[AnyCondition]], parents: Sequence[Domain]
+) -> tuple[list[AnyCondition], bool]:
+    """Unite the conditions of one child and one parent.
+
+    A space that states none says that the child is active for every value that the parent has
+    there: in a study of trees only, the depth has no condition.
+
+    Args:
+        stated: the conditions of each space.
+        parents: the parent's domain in each space.
+
+    Returns:
+        At most one condition, and whether the spaces agree where they overlap.
+    """
+    pattern = next(condition for conditions in stated for condition in conditions)
+    each = [
+        list(conditions) or _always(pattern, parent)
+        for conditions, parent in zip(stated, parents, strict=True)
+    ]
+    alone = [conditions[0] for conditions in each if len(conditions) == 1]
+    if len(alone) == len(each):
+        ranges = [c for c in alone if isinstance(c, RangeCondition)]
+        listed = [c for c in alone if isinstance(c, Condition)]
+        if not listed:
+            return _hull(ranges, [c for conditions in stated for c in conditions])
+        if not ranges:
+            return _pooled(listed, parents)
+    return [], False
+
+
+def _always(pattern: AnyCondition, parent: Domain) -> list[AnyCondition]:
+    """Return a condition of the pattern's kind that every value of `parent` fulfils, or none."""
+    child, name = pattern.child, pattern.parent
+    if isinstance(pattern, Condition):
+        is_short = parent.n_values is not None and parent.n_values <= _MOST_LISTED
+        return [Condition(child, name, tuple(listed_values(parent)))] if is_short else []
+    marks = _landmarks(parent)
+    if not all(map(_is_number, marks)):
+        return []
+    return [RangeCondition(child, name, min(marks), max(marks))]
+
+
+def _hull(
+    ranges: Sequence[RangeCondition], stated: Sequence[AnyCondition]
+) -> tuple[list[AnyCondition], bool]:
+    lows, highs = [c.low for c in ranges], [c.high for c in ranges]
+    low = None if None in lows else min(lows)
+    high = None if None in highs else max(highs)
+    if low is None and high is None:
+        return [], False
+    hull = RangeCondition(ranges[0].child, ranges[0].parent, low, high)
+    return [hull], all(condition == hull for condition in stated)
+
+
+def _pooled(
+    conditions: Sequence[Condition], parents: Sequence[Domain]
+) -> tuple[list[AnyCondition], bool]:
+    values = distinct(value for condition in conditions for value in condition.values)
+    do_agree = all(
+        {match_key(v) for v in values if parent.contains(v)} <= set(map(match_key, c.values))
+        for c, parent in zip(conditions, parents, strict=True)
+    )
+    return [Condition(conditions[0].child, conditions[0].parent, values)], do_agree
+
+
+def _is_valid(condition: AnyCondition, parent: Domain) -> bool:
+    """Say whether the merged parent can still be asked."""
+    if isinstance(condition, Condition):
+        return parent.is_binned and all(map(parent.contains, condition.values))
+    try:
+        parent.unit_interval(condition.low, condition.high)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_settled(name: str, space: SearchSpace, conditions: Iterable[AnyCondition]) -> bool:
+    """Say whether a space has a parameter, or a condition explains why it does not."""
+    return name in space.domains or any(
+        not _may_hold(condition, space.domains[condition.parent])
+        if condition.parent in space.domains
+        else _is_settled(condition.parent, space, conditions)
+        for condition in conditions
+        if condition.child == name
+    )
+
+
+def _may_hold(condition: AnyCondition, parent: Domain) -> bool:
+    """Say whether any value of a space's parent fulfils the condition."""
+    if isinstance(condition, Condition):
+        return any(map(parent.contains, condition.values))
+    marks = _landmarks(parent)
+    if not all(_is_number(v) for v in (*marks, condition.low, condition.high) if v is not None):
+        return True
+    is_below = condition.low is not None and max(marks) < condition.low
+    is_above = condition.high is not None and min(marks) > condition.high
+    return not (is_below or is_above)

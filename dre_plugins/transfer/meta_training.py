@@ -1,0 +1,396 @@
+"""Meta-training of an ensemble on past tasks (Algorithm 1 of the paper), batched.
+
+One step draws `B` lists for every one of the `M` members, each with a support set of its own, and
+takes one Adam step on all of them: `M × B` lists for the price of a few products. Each member has
+its own draws, as section 3.2 of the paper asks for.
+
+Notation: `M` members, `B` lists of one step and member, `T` lists of past tasks, `L` entries of a
+query, `S` largest support; see docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dre_plugins.engine.fitting import FittingError
+from dre_plugins.engine.losses import Loss, get_loss, rank_normalised
+from dre_plugins.engine.runtime import isolated
+from dre_plugins.engine.scorers import Parameters, context_vectors, initial_parameters, score
+from dre_plugins.engine.settings import LOSS_NAMES, ScorerSettings, require
+from dre_plugins.transfer import training_state
+from dre_plugins.transfer.task_lists import TaskLists
+
+# Steps between two shuffles of every list. Within them, draws of a list are slices of one
+# permutation: distinct entries without sorting random keys for each draw.
+RESHUFFLE = 50
+# Validation draws this many times from each list, with supports of these shares of the largest.
+VALIDATION_SHARES = (0.0, 0.1, 0.4, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaTrainingSettings:
+    """Describe a meta-training.
+
+    Args:
+        n_steps: Adam steps.
+        learning_rate: Learning rate of the first step; it anneals to zero by a cosine.
+        loss: Name of a loss in `engine.losses.LOSSES`.
+        n_lists: Lists B that each member sees in one step.
+        list_length: Entries L of a query; shorter lists are taken whole.
+        max_support: Largest support S; sizes are drawn uniformly from 0 to S, and at most half of
+            a list. It counts only if the scorers have a context.
+        validate_every: Steps between two looks at the validation tasks.
+        patience: Looks without a better validation loss after which training ends.
+
+    Raises:
+        ValueError: If a setting is invalid.
+    """
+
+    n_steps: int = 8000
+    learning_rate: float = 1e-3
+    loss: str = "weighted-list-mle"
+    n_lists: int = 8
+    list_length: int = 100
+    max_support: int = 40
+    validate_every: int = 250
+    patience: int = 20
+
+    def __post_init__(self) -> None:
+        for name in ("n_steps", "n_lists", "validate_every", "patience"):
+            value = getattr(self, name)
+            require(value >= 1, name, value, "at least 1")
+        require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
+        require(self.loss in LOSS_NAMES, "loss", self.loss, f"one of {LOSS_NAMES}")
+        require(self.list_length >= 2, "list_length", self.list_length, "at least 2")
+        require(self.max_support >= 0, "max_support", self.max_support, "at least 0")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON-ready values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Hold what one look at the validation tasks found.
+
+    Args:
+        step: Steps done.
+        n_steps: Steps planned.
+        loss: Mean training loss since the last look.
+        validation_loss: Mean validation loss; that of training without validation tasks.
+        best: Smallest validation loss so far.
+    """
+
+    step: int
+    n_steps: int
+    loss: float
+    validation_loss: float
+    best: float
+
+
+@dataclass(frozen=True, slots=True)
+class MetaTrained:
+    """Hold the outcome of a meta-training.
+
+    Args:
+        parameters: Weights of the smallest validation loss, on the CPU.
+        history: One entry a look.
+    """
+
+    parameters: Parameters
+    history: tuple[Progress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Hold draws for all members: supports `[M, B, S, …]` and queries `[M, B, L, …]`."""
+
+    support_features: Tensor
+    support_values: Tensor
+    support_mask: Tensor
+    features: Tensor
+    values: Tensor
+    mask: Tensor
+
+
+def meta_train(
+    lists: TaskLists,
+    validation: TaskLists | None,
+    scorer: ScorerSettings,
+    settings: MetaTrainingSettings,
+    *,
+    seed: int,
+    device: str = "cpu",
+    n_threads: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> MetaTrained:
+    """Meta-train an ensemble (Algorithm 1).
+
+    Args:
+        lists: What to learn from.
+        validation: Lists of other tasks; the weights that rank them best are returned. None
+            returns the last weights.
+        scorer: The ensemble.
+        settings: How to train.
+        seed: Seed of weights and draws; equal seeds give equal weights on the same machine.
+        device: Where to compute.
+        n_threads: Intra-op threads.
+        checkpoint: File that the state of the training is written to at every look.
+        resume: Whether to go on from that file if it exists. What comes out is the same as
+            without the interruption.
+        on_progress: Called at every look.
+
+    Raises:
+        ValueError: If the checkpoint belongs to another training.
+        FittingError: If the training diverged.
+    """
+    with isolated(device, n_threads):
+        state = _initial_state(scorer, lists.n_features, seed, device)
+        plan = {"settings": settings.to_dict(), "scorer": scorer.to_dict(), "seed": seed}
+        plan["data"] = [len(lists), lists.n_entries, lists.n_features]
+        if checkpoint is not None and resume and os.path.exists(checkpoint):
+            training_state.load(checkpoint, state, plan)
+        draws = _Draws(lists.to(device), scorer, settings, state)
+        held_out = _validation_batch(validation, scorer, settings, device)
+        loss = get_loss(settings.loss)
+        for progress in _train(state, draws, held_out, scorer, settings, loss):
+            if checkpoint is not None:
+                training_state.save(checkpoint, state, plan)
+            if on_progress is not None:
+                on_progress(progress)
+        best = state.best if validation is not None and state.best else state.parameters
+        parameters = {name: value.detach().cpu().clone() for name, value in best.items()}
+    return MetaTrained(parameters, tuple(Progress(*entry) for entry in state.history))
+
+
+def _initial_state(
+    scorer: ScorerSettings, n_features: int, seed: int, device: str
+) -> training_state.TrainingState:
+    generator = torch.Generator(device="cpu").manual_seed(seed)
+    drawn = initial_parameters(scorer, n_features, generator)
+    parameters = {name: value.to(device).requires_grad_() for name, value in drawn.items()}
+    return training_state.TrainingState(
+        parameters,
+        {name: torch.zeros_like(value) for name, value in parameters.items()},
+        {name: torch.zeros_like(value) for name, value in parameters.items()},
+        generator,
+    )
+
+
+def _optimiser(state: training_state.TrainingState, learning_rate: float) -> torch.optim.Adam:
+    """Return an Adam that goes on with the moments of the state, and updates them in place."""
+    optimiser = torch.optim.Adam(list(state.parameters.values()), lr=learning_rate, fused=True)
+    for name, value in state.parameters.items():
+        optimiser.state[value] = {
+            "step": torch.tensor(float(state.step), dtype=torch.float32, device=value.device),
+            "exp_avg": state.first_moments[name],
+            "exp_avg_sq": state.second_moments[name],
+        }
+    return optimiser
+
+
+def _train(
+    state: training_state.TrainingState,
+    draws: _Draws,
+    held_out: _Batch | None,
+    scorer: ScorerSettings,
+    settings: MetaTrainingSettings,
+    loss: Loss,
+) -> Iterator[Progress]:
+    """Take steps until the plan or the patience ends; yield at every look."""
+    optimiser = _optimiser(state, settings.learning_rate)
+    total = torch.zeros((), device=draws.device)
+    while state.step < settings.n_steps and not _is_stagnating(state, settings):
+        annealed = 0.5 * (1.0 + math.cos(math.pi * state.step / settings.n_steps))
+        for group in optimiser.param_groups:
+            group["lr"] = settings.learning_rate * annealed
+        value = _loss(state.parameters, draws.next(), scorer, loss)
+        optimiser.zero_grad()
+        value.backward()
+        optimiser.step()
+        total += value.detach()
+        state.step += 1
+        if state.step % settings.validate_every == 0 or state.step == settings.n_steps:
+            since = (state.step - 1) % settings.validate_every + 1
+            yield _look(state, float(total) / since, held_out, scorer, settings, loss)
+            total.zero_()
+
+
+def _look(
+    state: training_state.TrainingState,
+    training_loss: float,
+    held_out: _Batch | None,
+    scorer: ScorerSettings,
+    settings: MetaTrainingSettings,
+    loss: Loss,
+) -> Progress:
+    """Validate, keep the best weights, and write one line of history."""
+    validation_loss = training_loss
+    if held_out is not None:
+        with torch.no_grad():
+            validation_loss = float(_loss(state.parameters, held_out, scorer, loss))
+    if not (math.isfinite(training_loss) and math.isfinite(validation_loss)):
+        raise FittingError(
+            f"meta-training diverged before step {state.step}: the loss is {training_loss}; "
+            f"use a smaller learning_rate than {settings.learning_rate}."
+        )
+    best = min((entry[4] for entry in state.history), default=math.inf)
+    if validation_loss < best:
+        state.best = {name: value.detach().clone() for name, value in state.parameters.items()}
+    best = min(best, validation_loss)
+    progress = Progress(state.step, settings.n_steps, training_loss, validation_loss, best)
+    state.history.append((state.step, settings.n_steps, training_loss, validation_loss, best))
+    return progress
+
+
+def _is_stagnating(state: training_state.TrainingState, settings: MetaTrainingSettings) -> bool:
+    losses = [entry[3] for entry in state.history]
+    return len(losses) > settings.patience and min(losses[-settings.patience :]) > min(losses)
+
+
+def _loss(parameters: Parameters, batch: _Batch, scorer: ScorerSettings, loss: Loss) -> Tensor:
+    """Return the mean loss over members and lists."""
+    context = None
+    if scorer.context is not None:
+        quantiles = rank_normalised(batch.support_values, batch.support_mask)
+        context = context_vectors(
+            parameters, batch.support_features, quantiles, batch.support_mask, scorer.activation
+        )
+    scores = score(parameters, scorer, batch.features, context)
+    return loss(scores, batch.values, mask=batch.mask)
+
+
+class _Draws:
+    """Draw lists with their supports, different ones for every member (section 3.2)."""
+
+    def __init__(
+        self,
+        lists: TaskLists,
+        scorer: ScorerSettings,
+        settings: MetaTrainingSettings,
+        state: training_state.TrainingState,
+    ) -> None:
+        self._lists = lists
+        self._shape = (scorer.n_members, settings.n_lists)
+        self._max_support = settings.max_support if scorer.context is not None else 0
+        self._length = settings.list_length
+        self._generator = state.generator
+        self._n_drawn = 0
+        self._orders = torch.empty(0)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the lists are."""
+        return self._lists.features.device
+
+    def next(self) -> _Batch:
+        """Return the draws of one step."""
+        if self._n_drawn % RESHUFFLE == 0:
+            self._orders = _shuffled(self._lists, self._generator)
+        self._n_drawn += 1
+        weights = self._lists.weights.cpu()
+        chosen = torch.multinomial(
+            weights, math.prod(self._shape), replacement=True, generator=self._generator
+        ).reshape(self._shape)
+        start = torch.rand(self._shape, generator=self._generator, device="cpu")
+        share = torch.rand(self._shape, generator=self._generator, device="cpu")
+        size = _support_sizes(self._lists.lengths.cpu()[chosen], share, self._max_support)
+        device = self.device
+        return _slices(
+            self._lists,
+            self._orders,
+            chosen.to(device),
+            start.to(device),
+            size.to(device),
+            self._max_support,
+            self._length,
+        )
+
+
+def _shuffled(lists: TaskLists, generator: torch.Generator) -> Tensor:
+    """Return a random order of the real entries of each list `[T, N]`, padding last."""
+    shape = lists.values.shape
+    keys = torch.rand(shape, generator=generator, device="cpu").to(lists.values.device)
+    padding = torch.arange(shape[1], device=keys.device) >= lists.lengths[:, None]
+    return keys.masked_fill(padding, 2.0).argsort(dim=-1)
+
+
+def _support_sizes(lengths: Tensor, share: Tensor, largest: int) -> Tensor:
+    """Return sizes from 0 to the largest, at most half of a list, for shares in [0, 1)."""
+    most = (lengths // 2).clamp_max(largest)
+    return (share * (most + 1)).long()
+
+
+def _slices(
+    lists: TaskLists,
+    orders: Tensor,
+    chosen: Tensor,
+    start: Tensor,
+    size: Tensor,
+    max_support: int,
+    length: int,
+) -> _Batch:
+    """Cut supports and queries out of shuffled lists.
+
+    Args:
+        lists: All lists.
+        orders: A random order of each `[T, N]`.
+        chosen: Which lists `[M, B]`.
+        start: Where in their orders to begin, as a share `[M, B]`.
+        size: Size of each support `[M, B]`.
+        max_support: Entries that a support is padded to.
+        length: Longest query.
+    """
+    lengths = lists.lengths[chosen][..., None]
+    first = (start[..., None] * lengths).long()
+    place = torch.arange(max_support + length, device=lists.values.device)
+    # The query begins behind the support; a slice that reached its own beginning would repeat.
+    offset = torch.where(place < max_support, place, place - max_support + size[..., None])
+    entries = orders[chosen[..., None], (first + offset) % lengths]
+    features = lists.features[chosen[..., None], entries]
+    values = lists.values[chosen[..., None], entries]
+    return _Batch(
+        features[:, :, :max_support],
+        values[:, :, :max_support],
+        place[:max_support] < size[..., None],
+        features[:, :, max_support:],
+        values[:, :, max_support:],
+        offset[..., max_support:] < lengths,
+    )
+
+
+def _validation_batch(
+    validation: TaskLists | None,
+    scorer: ScorerSettings,
+    settings: MetaTrainingSettings,
+    device: str,
+) -> _Batch | None:
+    """Return draws from every validation list, with supports of several sizes, always the same."""
+    if validation is None:
+        return None
+    generator = torch.Generator(device="cpu").manual_seed(0)
+    max_support = settings.max_support if scorer.context is not None else 0
+    shares = torch.tensor(VALIDATION_SHARES, dtype=torch.float32, device="cpu")
+    chosen = torch.arange(len(validation)).repeat_interleave(len(shares))[None]
+    share = (shares - 1e-6).clamp_min(0.0).repeat(len(validation))[None]
+    start = torch.rand(chosen.shape, generator=generator, device="cpu")
+    size = _support_sizes(validation.lengths[chosen], share, max_support)
+    batch = _slices(
+        validation,
+        _shuffled(validation, generator),
+        chosen,
+        start,
+        size,
+        max_support,
+        settings.list_length,
+    )
+    return _Batch(*(getattr(batch, name).to(device) for name in _Batch.__slots__))

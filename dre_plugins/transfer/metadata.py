@@ -1,0 +1,328 @@
+"""What was evaluated on past tasks, in one form wherever it comes from.
+
+Notation: `N` evaluations of a task, `P` parameters of its search space; see docs/architecture.md.
+Larger values are better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.recommend.lists import final_value, has_failed
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer import archive
+from dre_plugins.transfer.archive import MetadataError
+from dre_plugins.transfer.plain import space_from_plain, space_to_plain
+
+__all__ = ["EMPTY", "MetaDataset", "MetadataError", "Task"]
+
+FORMAT = "dre-plugins/metadata"
+VERSION = 1
+
+# Why `MetaDataset.of` leaves a task out.
+EMPTY = "empty study"
+
+_MAX_LISTED = 10  # tasks in a summary
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Hold what was evaluated on one task (a study, a data set): larger values are better.
+
+    Args:
+        name: Name of the task.
+        space: The search space of its own.
+        units: Canonical coordinates in `space` `[N, P]`; what was evaluated outside the ranges
+            extrapolates, see `SearchSpace.to_units`.
+        values: Final values `[N]`; NaN where there is none (failed or pruned); infinities are
+            ranked like any other value.
+        failed: Which evaluations ended without anything to rank them by `[N]`.
+        rungs: By step: reported values `[N]`, NaN where nothing was reported or all failed.
+
+    Raises:
+        ValueError: The arrays do not fit each other or the space.
+    """
+
+    name: str
+    space: SearchSpace
+    units: NDArray[np.float64]
+    values: NDArray[np.float64]
+    failed: NDArray[np.bool_]
+    rungs: Mapping[float, NDArray[np.float64]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = len(self.values)
+        shapes = {"units": (n, self.space.n_parameters), "values": (n,), "failed": (n,)}
+        arrays = {"units": self.units, "values": self.values, "failed": self.failed}
+        for step, reported in self.rungs.items():
+            shapes[f"rungs[{step}]"], arrays[f"rungs[{step}]"] = (n,), reported
+        for key, shape in shapes.items():
+            if arrays[key].shape != shape:
+                raise ValueError(
+                    f"Task {self.name!r}: {key} has shape {arrays[key].shape}, not {shape}; "
+                    "give one row an evaluation and one column a parameter."
+                )
+        if (~np.isnan(self.values) & self.failed).any():
+            raise ValueError(f"Task {self.name!r}: what failed must have the value NaN.")
+
+    @classmethod
+    def from_trials(cls, name: str, space: SearchSpace, trials: Sequence[Trial]) -> Task:
+        """Return the task that trials describe; running ones are left out.
+
+        Raises:
+            ValueError: A configuration has a value that can never belong to its domain.
+        """
+        ended = [trial for trial in trials if trial.state is not TrialState.RUNNING]
+        failed = np.array([has_failed(trial) for trial in ended], dtype=np.bool_)
+        finals = [final_value(trial) for trial in ended]
+        rungs: dict[float, NDArray[np.float64]] = {}
+        for step in sorted({float(step) for trial in ended for step in trial.rungs}):
+            reported = np.array([trial.rungs.get(step, math.nan) for trial in ended])
+            reported[failed] = math.nan
+            if not np.isnan(reported).all():
+                rungs[step] = reported
+        try:
+            units = space.to_units([trial.configuration for trial in ended])
+        except ValueError as error:
+            raise ValueError(f"Task {name!r}: {error}") from error
+        values = np.array([math.nan if value is None else value for value in finals], dtype=float)
+        return cls(name, space, units, values, failed, rungs)
+
+    def trials(self) -> list[Trial]:
+        """Return the evaluations as trials; what lies outside a range decodes to its bound."""
+        return [
+            Trial(
+                configuration=self.space.to_configuration(self.units[row]),
+                state=self._state(row),
+                value=None if math.isnan(value) else value,
+                rungs={
+                    step: float(reported[row])
+                    for step, reported in self.rungs.items()
+                    if not math.isnan(reported[row])
+                },
+            )
+            for row, value in enumerate(self.values.tolist())
+        ]
+
+    def _state(self, row: int) -> TrialState:
+        if self.failed[row]:
+            return TrialState.FAILED
+        return TrialState.PRUNED if math.isnan(self.values[row]) else TrialState.COMPLETE
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def n_complete(self) -> int:
+        """Return how many evaluations have a final value."""
+        return int((~np.isnan(self.values)).sum())
+
+    def counts(self) -> dict[str, int]:
+        """Return how many evaluations are complete, were pruned, and failed."""
+        n_failed = int(self.failed.sum())
+        n_pruned = len(self) - self.n_complete - n_failed
+        return {"complete": self.n_complete, "pruned": n_pruned, "failed": n_failed}
+
+
+@dataclass(frozen=True, eq=False)
+class MetaDataset:
+    """Hold past tasks, whose search spaces may differ.
+
+    Args:
+        tasks: The tasks, each with a name of its own.
+        source: Where they come from, free text.
+        licence: What one may do with them, free text.
+        skipped: What an importer left out: how many by reason.
+
+    Raises:
+        ValueError: Two tasks have the same name.
+    """
+
+    tasks: tuple[Task, ...]
+    source: str = ""
+    licence: str = ""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        twice = [name for name, n in Counter(task.name for task in self.tasks).items() if n > 1]
+        if twice:
+            raise ValueError(
+                f"Several tasks have the name {twice[0]!r}; MetaDataset.of numbers them."
+            )
+
+    @classmethod
+    def of(
+        cls,
+        tasks: Iterable[Task],
+        *,
+        source: str = "",
+        licence: str = "",
+        skipped: Mapping[str, int] | None = None,
+    ) -> MetaDataset:
+        """Return a metadata set of tasks that may be empty or share names.
+
+        Empty tasks are left out and counted in `skipped`; a repeated name is numbered.
+        """
+        tasks = list(tasks)
+        n_empty = sum(len(task) == 0 for task in tasks)
+        counted = Counter(skipped or {}) + Counter({EMPTY: n_empty})
+        kept = _numbered(task for task in tasks if len(task))
+        return cls(kept, source, licence, dict(counted))
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+    def __add__(self, other: MetaDataset) -> MetaDataset:
+        return MetaDataset.of(
+            (*self.tasks, *other.tasks),
+            source=_joined(self.source, other.source),
+            licence=_joined(self.licence, other.licence),
+            skipped=Counter(self.skipped) + Counter(other.skipped),
+        )
+
+    @property
+    def n_evaluations(self) -> int:
+        """Return the number of evaluations of all tasks."""
+        return sum(len(task) for task in self.tasks)
+
+    def subset(self, names: Collection[str]) -> MetaDataset:
+        """Return the tasks with these names, in the present order.
+
+        Raises:
+            ValueError: There is no task of such a name.
+        """
+        wanted = {names} if isinstance(names, str) else set(names)
+        known = [task.name for task in self.tasks]
+        unknown = sorted(wanted - set(known))
+        if unknown:
+            raise ValueError(f"There are no tasks {unknown}; the names are {known}.")
+        return replace(self, tasks=tuple(task for task in self.tasks if task.name in wanted))
+
+    def summary(self) -> str:
+        """Return a short text: tasks, evaluations and what became of them, what was left out."""
+        total: Counter[str] = Counter()
+        for task in self.tasks:
+            total.update(task.counts())
+        origin = f" from {self.source}" if self.source else ""
+        licence = f" (licence: {self.licence})" if self.licence else ""
+        lines = [f"{len(self)} tasks, {_evaluations(total)}{origin}{licence}"]
+        lines += [
+            f"  {task.name}: {_evaluations(task.counts())}, {task.space.n_parameters} parameters"
+            for task in self.tasks[:_MAX_LISTED]
+        ]
+        if len(self) > _MAX_LISTED:
+            lines.append(f"  … and {len(self) - _MAX_LISTED} more")
+        lines += [f"skipped: {count} × {reason}" for reason, count in self.skipped.items()]
+        return "\n".join(lines)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to one file: JSON if it ends in ".json", a NumPy archive if ".npz".
+
+        Raises:
+            ValueError: The suffix is another one, or a category is of a type that no file holds.
+        """
+        tree = {
+            "format": FORMAT,
+            "version": VERSION,
+            "source": self.source,
+            "licence": self.licence,
+            "skipped": dict(self.skipped),
+            "tasks": [_task_to_tree(task) for task in self.tasks],
+        }
+        archive.write(Path(path), tree)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> MetaDataset:
+        """Read a file that `save` has written; nothing in it can run code.
+
+        Raises:
+            MetadataError: The file is missing, damaged, no metadata, or of a newer version.
+        """
+        path = Path(path)
+        tree = archive.read(path)
+        if tree.get("format") != FORMAT:
+            raise MetadataError(
+                f"{str(path)!r} is no file of MetaDataset.save; import other data with "
+                "from_table, load_hpob or the function for its framework."
+            )
+        if tree.get("version") != VERSION:
+            raise MetadataError(
+                f"{str(path)!r} has version {tree.get('version')!r}, this package reads "
+                f"{VERSION}; update dre-plugins."
+            )
+        try:
+            return cls(
+                tasks=tuple(_task_from_tree(state) for state in tree["tasks"]),
+                source=str(tree["source"]),
+                licence=str(tree["licence"]),
+                skipped={str(reason): int(n) for reason, n in tree["skipped"].items()},
+            )
+        except archive.DAMAGES as error:
+            raise archive.damaged(path, error) from error
+
+
+def _task_to_tree(task: Task) -> dict[str, Any]:
+    try:
+        space = space_to_plain(task.space)
+    except ValueError as error:
+        raise ValueError(f"Task {task.name!r}: {error}") from error
+    return {
+        "name": task.name,
+        "space": space,
+        "units": task.units,
+        "values": task.values,
+        "failed": task.failed,
+        "steps": np.array([*task.rungs], dtype=np.float64),
+        "rungs": [*task.rungs.values()],
+    }
+
+
+def _task_from_tree(state: Mapping[str, Any]) -> Task:
+    space = space_from_plain(state["space"])
+    values = archive.numbers(state["values"])
+    steps = archive.numbers(state["steps"]).tolist()
+    return Task(
+        name=str(state["name"]),
+        space=space,
+        units=archive.numbers(state["units"]).reshape(len(values), space.n_parameters),
+        values=values,
+        failed=archive.numbers(state["failed"]).astype(np.bool_),
+        rungs={
+            step: archive.numbers(reported)
+            for step, reported in zip(steps, state["rungs"], strict=True)
+        },
+    )
+
+
+def _numbered(tasks: Iterable[Task]) -> tuple[Task, ...]:
+    """Return tasks with names of their own: "a", "a (2)", …"""
+    named: dict[str, Task] = {}
+    for task in tasks:
+        name, n = task.name, 1
+        while name in named:
+            n += 1
+            name = f"{task.name} ({n})"
+        named[name] = task if name == task.name else replace(task, name=name)
+    return tuple(named.values())
+
+
+def _joined(first: str, second: str) -> str:
+    return "; ".join(dict.fromkeys(text for text in (first, second) if text))
+
+
+def _evaluations(counts: Mapping[str, int]) -> str:
+    parts = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    return f"{sum(counts.values())} evaluations ({parts})" if parts else "no evaluations"

@@ -1,0 +1,162 @@
+"""Metadata from tables: a CSV file, a data frame or columns; one row is one evaluation."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.cells import configurations, fitted, is_missing, number, typed
+from dre_plugins.transfer.inference import infer_space
+from dre_plugins.transfer.metadata import MetaDataset, Task
+
+Columns: TypeAlias = dict[str, list[Any]]
+Direction: TypeAlias = Literal["minimize", "maximize"]
+
+SIGNS: Mapping[str, float] = {"minimize": -1.0, "maximize": 1.0}
+
+_DELIMITERS = ",;\t"
+_UNNAMED = "table"
+_OTHER_LENGTH = "rows with another number of cells than the header"
+
+
+class DataFrame(Protocol):
+    """The part of pandas' data frame that is needed; pandas itself is never imported."""
+
+    @property
+    def columns(self) -> Any: ...
+
+    def notna(self) -> Any: ...
+
+    def astype(self, dtype: Any) -> Any: ...
+
+
+def from_table(
+    source: str | PathLike[str] | DataFrame | Mapping[str, Sequence[Any]],
+    *,
+    value: str,
+    task: str | None = None,
+    parameters: Sequence[str] | None = None,
+    direction: Direction = "minimize",
+    space: SearchSpace | None = None,
+    log: Collection[str] = (),
+) -> MetaDataset:
+    """Return the metadata in a table of evaluations.
+
+    An empty cell is a parameter that is inactive or unknown. A value that is empty, NaN or no
+    number is a failed evaluation. All tasks share one search space. Rows with text in a column
+    of numbers (at least 90 % are), and rows that do not fit `space`, are counted in `skipped`.
+
+    Args:
+        source: A CSV file, a pandas data frame or columns by name.
+        value: Column of the metric.
+        task: Column that tells tasks apart; None: one task, named after the file.
+        parameters: Columns of the hyper-parameters; None: those of `space`, or all others.
+        direction: Whether small or large values are good.
+        space: What was searched; None: inferred from the columns, see `infer_domain`.
+        log: Parameters that were searched on the log scale; only without `space`.
+
+    Raises:
+        ValueError: A column is missing, the file is no CSV file, or an argument is wrong.
+    """
+    if direction not in SIGNS:
+        raise ValueError(f"direction must be one of {list(SIGNS)}, got {direction!r}.")
+    skipped: Counter[str] = Counter()
+    table, columns = _read(source, skipped)
+    if parameters is None:
+        known = [*columns] if space is None else space.names
+        parameters = [column for column in known if column not in (value, task)]
+    _check_columns(table, columns, [value, *parameters, *([] if task is None else [task])])
+    _check_log(log, parameters, space)
+
+    domains = {} if space is None else space.domains
+    cells = {
+        name: fitted(columns[name], domains[name]) if name in domains else typed(columns[name])
+        for name in parameters
+    }
+    rows = configurations(cells, len(columns[value]), skipped)
+    if task is not None:
+        named = {row: one for row, one in rows.items() if not is_missing(columns[task][row])}
+        skipped[f"rows without a name in {task!r}"] += len(rows) - len(named)
+        rows = named
+    if space is None:
+        space = infer_space([*rows.values()], parameters, log=log)
+    trials: dict[str, list[Trial]] = {table: []} if task is None else {}
+    for row, configuration in rows.items():
+        key = table if task is None else str(columns[task][row])
+        result = SIGNS[direction] * number(columns[value][row])
+        trials.setdefault(key, []).append(Trial(configuration, TrialState.COMPLETE, result))
+    return MetaDataset.of(
+        [Task.from_trials(key, space, one) for key, one in trials.items()],
+        source=table,
+        skipped=+skipped,
+    )
+
+
+def _check_columns(table: str, columns: Columns, needed: Sequence[str]) -> None:
+    for column, count in Counter(needed).items():
+        if column not in columns:
+            raise ValueError(f"{table!r} has no column {column!r}; its columns are {[*columns]}.")
+        if count > 1:
+            raise ValueError(f"Column {column!r} is named twice; give it one meaning.")
+
+
+def _check_log(log: Collection[str], parameters: Sequence[str], space: SearchSpace | None) -> None:
+    if log and space is not None:
+        raise ValueError(f"log={[*log]} is stated by space already; leave one of them out.")
+    unknown = sorted(set(log) - set(parameters))
+    if unknown:
+        raise ValueError(f"log names {unknown}, which are none of {[*parameters]}.")
+
+
+# ---- reading
+
+
+def _read(source: Any, skipped: Counter[str]) -> tuple[str, Columns]:
+    """Return the name of a table and its columns; missing cells are None or NaN."""
+    if isinstance(source, (str, PathLike)):
+        path = Path(source)
+        return path.stem, _read_csv(path, skipped)
+    if isinstance(source, Mapping):
+        columns = {str(key): [*column] for key, column in source.items()}
+        lengths = {key: len(column) for key, column in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"The columns have different lengths: {lengths}.")
+        return _UNNAMED, columns
+    if not (hasattr(source, "columns") and hasattr(source, "notna")):
+        raise ValueError(
+            f"source must be a CSV file, a data frame or columns by name, got {source!r}."
+        )
+    names = _check_unique(_UNNAMED, [str(name) for name in source.columns])
+    # pandas has several kinds of missing cells, which become None here.
+    objects = source.astype(object).where(source.notna(), None)
+    return _UNNAMED, {name: objects.iloc[:, i].tolist() for i, name in enumerate(names)}
+
+
+def _read_csv(path: Path, skipped: Counter[str]) -> Columns:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            header = file.readline()
+            file.seek(0)
+            delimiter = max(_DELIMITERS, key=header.count)
+            names, *rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
+    except (csv.Error, ValueError) as error:  # text that is not UTF-8, or no row at all
+        raise ValueError(f"{str(path)!r} is no CSV file with a header ({error}).") from error
+    names = _check_unique(str(path), [name.strip() for name in names])
+    whole = [row for row in rows if len(row) == len(names)]
+    skipped[_OTHER_LENGTH] += len(rows) - len(whole)
+    return {
+        name: [row[column].strip() or None for row in whole] for column, name in enumerate(names)
+    }
+
+
+def _check_unique(table: str, names: list[str]) -> list[str]:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"{table!r} has the column {twice[0]!r} more than once; rename one.")
+    return names

@@ -1,0 +1,115 @@
+"""What meta-training draws from: the ranked lists of all past tasks, padded to one batch.
+
+Notation: `T` lists (one a task, more where trials were pruned), `N` entries, `D` features; see
+docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dre_plugins.engine.losses import rank_normalised
+from dre_plugins.recommend.lists import trial_lists
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.transfer.metadata import Task
+
+# A list of two values that differ is the shortest that says anything.
+MIN_LENGTH = 2
+
+Encode = Callable[[Task], NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLists:
+    """Hold the lists of past tasks.
+
+    Args:
+        features: Configurations `[T, N, D]`, padded behind.
+        values: Their ranks within the list `[T, N]`, in (−1, 1), larger is better.
+        lengths: Real entries of each list `[T]`.
+        weights: How often a list is drawn, relative to others `[T]`: 1 for final values.
+    """
+
+    features: Tensor
+    values: Tensor
+    lengths: Tensor
+    weights: Tensor
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def n_features(self) -> int:
+        """Return the number of features D."""
+        return self.features.shape[-1]
+
+    @property
+    def n_entries(self) -> int:
+        """Return the number of entries of all lists."""
+        return int(self.lengths.sum())
+
+    def to(self, device: str | torch.device) -> TaskLists:
+        """Return the lists on `device`."""
+        return TaskLists(
+            self.features.to(device),
+            self.values.to(device),
+            self.lengths.to(device),
+            self.weights.to(device),
+        )
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task], encode: Encode) -> TaskLists:
+        """Arrange tasks into lists.
+
+        Failures are tied at the end of a list; what was pruned makes a list of its own for each
+        step at which many were. Lists whose values are all the same are left out.
+
+        Args:
+            tasks: Past tasks.
+            encode: Returns the features `[N, D]` of all evaluations of a task.
+
+        Raises:
+            ValueError: If no list is left.
+        """
+        rows: list[tuple[NDArray[np.float32], NDArray[np.float64], float]] = []
+        for task in tasks:
+            features = encode(task)
+            for one in trial_lists(_unconfigured(task), failed="worst", max_length=len(task)):
+                if len(one.trials) >= MIN_LENGTH and one.ranks.min() < one.ranks.max():
+                    rows.append((features[one.trials], one.ranks, one.weight))
+        if not rows:
+            raise ValueError(
+                f"None of {len(tasks)} past tasks has two evaluations that differ, so there is "
+                "nothing to learn from; add studies with complete trials."
+            )
+        longest = max(len(ranks) for _, ranks, _ in rows)
+        shape = (len(rows), longest)
+        padded = torch.zeros((*shape, rows[0][0].shape[1]), dtype=torch.float32)
+        values = torch.zeros(shape, dtype=torch.float64)
+        lengths = torch.tensor([len(ranks) for _, ranks, _ in rows])
+        for row, (features, ranks, _) in enumerate(rows):
+            padded[row, : len(ranks)] = torch.from_numpy(features)
+            values[row, : len(ranks)] = torch.from_numpy(ranks)
+        mask = torch.arange(longest) < lengths[:, None]
+        weights = torch.tensor([weight for _, _, weight in rows], dtype=torch.float32)
+        return cls(padded, rank_normalised(values, mask), lengths, weights)
+
+
+def _unconfigured(task: Task) -> list[Trial]:
+    """Return the trials of a task without their configurations, which lists do not look at."""
+    trials = []
+    for row, (value, failed) in enumerate(zip(task.values, task.failed, strict=True)):
+        rungs = {s: float(r[row]) for s, r in task.rungs.items() if not np.isnan(r[row])}
+        if failed:
+            trials.append(Trial({}, TrialState.FAILED))
+        elif np.isnan(value):
+            trials.append(Trial({}, TrialState.PRUNED, rungs=rungs))
+        else:
+            trials.append(Trial({}, TrialState.COMPLETE, float(value), rungs))
+    return trials

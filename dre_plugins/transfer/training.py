@@ -1,0 +1,156 @@
+"""From past tasks to a prior: merge their spaces, meta-train, validate, write the card."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.engine.settings import ContextSettings, ScorerSettings
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.alignment import align
+from dre_plugins.transfer.merging import merged_space
+from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.prior import Card, Prior
+from dre_plugins.transfer.task_lists import TaskLists
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# From this many tasks on, every fifth is held out to tell when to stop.
+MIN_TASKS_TO_HOLD_OUT = 10
+HELD_OUT = 5
+
+SCORER = ScorerSettings(
+    activation="silu", range_limit=None, centred=True, context=ContextSettings()
+)
+
+
+def train_prior(
+    metadata: MetaDataset,
+    *,
+    name: str = "my-prior",
+    description: str = "",
+    validation: MetaDataset | None = None,
+    space: SearchSpace | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    scorer: ScorerSettings | None = None,
+    settings: MetaTrainingSettings | None = None,
+    seed: int = 0,
+    device: str = "cpu",
+    n_threads: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    progress: bool = False,
+    rebuild: str = "",
+) -> Prior:
+    """Meta-train a prior, see `Prior.train`."""
+    if not len(metadata):
+        raise ValueError(
+            "metadata has no task, so there is nothing to learn from; "
+            f"what was left out: {dict(metadata.skipped)}."
+        )
+    scorer = scorer if scorer is not None else SCORER
+    settings = settings if settings is not None else MetaTrainingSettings()
+    space = space if space is not None else merged_space([task.space for task in metadata])
+    training = metadata
+    if validation is None:
+        training, validation = held_out(metadata)
+    encode = encoder_of(space)
+    lists = TaskLists.of(training.tasks, encode)
+    validation_lists = TaskLists.of(validation.tasks, encode) if len(validation) else None
+    with _bar(progress) as on_progress:
+        trained = meta_train(
+            lists,
+            validation_lists,
+            scorer,
+            settings,
+            seed=seed,
+            device=device,
+            n_threads=n_threads,
+            checkpoint=checkpoint,
+            resume=resume,
+            on_progress=on_progress,
+        )
+    card = Card(
+        name=name,
+        description=description,
+        tasks=tuple(task.name for task in metadata),
+        n_evaluations=metadata.n_evaluations,
+        source=metadata.source,
+        licence=metadata.licence,
+        created=datetime.date.today().isoformat(),
+        rebuild=rebuild,
+        defaults=dict(defaults or {}),
+        training={"seed": seed, "n_lists": len(lists), **settings.to_dict()},
+        validation={
+            "n_tasks": len(validation),
+            "loss": trained.history[-1].best,
+            "steps": trained.history[-1].step,
+        },
+    )
+    ensemble = DeepRankingEnsemble(scorer, space.n_features, trained.parameters)
+    return Prior(ensemble, space, card)
+
+
+def encoder_of(space: SearchSpace) -> Callable[[Task], NDArray[np.float32]]:
+    """Return how to express the evaluations of a task as features `[N, D]` of `space`."""
+
+    def encode(task: Task) -> NDArray[np.float32]:
+        if task.space == space:
+            return space.features(task.units)
+        alignment = align(task.space, space)
+        assert alignment is not None  # only on_incompatible="ignore" returns None
+        return space.features(alignment.convert(task.units))
+
+    return encode
+
+
+def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:
+    """Split off every fifth task for validation; none if there are few.
+
+    Tasks that differ from those that are learnt from show when more training only memorises. Of
+    a handful, each is worth more as a lesson.
+    """
+    names = [task.name for task in metadata]
+    out = set(names[HELD_OUT - 1 :: HELD_OUT]) if len(names) >= MIN_TASKS_TO_HOLD_OUT else set()
+    return metadata.subset(set(names) - out), metadata.subset(out)
+
+
+@contextmanager
+def _bar(is_shown: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """Show a progress bar with losses and the time left, on a terminal only."""
+    if not is_shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("meta-training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("loss {task.fields[loss]} validation {task.fields[validation]}"),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=None, loss="–", validation="–")
+
+        def show(progress: Progress) -> None:
+            bar.update(
+                task,
+                total=progress.n_steps,
+                completed=progress.step,
+                loss=f"{progress.loss:.2f}",
+                validation=f"{progress.validation_loss:.2f} (best {progress.best:.2f})",
+            )
+
+        yield show

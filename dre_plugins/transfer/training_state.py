@@ -1,0 +1,113 @@
+"""The state of a meta-training, in memory and on disk, so that it can be interrupted.
+
+One safetensors file holds weights, moments of Adam, the best weights and the state of the random
+generator; its header holds the counters and the plan, by which another training is told apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from dre_plugins.engine.scorers import Parameters
+
+FORMAT = "dre-plugins/meta-training"
+VERSION = 1
+
+# step, planned steps, loss, validation loss, best: see `meta_training.Progress`.
+Entry = tuple[int, int, float, float, float]
+
+
+@dataclass(slots=True)
+class TrainingState:
+    """Hold all that changes during a meta-training.
+
+    Args:
+        parameters: Present weights.
+        first_moments: Adam's mean of the gradients, by parameter.
+        second_moments: Adam's mean of their squares, by parameter.
+        generator: Source of all draws, on the CPU.
+        step: Steps done.
+        best: Weights of the smallest validation loss; empty before the first look.
+        history: One entry a look.
+    """
+
+    parameters: Parameters
+    first_moments: Parameters
+    second_moments: Parameters
+    generator: torch.Generator
+    step: int = 0
+    best: Parameters = field(default_factory=dict)
+    history: list[Entry] = field(default_factory=list)
+
+
+def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, Any]) -> None:
+    """Write the state; the file is replaced as a whole, so that an interruption harms nothing.
+
+    Args:
+        path: Where to write.
+        state: What to write.
+        plan: JSON-ready description of the training.
+    """
+    tensors: dict[str, Tensor] = {"generator": state.generator.get_state()}
+    for kind in ("parameters", "first_moments", "second_moments", "best"):
+        for name, value in getattr(state, kind).items():
+            tensors[f"{kind}/{name}"] = value.detach().cpu().contiguous()
+    header = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "plan": json.dumps(plan, sort_keys=True),
+        "step": str(state.step),
+        "history": json.dumps(state.history),
+    }
+    unfinished = f"{os.fspath(path)}.part"
+    save_file(tensors, unfinished, metadata=header)
+    os.replace(unfinished, path)
+
+
+def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, Any]) -> None:
+    """Set a fresh state to what `save` wrote.
+
+    Raises:
+        ValueError: If the file is damaged, foreign, or belongs to another training.
+    """
+    name = os.fspath(path)
+    try:
+        with safe_open(name, framework="pt", device="cpu") as file:
+            header = file.metadata() or {}
+            tensors = {key: file.get_tensor(key) for key in file.keys()}
+        if header.get("format") != FORMAT or header.get("version") != str(VERSION):
+            raise ValueError("it is no checkpoint of this version")
+        if json.loads(header["plan"]) != json.loads(json.dumps(plan)):
+            raise ValueError("it belongs to a training with other data, settings or seed")
+        for kind in ("parameters", "first_moments", "second_moments"):
+            _restore(getattr(state, kind), kind, tensors)
+        device = next(iter(state.parameters.values())).device
+        best = {key: value for key, value in tensors.items() if key.startswith("best/")}
+        state.best = {key.removeprefix("best/"): value.to(device) for key, value in best.items()}
+        state.generator.set_state(tensors["generator"])
+        state.step = int(header["step"])
+        state.history = [_entry(values) for values in json.loads(header["history"])]
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"checkpoint {name!r} cannot be resumed ({error}); delete it or name another file."
+        ) from error
+
+
+def _restore(target: Parameters, kind: str, tensors: Mapping[str, Tensor]) -> None:
+    for name, value in target.items():
+        with torch.no_grad():
+            value.copy_(tensors[f"{kind}/{name}"])
+
+
+def _entry(values: list[float]) -> Entry:
+    step, n_steps, loss, validation_loss, best = values
+    return int(step), int(n_steps), float(loss), float(validation_loss), float(best)

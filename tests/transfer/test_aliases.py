@@ -1,0 +1,94 @@
+"""Names that mean the same, and those that only look like it."""
+
+from __future__ import annotations
+
+import doctest
+from itertools import combinations
+
+import pytest
+
+from dre_plugins.transfer import aliases
+from dre_plugins.transfer.aliases import LEARNER_DEFAULTS, ROLES, TELLING, roles, without_prefix
+
+XGBOOST = "eta nrounds gamma lambda alpha subsample max_depth min_child_weight colsample_bytree"
+SKLEARN_API = (
+    "learning_rate n_estimators gamma reg_lambda reg_alpha subsample max_depth min_child_weight"
+    " colsample_bytree"
+)
+LIGHTGBM = (
+    "learning_rate num_iterations min_gain_to_split lambda_l2 lambda_l1 bagging_fraction"
+    " max_depth min_sum_hessian_in_leaf feature_fraction"
+)
+
+
+def test_the_examples_hold() -> None:
+    assert doctest.testmod(aliases).failed == 0
+
+
+@pytest.mark.parametrize("names", [SKLEARN_API, LIGHTGBM])
+def test_boosting_libraries_agree(names: str) -> None:
+    native, other = roles(XGBOOST.split()), roles(names.split())
+    assert native.keys() == other.keys()
+    assert [native[role] for role in native] == [
+        XGBOOST.split()[names.split().index(other[role])] for role in native
+    ]
+
+
+def test_trees_agree() -> None:
+    rpart = roles(["cp", "maxdepth", "minbucket", "minsplit"])
+    sklearn = roles(["ccp_alpha", "max_depth", "min_samples_leaf", "min_samples_split"])
+    assert list(rpart) == list(sklearn) and len(rpart) == 4
+
+
+@pytest.mark.parametrize(
+    ("names", "word"),
+    [
+        (["C", "gamma", "kernel"], "gamma"),  # of a support vector machine
+        (["gamma"], "gamma"),
+        (["eta", "C", "gamma"], "gamma"),  # whose?
+        (["alpha", "l1_ratio"], "alpha"),
+        (["lambda"], "lambda"),
+        (["max_iter"], "max_iter"),
+        (["eta", "l2_leaf_reg"], "l2_leaf_reg"),
+    ],
+)
+def test_words_of_several_meanings_need_company(names: list[str], word: str) -> None:
+    assert word not in roles(names).values()
+
+
+def test_company_decides() -> None:
+    assert roles(["alpha", "eta"])["l1"] == "alpha"
+    assert roles(["alpha", "hidden_layer_sizes"])["weight decay"] == "alpha"
+    assert roles(["max_iter", "max_leaf_nodes"])["trees"] == "max_iter"
+    assert roles(["max_iter", "batch_size"])["epochs"] == "max_iter"
+
+
+def test_a_role_with_two_players_is_nobodys() -> None:
+    assert "learning rate" not in roles(["eta", "lr"])
+
+
+def test_prefixes_are_seen_through() -> None:
+    assert roles(["model__eta", "params/n-estimators"]) == {
+        "learning rate": "model__eta",
+        "trees": "params/n-estimators",
+    }
+    assert without_prefix("a:b/c__d") == "d"
+    assert without_prefix("__x__") == "x"
+
+
+def test_no_name_plays_two_roles() -> None:
+    for one, other in combinations(ROLES.values(), 2):
+        assert not one.names & other.names
+        assert not one.names & other.words and not one.words & other.names
+        if one.family == other.family:
+            assert not one.words & other.words
+
+
+def test_words_have_a_family() -> None:
+    for role in ROLES.values():
+        assert bool(role.words) == (role.family in TELLING)
+
+
+def test_defaults_are_read_only() -> None:
+    with pytest.raises(TypeError):
+        LEARNER_DEFAULTS["xgboost"]["eta"] = 1.0  # type: ignore[index]

@@ -1,0 +1,195 @@
+"""Several search spaces in one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dre_plugins.space import (
+    Categorical,
+    Condition,
+    Constant,
+    Domain,
+    Float,
+    Integer,
+    Normal,
+    Ordinal,
+    RangeCondition,
+    SearchSpace,
+)
+from dre_plugins.transfer.alignment import align
+from dre_plugins.transfer.merging import merged_domain, merged_space
+
+RBF = Condition("gamma", "kernel", ("rbf",))
+
+
+class TestDomains:
+    @pytest.mark.parametrize(
+        ("domains", "merged"),
+        [
+            ([Float(0, 1, step=0.1)] * 2, Float(0, 1, step=0.1)),
+            ([Float(0, 1), Float(-1, 0.5)], Float(-1, 1)),
+            ([Float(0.1, 1), Float(0.01, 0.5, "log")], Float(0.01, 1, "log")),
+            ([Float(0, 1), Float(0.01, 0.5, "log")], Float(0, 1)),
+            (
+                [Float(0.5, 0.9, "reverse-log"), Float(0, 0.99, "reverse-log")],
+                Float(0, 0.99, "reverse-log"),
+            ),
+            ([Float(0.5, 0.9, "reverse-log"), Float(0, 2)], Float(0, 2)),
+            ([Integer(1, 5), Integer(3, 9, "log")], Integer(1, 9, "log")),
+            ([Integer(1, 5), Float(0.5, 2)], Float(0.5, 5)),
+            ([Integer(2, 6, step=2), Integer(4, 10, step=2)], Integer(2, 10, step=2)),
+            ([Integer(2, 6, step=2), Integer(1, 9, step=2)], Integer(1, 9)),
+            ([Integer(2, 6, step=2), Integer(2, 6)], Integer(2, 6)),
+            ([Float(0, 1, step=0.25), Float(0.5, 2, step=0.25)], Float(0, 2, step=0.25)),
+            ([Float(0, 1, step=0.25), Float(0.1, 2, step=0.25)], Float(0, 1.85)),
+            ([Normal(0, 1), Normal(2, 1)], Float(-4, 6)),
+            ([Constant(3), Constant(5)], Integer(3, 5)),
+            ([Constant(3), Constant(0.5)], Float(0.5, 3)),
+            ([Constant("a"), Constant("b")], Categorical(["a", "b"])),
+            ([Constant(20), Integer(1, 10)], Integer(1, 20)),
+            ([Constant(0.5), Integer(1, 10)], Float(0.5, 10)),
+            ([Constant("c"), Categorical(["a", "b"])], Categorical(["c", "a", "b"])),
+            ([Constant("a"), Categorical(["a"])], Categorical(["a"])),
+            (
+                [Categorical(["b", "a"]), Categorical(["a", 1, True])],
+                Categorical(["b", "a", 1, True]),
+            ),
+            ([Ordinal([16, 64]), Ordinal([32])], Ordinal([16, 32, 64])),
+            ([Ordinal([1, 9], "log"), Ordinal([3, 27], "log")], Ordinal([1, 3, 9, 27], "log")),
+            ([Ordinal([1, 9], "log"), Ordinal([3, 27])], Ordinal([1, 3, 9, 27])),
+            ([Ordinal([1, 9], "log"), Constant(0)], Ordinal([0, 1, 9], "linear")),
+            ([Ordinal([1, 2]), Ordinal([1.0, 3])], Categorical([1, 1.0, 2, 3])),
+            ([Ordinal(["s", "m", "l"]), Ordinal(["s", "l"])], Ordinal(["s", "m", "l"])),
+            ([Ordinal(["s", "m"]), Ordinal(["m", "s"])], Categorical(["s", "m"])),
+            ([Ordinal([16, 64]), Integer(8, 32, "log")], Integer(8, 64, "log")),
+            ([Ordinal([1, 2]), Categorical(["auto"])], Categorical([1, 2, "auto"])),
+            ([Integer(1, 3), Constant(None)], Categorical([1, 2, 3, None])),
+        ],
+    )
+    def test_merged_domains(self, domains: list[Domain], merged: Domain) -> None:
+        assert merged_domain("x", domains) == merged
+        for domain in domains:
+            for unit in np.linspace(0, 1, 7).tolist():
+                assert merged.contains(domain.from_unit(unit))
+
+    @pytest.mark.parametrize("other", [Float(0, 1), Integer(1, 100)])
+    def test_many_numbers_beside_a_word(self, other: Domain) -> None:
+        message = r"parameter 'x' is a number in one space and a word in another.*rename it"
+        with pytest.raises(ValueError, match=message):
+            merged_domain("x", [other, Categorical(["auto"])])
+
+
+def kernels(kernels: list[str], *conditions: Any, **more: Domain) -> SearchSpace:
+    return SearchSpace({"kernel": Categorical(kernels), "gamma": Float(0, 1), **more}, conditions)
+
+
+class TestSpaces:
+    def test_one_space_is_itself(self) -> None:
+        space = kernels(["rbf", "linear"], RBF)
+        again = kernels(["rbf", "linear"], RBF)
+        assert merged_space([space]) is space
+        assert merged_space([space, again]) is space
+        with pytest.raises(ValueError, match="at least one"):
+            merged_space([])
+
+    def test_parameters_in_order_of_appearance(self) -> None:
+        one = SearchSpace({"x": Float(0, 1), "seed": Constant(1)})
+        two = SearchSpace({"y": Float(0, 1), "x": Float(0, 2), "q": Constant("a")})
+        merged = merged_space([one, two])
+        assert list(merged.domains) == ["x", "seed", "y", "q"]
+        assert merged.optional == {"y"}
+        assert merged.constants == {"seed": 1, "q": "a"}
+
+    def test_equal_conditions_are_kept_with_their_values_united(self) -> None:
+        one = kernels(["rbf", "linear"], RBF)
+        two = kernels(["linear", "poly"], Condition("gamma", "kernel", ("poly",)))
+        merged = merged_space([one, two])
+        assert merged.conditions == (Condition("gamma", "kernel", ("rbf", "poly")),)
+        assert merged.optional == frozenset()
+
+    def test_an_unconditional_child_is_active_for_what_its_space_knows(self) -> None:
+        merged = merged_space([kernels(["rbf", "linear"], RBF), kernels(["rbf"])])
+        assert (merged.conditions, merged.optional) == ((RBF,), frozenset())
+        fixed = SearchSpace({"kernel": Constant("poly"), "gamma": Float(0, 1)})
+        merged = merged_space([kernels(["rbf", "linear"], RBF), fixed])
+        assert merged.conditions == (Condition("gamma", "kernel", ("rbf", "poly")),)
+        assert merged.optional == frozenset()
+
+    def test_spaces_that_contradict_each_other_make_a_child_optional(self) -> None:
+        merged = merged_space([kernels(["rbf", "linear"], RBF), kernels(["rbf", "linear"])])
+        assert merged.conditions == (Condition("gamma", "kernel", ("rbf", "linear")),)
+        assert merged.optional == {"gamma"}
+
+    def test_a_condition_explains_an_absence(self) -> None:
+        full = SearchSpace(
+            {"kernel": Categorical(["rbf", "linear"]), "gamma": Float(0, 1), "tol": Float(0, 1)},
+            [RBF, RangeCondition("tol", "gamma", low=0.5)],
+        )
+        linear = SearchSpace({"kernel": Constant("linear"), "C": Float(0, 1)})
+        assert merged_space([full, linear]).optional == {"C"}
+        other = SearchSpace({"kernel": Categorical(["rbf", "linear"]), "C": Float(0, 1)})
+        assert merged_space([full, other]).optional == {"C", "gamma", "tol"}
+
+    def test_ranges_are_united(self) -> None:
+        def net(most: int, **bounds: float) -> SearchSpace:
+            domains = {"n": Integer(1, most), "width": Integer(4, 64)}
+            return SearchSpace(domains, [RangeCondition("width", "n", **bounds)])
+
+        merged = merged_space([net(3, low=1.5), net(5, low=1.5)])
+        assert merged.conditions == (RangeCondition("width", "n", low=1.5),)
+        assert merged.optional == frozenset()
+        merged = merged_space([net(3, low=1.5), net(5, low=2.5, high=4)])
+        assert merged.conditions == (RangeCondition("width", "n", low=1.5),)
+        assert merged.optional == {"width"}
+        merged = merged_space([net(3, low=1.5), net(5, high=4)])
+        assert (merged.conditions, merged.optional) == ((), {"width"})
+        deep = SearchSpace({"n": Integer(2, 5), "width": Integer(4, 64)})
+        merged = merged_space([net(3, low=1.5), deep])
+        assert merged.conditions == (RangeCondition("width", "n", low=1.5),)
+        assert merged.optional == frozenset()
+
+    def test_a_parent_that_can_no_longer_be_asked(self) -> None:
+        one = SearchSpace({"n": Integer(1, 3), "x": Float(0, 1)}, [Condition("x", "n", (2,))])
+        two = SearchSpace({"n": Float(0.5, 3), "x": Float(0, 1)})
+        merged = merged_space([one, two])
+        assert (merged.conditions, merged.optional) == ((), {"x"})
+
+    def test_conditions_of_different_kinds(self) -> None:
+        domains = {"n": Integer(1, 3), "x": Float(0, 1)}
+        one = SearchSpace(domains, [Condition("x", "n", (2, 3))])
+        two = SearchSpace(domains, [RangeCondition("x", "n", low=2)])
+        merged = merged_space([one, two])
+        assert (merged.conditions, merged.optional) == ((), {"x"})
+
+    def test_conditions_in_a_circle(self) -> None:
+        def chain(child: str, parent: str) -> SearchSpace:
+            domains = {name: Categorical(["u", "v"]) for name in (child, parent)}
+            return SearchSpace(domains, [Condition(child, parent, ("u",))])
+
+        with pytest.raises(ValueError, match="form a cycle"):
+            merged_space([chain("a", "b"), chain("b", "c"), chain("c", "a")])
+
+    @given(st.integers(0, 2**32 - 1))
+    def test_every_space_fits_into_the_merged_one(self, seed: int) -> None:
+        spaces = [
+            kernels(["rbf", "linear"], RBF, C=Float(0.1, 10, "log")),
+            kernels(["rbf", "poly"], degree=Integer(1, 3), C=Integer(1, 100)),
+            SearchSpace({"kernel": Constant("linear"), "C": Float(0.5, 1), "seed": Constant(3)}),
+            SearchSpace({"C": Ordinal([1, 10, 1000]), "kernel": Categorical(["poly"])}),
+        ]
+        merged = merged_space(spaces)
+        rng = np.random.default_rng(seed)
+        for space in spaces:
+            units = space.canonical(rng.random((5, space.n_parameters)))
+            alignment = align(space, merged)
+            assert alignment is not None and set(alignment.outside(units).values()) == {0}
+            for before, after in zip(units, alignment.convert(units), strict=True):
+                configuration = space.to_configuration(before)
+                assert merged.contains(configuration)
+                again = merged.to_configuration(after)
+                assert again == pytest.approx({**merged.constants, **configuration})
