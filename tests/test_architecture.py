@@ -22,7 +22,13 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "transfer": (NUMERICS | {"pandas", "xgboost", "rich"}, {"engine", "space", "recommend"}),
     "adapters": (NUMERICS | FRAMEWORKS | {"pandas"}, {"engine", "space", "recommend", "transfer"}),
     "benchmarks": (
-        NUMERICS | FRAMEWORKS | {"matplotlib", "onnxruntime", "rich", "sklearn"},
+        NUMERICS
+        | FRAMEWORKS
+        | {"botorch", "gpytorch", "matplotlib", "onnxruntime", "rich", "sklearn"},
+        {"engine", "space", "recommend", "transfer", "adapters"},
+    ),
+    "cli": (
+        NUMERICS | FRAMEWORKS | {"matplotlib", "rich", "typer"},
         {"engine", "space", "recommend", "transfer", "adapters"},
     ),
 }

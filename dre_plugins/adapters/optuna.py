@@ -20,7 +20,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dre_plugins.engine.settings import Preset
 from dre_plugins.recommend.recommender import N_STARTUP_TRIALS, Recommender, Suggestion
@@ -28,7 +28,7 @@ from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.metadata import MetaDataset
 
 try:
     import optuna
@@ -53,6 +53,12 @@ from dre_plugins.adapters.optuna_conversion import (
     trial_of,
     union_of_distributions,
 )
+from dre_plugins.adapters.optuna_sources import Source, metadata_from_studies
+
+PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.prior import Prior
 
 logger = logging.getLogger("dre_plugins.optuna")
 
@@ -116,6 +122,10 @@ class DRESampler(BaseSampler):
         prior: What past tasks taught: the name of a prior that ships with the package
             ("xgboost", "decision-tree"), the path of one, or a `dre_plugins.Prior`. The very
             first trial comes from it, whether or not the search spaces are the same.
+        past_studies: Studies of the same kind to learn from: studies, a storage or its URL,
+            several of these, or a `dre_plugins.MetaDataset`. Learning takes some seconds, here
+            and now. Their search spaces, metrics and directions may differ. For more than about
+            20 of them train a prior (`Prior.train`, `dre meta-train`).
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             parameters are points of one scrambled Sobol sequence. Trials of all workers count,
             as do enqueued and added ones. None takes 10, or 0 with a prior.
@@ -149,8 +159,8 @@ class DRESampler(BaseSampler):
         surrogate failed), "exhausted" (nothing new is left) or "enqueued".
 
     Raises:
-        ValueError: If an argument is invalid, or, at the first trial, if the study has several
-            objectives.
+        ValueError: If an argument is invalid, if no past study has anything to learn from, or, at
+            the first trial, if the study has several objectives.
     """
 
     def __init__(
@@ -158,6 +168,7 @@ class DRESampler(BaseSampler):
         *,
         seed: int | None = None,
         prior: Prior | str | os.PathLike[str] | None = None,
+        past_studies: PastStudies | None = None,
         n_startup_trials: int | None = None,
         acquisition: str | None = None,
         independent_sampler: BaseSampler | None = None,
@@ -183,7 +194,7 @@ class DRESampler(BaseSampler):
             n_threads=n_threads,
             max_history=max_history,
         )
-        self._prior = prior if prior is None or isinstance(prior, Prior) else Prior.load(prior)
+        self._prior = _prior_from(prior, past_studies)
         self._order_numeric_choices = order_numeric_choices
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling
@@ -418,6 +429,27 @@ class DRESampler(BaseSampler):
         if key not in self._said:
             self._said.add(key)
             logger.log(level, "%s", text)
+
+
+def _prior_from(
+    prior: Prior | str | os.PathLike[str] | None, past_studies: PastStudies | None
+) -> Prior | None:
+    if prior is None and past_studies is None:
+        return None
+    if prior is not None and past_studies is not None:
+        raise ValueError(
+            "prior and past_studies cannot be combined: leave one of them out, or train a prior "
+            "on all of it with Prior.train."
+        )
+    # torch: only for those who need it at once
+    from dre_plugins.transfer.prior import Prior
+    from dre_plugins.transfer.training import prior_of_few
+
+    if past_studies is not None:
+        if not isinstance(past_studies, MetaDataset):
+            past_studies = metadata_from_studies(past_studies)
+        return prior_of_few(past_studies)
+    return prior if prior is None or isinstance(prior, Prior) else Prior.load(prior)
 
 
 def _require_one_objective(study: Study) -> None:

@@ -10,7 +10,8 @@ failed is recorded with its error, harms no other, and is tried again next time.
     python -m dre_plugins.benchmarks.report runs.jsonl
 
 A sampler may be given keyword arguments: ``dre:acquisition=lcb``,
-``tpe:multivariate=True,group=True``.
+``tpe:multivariate=True,group=True``. ``dre:prior=shipped`` takes the prior that ships for the
+scenario, and ``{scenario}`` in a path of a prior stands for the scenario's name.
 """
 
 from __future__ import annotations
@@ -42,13 +43,16 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
     from rich.progress import Progress
 
+# The prior of each scenario, see `benchmarks.priors`.
+SHIPPED_PRIORS = {"rbv2_xgboost": "xgboost", "rbv2_rpart": "decision-tree"}
+
 Record: TypeAlias = dict[str, Any]
 
 N_STARTUP_TRIALS = 10
 N_REFERENCE = 2000
 """Random configurations of a task that give its regret a scale (see ``report``)."""
 
-_ONE_THREAD = dict.fromkeys(
+ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
 )
 
@@ -81,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark from the command line."""
     options = _parse(arguments)
     # Set here because the workers inherit it, and numpy and torch read it when they are imported.
-    os.environ.update(_ONE_THREAD)
+    os.environ.update(ONE_THREAD)
     planned = plan(
         options.data,
         samplers=split_specifications(options.samplers),
@@ -176,7 +180,7 @@ def perform(data: Path, run: Run) -> Record:
         record["reference"] = reference(scenario, run.task)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            sampler = make_sampler(run.sampler, run.sampler_seed)
+            sampler = make_sampler(run.sampler, run.sampler_seed, run.scenario)
             record["values"], record["ask_seconds"] = run_study(scenario, run, sampler)
         record["warnings"] = sorted({str(warning.message) for warning in caught})
     except Exception as error:  # whatever a sampler raises ends this run only, and is recorded
@@ -214,12 +218,17 @@ def reference(scenario: YahpoScenario, task: int) -> dict[str, float]:
     return {"median": float(np.median(sample)), "best": float(sample.max())}
 
 
-def make_sampler(specification: str, seed: int) -> BaseSampler:
+def make_sampler(specification: str, seed: int, scenario: str) -> BaseSampler:
     """Build a sampler from its name and keyword arguments: ``"tpe:multivariate=True"``."""
     name, _, arguments = specification.partition(":")
     if name not in _SAMPLERS:
         raise ValueError(f"unknown sampler {name!r}; known: {', '.join(_SAMPLERS)}.")
-    return _SAMPLERS[name](seed=seed, **parse_arguments(arguments))
+    options = parse_arguments(arguments)
+    if options.get("prior") == "shipped":
+        options["prior"] = SHIPPED_PRIORS[scenario]
+    elif "prior" in options:
+        options["prior"] = options["prior"].format(scenario=scenario)
+    return _SAMPLERS[name](seed=seed, **options)
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
@@ -312,7 +321,7 @@ def _gp(seed: int, **arguments: Any) -> BaseSampler:
 def _dre(seed: int, **arguments: Any) -> BaseSampler:
     from dre_plugins.adapters.optuna import DRESampler
 
-    return DRESampler(seed=seed, n_startup_trials=N_STARTUP_TRIALS, **arguments)
+    return DRESampler(seed=seed, **arguments)
 
 
 _SAMPLERS: dict[str, Callable[..., BaseSampler]] = {

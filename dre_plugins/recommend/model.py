@@ -6,14 +6,14 @@ that import torch, and they are imported at the first suggestion that needs them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dre_plugins.engine.acquisition import average_rank, get_acquisition, rank_statistics
+from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.lists import TrialList, dense_ranks, insert_believed, trial_lists
@@ -21,6 +21,7 @@ from dre_plugins.recommend.mixture import Mixture, Part
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.recommend.trust import is_contrast_due, trust
 from dre_plugins.space.candidates import (
     distinct,
     enumerate_units,
@@ -32,6 +33,7 @@ from dre_plugins.space.candidates import (
 from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
+Value = Callable[[torch.Tensor], torch.Tensor]
 
 # Search effort of one suggestion: about 50 ms of scoring (docs/decisions.md, Search).
 N_REFERENCE = 512
@@ -72,6 +74,7 @@ class RankingModel:
         units: Canonical coordinates of their configurations `[N, P]`.
         prior: Meta-trained scorers to start from; None starts from random weights, which needs
             at least one trial that can be ranked.
+        candidates: All that may be chosen `[C, P]`; None searches the space.
         reference_seed: Seed of the reference points: the same for all suggestions of a study.
         rng: Source of all other randomness of this suggestion.
     """
@@ -84,6 +87,7 @@ class RankingModel:
         units: Units,
         *,
         prior: AlignedPrior | None,
+        candidates: Units | None = None,
         reference_seed: int,
         rng: np.random.Generator,
     ) -> None:
@@ -96,14 +100,22 @@ class RankingModel:
         self._units = units
         self._n_observed = len(units)
         self._n_fits = 0
-        self._table = enumerate_units(space, MAX_TABLE)
+        self._is_given = candidates is not None
+        self._table = enumerate_units(space, MAX_TABLE) if candidates is None else candidates
         reference = self._table
         if reference is None:
             rng_of_study = np.random.default_rng(reference_seed)
             reference = space.canonical(sobol(space.n_parameters, N_REFERENCE, rng_of_study))
         self._reference = reference
+        self._prior = prior
+        self._expected = self._expectation(units)
         self._parts = self._initial_parts(prior)
         self._fit(share=1.0)
+
+    @property
+    def needs_contrast(self) -> bool:
+        """Whether too little is known of where the prior expects nothing, see `trust`."""
+        return len(self._expected) > 0 and is_contrast_due(self._expected)
 
     @property
     def has_observed(self) -> bool:
@@ -122,6 +134,7 @@ class RankingModel:
         believed = self._ranks(units).mean(0).numpy()
         n_known = len(self._units)
         self._units = np.concatenate([self._units, units])
+        self._expected = np.concatenate([self._expected, self._expectation(units)])
         positions = np.arange(n_known, n_known + len(units))
         if not self._lists:
             self._lists = [TrialList(positions, dense_ranks(-believed), 1.0)]
@@ -135,50 +148,78 @@ class RankingModel:
             )
         self._fit(share=REFIT_SHARE)
 
-    def choose(self, seen: set[bytes], fixed: Units) -> Choice:
+    def choose(self, seen: set[bytes], fixed: Units, index: int) -> Choice:
         """Choose the candidate of the largest acquisition.
 
         Args:
+            index: Number of the suggestion. While nothing is observed, the first one is the
+                favourite of all members, the next ones are those of single members.
             seen: Keys of configurations not to suggest again.
             fixed: Coordinates that every candidate must have `[P]`, NaN where it is free.
 
         Raises:
             FloatingPointError: If the ensemble's scores are not finite.
         """
-        incumbent = self._incumbent()
+        value_of = self._value(self._incumbent(), index)
         if self._table is None:
-            pool, ranks = self._evolve(incumbent, fixed)
+            pool, ranks = self._evolve(value_of, fixed)
         else:
             pool = with_fixed(self._table, fixed)
             ranks = self._ranks(self._space.canonical(pool))
         new = distinct(self._space.canonical(pool), seen)
-        if not new.any():
+        if not new.any() and not self._is_given:
             # The last configurations of a finite space are easily missed by a search.
             left = unseen(self._space, fixed, seen, self._rng, MAX_TABLE)
             if len(left):
                 pool, ranks = left, self._ranks(self._space.canonical(left))
                 new = np.ones(len(left), dtype=bool)
-        value = self._value(ranks, incumbent)
+        value = value_of(ranks).numpy()
         eligible = np.flatnonzero(new) if new.any() else np.arange(len(pool))
         best = eligible[np.argmax(value[eligible])]
         mean, spread = rank_statistics(ranks)
         return Choice(pool[best], float(mean[best]), float(spread[best]), bool(new[best]))
 
+    def _expectation(self, units: Units) -> Units:
+        """Return where the prior, before it sees anything of this study, ranks trials `[N]`.
+
+        As a share of the reference, 0 = best; empty without a prior.
+        """
+        if self._prior is None or not len(units):
+            return np.empty(0)
+        part = Part(self._prior.ensemble, self._prior.encode, self._preset.from_prior)
+        ranks = Mixture([part], self._reference).ranks(units).mean(0)
+        return ranks.numpy().astype(np.float64) / len(self._reference)
+
     def _initial_parts(self, prior: AlignedPrior | None) -> list[Part]:
-        """Return the members before they are fitted."""
-        settings = self._settings
+        """Return the members before they are fitted: the prior's as far as it is trusted."""
+        settings, parts = self._settings, []
+        n_members = self._preset.scorer.n_members
+        n_fresh = n_members
         if prior is not None:
-            ensemble = prior.ensemble.to(settings.device, settings.n_threads)
-            return [Part(ensemble, prior.encode, self._preset.from_prior)]
-        fresh = DeepRankingEnsemble.initialise(
-            self._preset.scorer,
-            self._space.n_features,
-            seed=self._seed(),
-            device=settings.device,
-            n_threads=settings.n_threads,
-        )
-        # Not snapped: what was observed outside today's range is taught where it was.
-        return [Part(fresh, self._space.features, self._preset.from_random)]
+            n_members = prior.ensemble.settings.n_members
+            n_fresh = n_members - round(self._trust() * n_members)
+        if prior is not None and n_fresh < n_members:
+            ensemble = prior.ensemble.first(n_members - n_fresh)
+            ensemble = ensemble.to(settings.device, settings.n_threads)
+            parts.append(Part(ensemble, prior.encode, self._preset.from_prior))
+        if n_fresh:
+            fresh = DeepRankingEnsemble.initialise(
+                replace(self._preset.scorer, n_members=n_fresh),
+                self._space.n_features,
+                seed=self._seed(),
+                device=settings.device,
+                n_threads=settings.n_threads,
+            )
+            # Not snapped: what was observed outside today's range is taught where it was.
+            parts.append(Part(fresh, self._space.features, self._preset.from_random))
+        return parts
+
+    def _trust(self) -> float:
+        """Return how far the prior is trusted after what was observed."""
+        if not self._lists:
+            return 1.0
+        main = self._lists[0]
+        return trust(self._expected[main.trials], main.ranks)
 
     def _fit(self, *, share: float) -> None:
         """Fit to all lists, and score the reference points that ranks are taken against.
@@ -195,13 +236,15 @@ class RankingModel:
         # Thompson sampling takes the first member: another one after each fit of a batch.
         self._n_fits += 1
 
-    def _value(self, ranks: torch.Tensor, incumbent: torch.Tensor | None) -> Units:
-        """Return what each candidate is worth `[C]`; without an incumbent, its mean rank."""
-        if incumbent is None:
-            return average_rank(ranks, ranks[:, 0]).numpy()
-        return self._acquisition(ranks, incumbent).numpy()
+    def _value(self, incumbent: torch.Tensor | None, index: int) -> Value:
+        """Return what turns ranks `[M, C]` into what each candidate is worth `[C]`."""
+        if incumbent is not None:
+            return lambda ranks: self._acquisition(ranks, incumbent)
+        if index == 0:
+            return lambda ranks: -ranks.mean(0)
+        return lambda ranks: -ranks[(index - 1) % len(ranks)]
 
-    def _evolve(self, incumbent: torch.Tensor | None, fixed: Units) -> tuple[Units, torch.Tensor]:
+    def _evolve(self, value_of: Value, fixed: Units) -> tuple[Units, torch.Tensor]:
         """Return a pool `[C, P]` that has evolved towards high acquisition, and its ranks.
 
         Optima lie on bounds of several parameters at once, where no Sobol point ever is: children
@@ -215,7 +258,7 @@ class RankingModel:
         pool = with_fixed(np.concatenate(first), fixed)
         ranks = self._ranks(self._space.canonical(pool))
         for _ in range(N_ROUNDS):
-            value = self._value(ranks, incumbent)
+            value = value_of(ranks).numpy()
             parents = pool[np.argsort(-value, kind="stable")[:N_PARENTS]]
             children = with_fixed(mutate(self._space, parents, N_CHILDREN, self._rng), fixed)
             pool = np.concatenate([pool, children])

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from dre_plugins.space.candidates import (
     with_fixed,
 )
 from dre_plugins.space.search_space import SearchSpace
+
+if TYPE_CHECKING:
+    from dre_plugins.recommend.model import RankingModel
 
 logger = logging.getLogger("dre_plugins")
 
@@ -45,8 +48,9 @@ class Suggestion:
     Args:
         configuration: Values of active parameters and constants, by name.
         units: Coordinates `[P]`, also of inactive parameters.
-        source: "random" (start-up), "prior" (nothing was observed yet), "model", "fallback" (the
-            surrogate failed) or "exhausted" (every configuration of a finite space was evaluated).
+        source: "random" (start-up), "prior" (nothing was observed yet), "model", "contrast" (a
+            space-filling point to check the prior by), "fallback" (the surrogate failed) or
+            "exhausted" (every configuration of a finite space was evaluated).
         predicted_rank: Mean rank against the reference points, 1 = best; None unless a model
             chose.
         spread: Standard deviation of that rank over members; None unless a model chose.
@@ -69,6 +73,7 @@ class _Task:
         fixed: Coordinates that are given `[P]`, NaN where they are free.
         count: How many suggestions.
         index: Number of the first one.
+        candidates: Canonical coordinates of what may be suggested `[C, P]`; None: all there is.
     """
 
     history: tuple[Trial, ...]
@@ -76,6 +81,7 @@ class _Task:
     fixed: Units
     count: int
     index: int
+    candidates: Units | None
 
 
 class Recommender:
@@ -90,7 +96,7 @@ class Recommender:
         settings: How to search.
         seed: Seed of everything random, non-negative.
         stats: Counters to add to: "suggestions" and their sources ("random", "prior", "model",
-            "fallback", "exhausted"), and "fallbacks", how often the surrogate failed.
+            "contrast", "fallback", "exhausted"), and "fallbacks", how often the surrogate failed.
         prior: What past tasks taught, such as a `dre_plugins.Prior`; None starts from nothing.
 
     Raises:
@@ -122,6 +128,7 @@ class Recommender:
         *,
         index: int,
         fixed: Mapping[str, Any] | None = None,
+        candidates: Units | None = None,
     ) -> list[Suggestion]:
         """Suggest the next configurations.
 
@@ -133,6 +140,9 @@ class Recommender:
                 with the same history and seed differ by it.
             fixed: Values that are given already, by parameter name; the other parameters are
                 chosen to go with them.
+            candidates: Canonical coordinates of the only configurations that may be suggested
+                `[C, P]`, such as a table of what was evaluated elsewhere; None searches the
+                whole space.
 
         Returns:
             `count` suggestions, different from each other and from the history unless the space
@@ -150,6 +160,7 @@ class Recommender:
             self._fixed_units(fixed or {}),
             count,
             index,
+            candidates,
         )
         suggestions = None
         if self._is_model_ready(history):
@@ -229,54 +240,71 @@ class Recommender:
                 task.history,
                 task.units,
                 prior=self._prior,
+                candidates=task.candidates,
                 reference_seed=self.seed,
                 rng=np.random.default_rng([self.seed, task.index]),
             )
             seen = self._seen(task)
             believed = task.units[[t.state is TrialState.RUNNING for t in task.history]]
             suggestions: list[Suggestion] = []
-            for _ in range(task.count):
+            for index in range(task.index, task.index + task.count):
                 if len(believed):
                     model.believe(believed)
-                choice = model.choose(seen, task.fixed)
-                known = "model" if model.has_observed else "prior"
-                source = known if choice.is_new else "exhausted"
-                suggestions.append(
-                    Suggestion(
-                        self.space.to_configuration(choice.units),
-                        choice.units,
-                        source,
-                        choice.predicted_rank,
-                        choice.spread,
-                    )
-                )
-                believed = self.space.canonical(choice.units[None])
+                if model.needs_contrast:
+                    suggestion = self._startup_suggestion(task, seen, index, "contrast")
+                else:
+                    suggestion = self._model_suggestion(model, seen, index, task.fixed)
+                suggestions.append(suggestion)
+                believed = self.space.canonical(suggestion.units[None])
                 if not self.settings.allow_duplicates:
                     seen.update(keys(believed))
             return suggestions
+
+    def _model_suggestion(
+        self, model: RankingModel, seen: set[bytes], index: int, fixed: Units
+    ) -> Suggestion:
+        choice = model.choose(seen, fixed, index)
+        source = "model" if model.has_observed else "prior"
+        return Suggestion(
+            self.space.to_configuration(choice.units),
+            choice.units,
+            source if choice.is_new else "exhausted",
+            choice.predicted_rank,
+            choice.spread,
+        )
 
     def _startup_suggestions(self, task: _Task, source: str) -> list[Suggestion]:
         """Return points of the study's Sobol sequence, or others where those are taken."""
         seen = self._seen(task)
         suggestions = []
         for number in range(task.index, task.index + task.count):
-            units, is_new = self._startup_point(seen, number, task.fixed)
-            configuration = self.space.to_configuration(units)
-            suggestions.append(Suggestion(configuration, units, source if is_new else "exhausted"))
+            suggestions.append(self._startup_suggestion(task, seen, number, source))
             if not self.settings.allow_duplicates:
-                seen.update(keys(self.space.canonical(units[None])))
+                seen.update(keys(self.space.canonical(suggestions[-1].units[None])))
         return suggestions
 
-    def _startup_point(self, seen: set[bytes], number: int, fixed: Units) -> tuple[Units, bool]:
+    def _startup_suggestion(
+        self, task: _Task, seen: set[bytes], number: int, source: str
+    ) -> Suggestion:
+        units, is_new = self._startup_point(task, seen, number)
+        configuration = self.space.to_configuration(units)
+        return Suggestion(configuration, units, source if is_new else "exhausted")
+
+    def _startup_point(self, task: _Task, seen: set[bytes], number: int) -> tuple[Units, bool]:
         n_parameters = self.space.n_parameters
         rng = np.random.default_rng([self.seed, number])
-        first = sobol_point(n_parameters, number, self.seed)[None]
-        draws = np.concatenate([first, sobol(n_parameters, N_STARTUP_DRAWS, rng)])
-        draws = with_fixed(draws, fixed)
+        if task.candidates is not None:
+            draws = rng.permutation(task.candidates)
+        else:
+            first = sobol_point(n_parameters, number, self.seed)[None]
+            draws = np.concatenate([first, sobol(n_parameters, N_STARTUP_DRAWS, rng)])
+        draws = with_fixed(draws, task.fixed)
         new = distinct(self.space.canonical(draws), seen)
         if new.any():
             return draws[np.argmax(new)], True
-        left = unseen(self.space, fixed, seen, rng, 1)
+        if task.candidates is not None:
+            return draws[0], False
+        left = unseen(self.space, task.fixed, seen, rng, 1)
         return (left[0], True) if len(left) else (draws[0], False)
 
     def _seen(self, task: _Task) -> set[bytes]:

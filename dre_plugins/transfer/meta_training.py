@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -63,13 +63,12 @@ class MetaTrainingSettings:
     patience: int = 20
 
     def __post_init__(self) -> None:
-        for name in ("n_steps", "n_lists", "validate_every", "patience"):
+        for name in ("n_steps", "n_lists", "max_support", "validate_every", "patience"):
             value = getattr(self, name)
             require(value >= 1, name, value, "at least 1")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
         require(self.loss in LOSS_NAMES, "loss", self.loss, f"one of {LOSS_NAMES}")
         require(self.list_length >= 2, "list_length", self.list_length, "at least 2")
-        require(self.max_support >= 0, "max_support", self.max_support, "at least 0")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON-ready values."""
@@ -156,7 +155,7 @@ def meta_train(
     with isolated(device, n_threads):
         state = _initial_state(scorer, lists.n_features, seed, device)
         plan = {"settings": settings.to_dict(), "scorer": scorer.to_dict(), "seed": seed}
-        plan["data"] = [len(lists), lists.n_entries, lists.n_features]
+        plan["data"] = [lists.digest(), validation.digest() if validation is not None else None]
         if checkpoint is not None and resume and os.path.exists(checkpoint):
             training_state.load(checkpoint, state, plan)
         draws = _Draws(lists.to(device), scorer, settings, state)
@@ -283,8 +282,8 @@ class _Draws:
         self._shape = (scorer.n_members, settings.n_lists)
         self._max_support = settings.max_support if scorer.context is not None else 0
         self._length = settings.list_length
-        self._generator = state.generator
-        self._n_drawn = 0
+        self._state = state
+        self._validate_every = settings.validate_every
         self._orders = torch.empty(0)
 
     @property
@@ -294,15 +293,15 @@ class _Draws:
 
     def next(self) -> _Batch:
         """Return the draws of one step."""
-        if self._n_drawn % RESHUFFLE == 0:
-            self._orders = _shuffled(self._lists, self._generator)
-        self._n_drawn += 1
+        generator = self._state.generator
+        # Counted from the last look, where a training that was interrupted goes on.
+        if self._state.step % self._validate_every % RESHUFFLE == 0:
+            self._orders = _shuffled(self._lists, generator)
         weights = self._lists.weights.cpu()
         chosen = torch.multinomial(
-            weights, math.prod(self._shape), replacement=True, generator=self._generator
+            weights, math.prod(self._shape), replacement=True, generator=generator
         ).reshape(self._shape)
-        start = torch.rand(self._shape, generator=self._generator, device="cpu")
-        share = torch.rand(self._shape, generator=self._generator, device="cpu")
+        start, share = _uniform((2, *self._shape), generator)
         size = _support_sizes(self._lists.lengths.cpu()[chosen], share, self._max_support)
         device = self.device
         return _slices(
@@ -319,9 +318,13 @@ class _Draws:
 def _shuffled(lists: TaskLists, generator: torch.Generator) -> Tensor:
     """Return a random order of the real entries of each list `[T, N]`, padding last."""
     shape = lists.values.shape
-    keys = torch.rand(shape, generator=generator, device="cpu").to(lists.values.device)
+    keys = _uniform(shape, generator).to(lists.values.device)
     padding = torch.arange(shape[1], device=keys.device) >= lists.lengths[:, None]
     return keys.masked_fill(padding, 2.0).argsort(dim=-1)
+
+
+def _uniform(shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    return torch.rand(shape, generator=generator, dtype=torch.float32, device="cpu")
 
 
 def _support_sizes(lengths: Tensor, share: Tensor, largest: int) -> Tensor:
@@ -382,7 +385,7 @@ def _validation_batch(
     shares = torch.tensor(VALIDATION_SHARES, dtype=torch.float32, device="cpu")
     chosen = torch.arange(len(validation)).repeat_interleave(len(shares))[None]
     share = (shares - 1e-6).clamp_min(0.0).repeat(len(validation))[None]
-    start = torch.rand(chosen.shape, generator=generator, device="cpu")
+    start = _uniform(chosen.shape, generator)
     size = _support_sizes(validation.lengths[chosen], share, max_support)
     batch = _slices(
         validation,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import average_rank, get_acquisition
+from dre_plugins.engine.fitting import FittingError
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import PRESETS
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
@@ -131,11 +132,14 @@ def leave_one_out(
 
     Args:
         metadata: Past tasks.
-        train: Makes a prior from the other tasks; a ValueError leaves the task out.
+        train: Makes a prior from the other tasks.
         names: The tasks to replay; None: all.
         n_picks: Most picks of a replay.
         seeds: One replay each; means are reported.
         n_threads: Threads of the surrogates.
+
+    Yields:
+        The replay of each task, or why there is none; one that fails does not end the others.
 
     Raises:
         ValueError: If there is no task of such a name.
@@ -143,15 +147,15 @@ def leave_one_out(
     everything = {task.name for task in metadata}
     for task in metadata if names is None else metadata.subset(names):
         reason = why_not(task)
-        if reason:
-            yield LeftOut(task.name, reason)
-            continue
-        try:
-            prior = train(metadata.subset(everything - {task.name})).on(task.space)
-        except ValueError as error:  # nothing to learn from, or nothing in common with this task
-            yield LeftOut(task.name, str(error))
-            continue
-        yield replay(task, prior, n_picks=n_picks, seeds=seeds, n_threads=n_threads)
+        outcome: Replay | LeftOut = LeftOut(task.name, reason)
+        if not reason:
+            try:
+                prior = train(metadata.subset(everything - {task.name})).on(task.space)
+                outcome = replay(task, prior, n_picks=n_picks, seeds=seeds, n_threads=n_threads)
+            # Nothing to learn from, nothing in common with this task, or numerics.
+            except (ValueError, FittingError, FloatingPointError) as error:
+                outcome = LeftOut(task.name, str(error))
+        yield outcome
 
 
 def why_not(task: Task) -> str:
@@ -162,7 +166,7 @@ def why_not(task: Task) -> str:
             f"it has {len(table)} different configurations with a value, fewer than "
             f"{MIN_CONFIGURATIONS}"
         )
-    return "all of its values are the same" if np.ptp(dense_ranks(table.values)) == 0 else ""
+    return "all of its values are the same" if np.unique(table.values).size == 1 else ""
 
 
 def replay(
@@ -196,11 +200,16 @@ def replay(
         )
         return Part(fresh, task.space.features, PRESET.from_random)
 
+    def generator(seed: int) -> np.random.Generator:
+        # Named after the task, so that no draw of luck is shared by all tasks.
+        return np.random.default_rng([seed, *task.name.encode()])
+
     with isolated("cpu", n_threads):
         rows = {
-            PRIOR: [picks(table, with_prior, n_picks, 0, seed) for seed in seeds],
+            PRIOR: [picks(table, with_prior, n_picks, 0, generator(seed)) for seed in seeds],
             FRESH: [
-                picks(table, without_prior, n_picks, N_STARTUP_TRIALS, seed) for seed in seeds
+                picks(table, without_prior, n_picks, N_STARTUP_TRIALS, generator(seed))
+                for seed in seeds
             ],
             YOURS: [np.arange(len(table))],
         }
@@ -223,7 +232,7 @@ def replay(
 
 
 def picks(
-    table: Table, start: Start, n_picks: int, n_random: int, seed: int
+    table: Table, start: Start, n_picks: int, n_random: int, rng: np.random.Generator
 ) -> NDArray[np.intp]:
     """Return the rows that an ensemble picks, in order `[K]`.
 
@@ -232,9 +241,8 @@ def picks(
         start: The members that each pick starts from.
         n_picks: Number of picks K.
         n_random: How many of them are drawn at random before the ensemble takes over.
-        seed: Seed of everything random.
+        rng: Source of everything random.
     """
-    rng = np.random.default_rng(seed)
     picked = rng.permutation(len(table))[: min(n_random, n_picks)]
     while len(picked) < n_picks:
         first, second = (int(number) for number in rng.integers(2**63, size=2))

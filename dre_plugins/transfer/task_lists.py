@@ -6,6 +6,7 @@ docs/architecture.md.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dre_plugins.engine.losses import rank_normalised
+from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.lists import trial_lists
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.transfer.metadata import Task
@@ -23,6 +25,8 @@ from dre_plugins.transfer.metadata import Task
 MIN_LENGTH = 2
 
 Encode = Callable[[Task], NDArray[np.float32]]
+# One list: its features `[N, D]`, its ranks `[N]` and its weight.
+Row = tuple[NDArray[np.float32], NDArray[np.float64], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,13 @@ class TaskLists:
             self.weights.to(device),
         )
 
+    def digest(self) -> str:
+        """Return a hash by which other lists are told apart."""
+        digest = hashlib.sha256()
+        for name in self.__slots__:
+            digest.update(getattr(self, name).cpu().numpy().tobytes())
+        return digest.hexdigest()
+
     @classmethod
     def of(cls, tasks: Sequence[Task], encode: Encode) -> TaskLists:
         """Arrange tasks into lists.
@@ -77,7 +88,7 @@ class TaskLists:
         Raises:
             ValueError: If no list is left.
         """
-        rows: list[tuple[NDArray[np.float32], NDArray[np.float64], float]] = []
+        rows: list[Row] = []
         for task in tasks:
             features = encode(task)
             for one in trial_lists(_unconfigured(task), failed="worst", max_length=len(task)):
@@ -88,17 +99,23 @@ class TaskLists:
                 f"None of {len(tasks)} past tasks has two evaluations that differ, so there is "
                 "nothing to learn from; add studies with complete trials."
             )
-        longest = max(len(ranks) for _, ranks, _ in rows)
-        shape = (len(rows), longest)
-        padded = torch.zeros((*shape, rows[0][0].shape[1]), dtype=torch.float32)
-        values = torch.zeros(shape, dtype=torch.float64)
-        lengths = torch.tensor([len(ranks) for _, ranks, _ in rows])
-        for row, (features, ranks, _) in enumerate(rows):
-            padded[row, : len(ranks)] = torch.from_numpy(features)
-            values[row, : len(ranks)] = torch.from_numpy(ranks)
-        mask = torch.arange(longest) < lengths[:, None]
-        weights = torch.tensor([weight for _, _, weight in rows], dtype=torch.float32)
-        return cls(padded, rank_normalised(values, mask), lengths, weights)
+        # Whatever the user's default device is, and outside inference mode: this is learnt from.
+        with isolated():
+            return _padded(rows)
+
+
+def _padded(rows: Sequence[Row]) -> TaskLists:
+    longest = max(len(ranks) for _, ranks, _ in rows)
+    shape = (len(rows), longest)
+    padded = torch.zeros((*shape, rows[0][0].shape[1]), dtype=torch.float32)
+    values = torch.zeros(shape, dtype=torch.float64)
+    lengths = torch.tensor([len(ranks) for _, ranks, _ in rows])
+    for row, (features, ranks, _) in enumerate(rows):
+        padded[row, : len(ranks)] = torch.from_numpy(features)
+        values[row, : len(ranks)] = torch.from_numpy(ranks)
+    mask = torch.arange(longest) < lengths[:, None]
+    weights = torch.tensor([weight for _, _, weight in rows], dtype=torch.float32)
+    return TaskLists(padded, rank_normalised(values, mask), lengths, weights)
 
 
 def _unconfigured(task: Task) -> list[Trial]:

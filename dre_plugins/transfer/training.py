@@ -6,6 +6,7 @@ import datetime
 import os
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,10 @@ HELD_OUT = 5
 SCORER = ScorerSettings(
     activation="silu", range_limit=None, centred=True, context=ContextSettings()
 )
+
+# A handful of tasks do not teach how to tell tasks apart, so there is no context, and more steps
+# only memorise them (docs/decisions.md, Transfer).
+FEW_TASKS = MetaTrainingSettings(n_steps=300, learning_rate=0.01, n_lists=4)
 
 
 def train_prior(
@@ -89,7 +94,7 @@ def train_prior(
         created=datetime.date.today().isoformat(),
         rebuild=rebuild,
         defaults=dict(defaults or {}),
-        training={"seed": seed, "n_lists": len(lists), **settings.to_dict()},
+        training={"seed": seed, "n_task_lists": len(lists), **settings.to_dict()},
         validation={
             "n_tasks": len(validation),
             "loss": trained.history[-1].best,
@@ -98,6 +103,20 @@ def train_prior(
     )
     ensemble = DeepRankingEnsemble(scorer, space.n_features, trained.parameters)
     return Prior(ensemble, space, card)
+
+
+def prior_of_few(metadata: MetaDataset, *, seed: int = 0) -> Prior:
+    """Meta-train a prior on a handful of past studies, in seconds.
+
+    Args:
+        metadata: Past tasks.
+        seed: Seed of the training.
+
+    Raises:
+        ValueError: If there is nothing to learn from.
+    """
+    scorer = replace(SCORER, context=None)
+    return train_prior(metadata, name="past studies", scorer=scorer, settings=FEW_TASKS, seed=seed)
 
 
 def encoder_of(space: SearchSpace) -> Callable[[Task], NDArray[np.float32]]:
@@ -117,11 +136,16 @@ def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:
     """Split off every fifth task for validation; none if there are few.
 
     Tasks that differ from those that are learnt from show when more training only memorises. Of
-    a handful, each is worth more as a lesson.
+    a handful, each is worth more as a lesson. Tasks without an order validate nothing.
     """
-    names = [task.name for task in metadata]
-    out = set(names[HELD_OUT - 1 :: HELD_OUT]) if len(names) >= MIN_TASKS_TO_HOLD_OUT else set()
-    return metadata.subset(set(names) - out), metadata.subset(out)
+    ordered = [task.name for task in metadata if _has_order(task)]
+    is_many = len(ordered) >= MIN_TASKS_TO_HOLD_OUT
+    out = set(ordered[HELD_OUT - 1 :: HELD_OUT]) if is_many else set()
+    return metadata.subset({task.name for task in metadata} - out), metadata.subset(out)
+
+
+def _has_order(task: Task) -> bool:
+    return len(np.unique(task.values[~np.isnan(task.values)])) > 1
 
 
 @contextmanager

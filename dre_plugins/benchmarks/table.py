@@ -1,0 +1,201 @@
+"""The table protocol of the paper: which of 1000 known configurations to look at next.
+
+    python -m dre_plugins.benchmarks.table --data PATH --methods random,gp,dre,dre:prior=xgboost \\
+        --scenario rbv2_xgboost --split test --seeds 2 --out table.jsonl --jobs 2
+
+Each task is a table of random configurations. All methods begin with the same random rows, then
+choose one row after another among those that are left. Regret is the distance to the best row, as
+a share of the range of the table. Runs that are in the file already are not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.benchmarks.priors import search_space
+from dre_plugins.benchmarks.quality import ONE_THREAD, parse_arguments, read_records
+from dre_plugins.benchmarks.tasks import SCENARIOS, YahpoScenario
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.prior import Prior
+
+N_ROWS = 1000
+N_INITIAL = 5
+CHECKPOINTS = (10, 20, 35, 100)
+
+Units: TypeAlias = NDArray[np.float64]
+# (space, units of all rows, rows seen, their values, seed of this choice) -> next row
+Chooser: TypeAlias = Callable[[SearchSpace, Units, list[int], Units, int], int]
+Key: TypeAlias = tuple[str, str, int, int, int]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the protocol from the command line and print the mean regrets."""
+    parser = argparse.ArgumentParser(
+        prog="python -m dre_plugins.benchmarks.table",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the scenarios")
+    parser.add_argument("--methods", default="random,gp,dre", help="random, gp, dre[:arguments]")
+    parser.add_argument("--scenario", choices=SCENARIOS, default="rbv2_xgboost")
+    parser.add_argument("--split", choices=("train", "validation", "test"), default="validation")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--out", type=Path, default=Path("table.jsonl"))
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args(arguments)
+    os.environ.update(ONE_THREAD)
+    methods = options.methods.split(";") if ";" in options.methods else options.methods.split(",")
+    tasks = YahpoScenario(options.data / options.scenario).splits[options.split]
+    planned: list[Key] = [
+        (method, options.scenario, task, seed, options.steps)
+        for seed in range(options.seeds)
+        for task in tasks
+        for method in methods
+    ]
+    done = {key_of(record) for record in read_records(options.out)}
+    todo = [key for key in planned if key not in done]
+    run = partial(perform, options.data)
+    with (
+        ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool,
+        options.out.open("a") as file,
+    ):
+        for record in pool.map(run, todo):
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+    wanted = set(planned)
+    print(report([r for r in read_records(options.out) if key_of(r) in wanted], methods))
+
+
+def perform(data: Path, key: Key) -> dict[str, Any]:
+    """Run one method on one task and return the regret after each evaluation."""
+    method, scenario_name, task, seed, steps = key
+    space, units, values = _table(data / scenario_name, task)
+    start = [int(row) for row in np.random.default_rng([seed, task]).permutation(N_ROWS)]
+    rows = start[:N_INITIAL]
+    choose = chooser(method)
+    begin = time.perf_counter()
+    for step in range(steps):
+        if method == "random":
+            rows.append(start[N_INITIAL + step])
+        else:
+            rows.append(choose(space, units, rows, values[rows], seed * 1000 + step))
+    seconds = (time.perf_counter() - begin) / max(steps, 1)
+    regret = (values.max() - np.maximum.accumulate(values[rows])) / (values.max() - values.min())
+    return {
+        "method": method,
+        "scenario": scenario_name,
+        "task": task,
+        "seed": seed,
+        "steps": steps,
+        "regret": [round(float(one), 6) for one in regret],
+        "seconds": round(seconds, 4),
+    }
+
+
+def key_of(record: dict[str, Any]) -> Key:
+    """Return what makes a run a different one from others."""
+    return tuple(record[n] for n in ("method", "scenario", "task", "seed", "steps"))
+
+
+def chooser(method: str) -> Chooser:
+    """Return how a method chooses the next row."""
+    name, _, arguments = method.partition(":")
+    if name == "gp":
+        return _gp_choice
+    options = parse_arguments(arguments)
+    prior = options.pop("prior", None)
+    loaded = None if prior is None else _prior(prior)
+    settings = RecommenderSettings(n_startup_trials=N_INITIAL, **options)
+    return partial(_dre_choice, settings, loaded)
+
+
+def report(records: Sequence[dict[str, Any]], methods: Sequence[str]) -> str:
+    """Return a table: mean regret by method after 10, 20, 35 and 100 evaluations."""
+    lines = [f"{'method':40} {'runs':>5} " + " ".join(f"@{n:<6}" for n in CHECKPOINTS) + " s/step"]
+    for method in methods:
+        own = [record for record in records if record["method"] == method]
+        if own:
+            curves = np.array([record["regret"] for record in own])
+            means = [
+                f"{curves[:, n - 1].mean():.4f} " if n <= curves.shape[1] else "–      "
+                for n in CHECKPOINTS
+            ]
+            seconds = np.mean([record["seconds"] for record in own])
+            lines.append(f"{method:40} {len(own):>5} {' '.join(means)} {seconds:.3f}")
+    return "\n".join(lines)
+
+
+def _dre_choice(
+    settings: RecommenderSettings,
+    prior: Prior | None,
+    space: SearchSpace,
+    units: Units,
+    rows: list[int],
+    values: Units,
+    seed: int,
+) -> int:
+    history = [
+        Trial(space.to_configuration(units[row]), TrialState.COMPLETE, float(value))
+        for row, value in zip(rows, values, strict=True)
+    ]
+    recommender = Recommender(space, settings, seed=seed, prior=prior)
+    suggestion = recommender.suggest(history, index=len(rows), candidates=units)[0]
+    return int(np.flatnonzero(_same(units, suggestion.units))[0])
+
+
+def _same(units: Units, row: Units) -> NDArray[np.bool_]:
+    return np.asarray(((units == row) | (np.isnan(units) & np.isnan(row))).all(1))
+
+
+def _gp_choice(space: SearchSpace, units: Units, rows: list[int], values: Units, seed: int) -> int:
+    """Choose by BoTorch's SingleTaskGP and LogEI."""
+    import torch
+    from botorch.acquisition.analytic import LogExpectedImprovement
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskGP
+    from botorch.models.transforms import Standardize
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    features = torch.from_numpy(space.features(units).astype(np.float64))
+    observed = torch.from_numpy(values)[:, None]
+    model = SingleTaskGP(features[rows], observed, outcome_transform=Standardize(m=1))
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    with torch.no_grad():
+        value = LogExpectedImprovement(model, best_f=observed.max())(features[:, None])
+    value[rows] = -torch.inf
+    return int(value.argmax())
+
+
+@cache
+def _prior(name: str) -> Prior:
+    return Prior.load(name)
+
+
+@cache
+def _table(folder: Path, task: int) -> tuple[SearchSpace, Units, Units]:
+    scenario = YahpoScenario(folder)
+    space = search_space(scenario.parameters)
+    rng = np.random.default_rng(task)
+    units = space.canonical(rng.random((N_ROWS, space.n_parameters)))
+    configurations = [space.to_configuration(row) for row in units]
+    return space, units, scenario.evaluate_many(task, configurations)["acc"]
+
+
+if __name__ == "__main__":
+    main()

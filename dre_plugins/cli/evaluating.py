@@ -1,0 +1,154 @@
+"""`dre evaluate`: what a prior would have saved on the user's own tasks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import track
+
+from dre_plugins.cli.checks import PICTURE_FILES, check_writable, needs
+from dre_plugins.cli.console import console, warn
+from dre_plugins.cli.options import Device, Seed, Tasks, Threads, check_machine, load_tasks
+from dre_plugins.engine.settings import require
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.metadata import MetaDataset
+    from dre_plugins.transfer.prior import Prior
+
+
+def evaluate(
+    tasks: Tasks,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PRIOR",
+            help="Name or file of a prior to evaluate as it is. Without it: for every task, a "
+            "prior is meta-trained on the other tasks.",
+        ),
+    ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a task to replay; repeat it for several. Without it: all."),
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Most picks of a replay.")] = 30,
+    seeds: Annotated[int, typer.Option(help="Replays of each task; means are shown.")] = 3,
+    steps: Annotated[int, typer.Option(help="Steps of each meta-training.")] = 1500,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Picture to draw: .png, .pdf or .svg."),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures here.")
+    ] = None,
+    seed: Seed = 0,
+    device: Device = "cpu",
+    threads: Threads = 1,
+) -> None:
+    """Tell what a prior of your other tasks would have saved you on each.
+
+    Each task in turn is set aside; a prior is meta-trained on the others, and then replays it:
+    it picks one of the configurations that you evaluated, is told its value, picks the next.
+    Nothing is evaluated anew. Four ways of picking are compared:
+
+    - **prior**: the ensemble with the prior, from the first pick on
+    - **no prior**: 10 random picks, then the ensemble, which learns from these alone
+    - **random order**: the expectation over all orders
+    - **your order**: the order in which they were evaluated
+
+    **Regret** is the distance of the best pick so far to the best value that you found, as a
+    share of the range of your values: 0 is your best, 1 your worst.
+
+    **Needed** is the number of evaluations until the regret is at most 0.01. Where the picks do
+    not get there, the configurations that are left are counted in random order. **Saved** is what
+    your order needed minus what the way needed.
+
+    Compare the prior to no prior and to random order above all: they pick from the same table.
+    Your order is another matter. A search finds the good region first and then stays in it, so
+    that its table is full of good configurations, which even a random order meets soon.
+
+    A replay can only find what you found. Evaluations without a value (failed, pruned) are left
+    out, and a configuration that you evaluated again counts with its first value. If two tasks
+    are really the same study, the figures are too good.
+
+    Examples:
+
+        dre evaluate tasks.json -o saved.png
+
+        dre evaluate tasks.json --prior prior.safetensors --json saved.json
+    """
+    for name, value in (("--trials", trials), ("--seeds", seeds), ("--steps", steps)):
+        require(value >= 1, name, value, "at least 1")
+    check_machine(seed, device, threads)
+    if json_file is not None:
+        check_writable(json_file, (".json",))
+    if output is not None:
+        check_writable(output, PICTURE_FILES)
+        with needs("matplotlib", "plots"):
+            from dre_plugins.cli.picture import draw
+
+    from dre_plugins.cli.replays import figures, replay_table, verdict
+    from dre_plugins.transfer.meta_training import MetaTrainingSettings
+    from dre_plugins.transfer.prior import Prior
+    from dre_plugins.transfer.replay import LeftOut, Replay, leave_one_out
+
+    metadata = load_tasks(tasks)
+    loaded = None if prior is None else Prior.load(prior)
+    _check_tasks(metadata, loaded)
+    settings = MetaTrainingSettings(n_steps=steps)
+
+    def prior_for(others: MetaDataset) -> Prior:
+        if loaded is not None:
+            return loaded
+        return Prior.train(others, settings=settings, seed=seed, device=device, n_threads=threads)
+
+    outcomes = leave_one_out(
+        metadata,
+        prior_for,
+        names=task or None,
+        n_picks=trials,
+        seeds=range(seed, seed + seeds),
+        n_threads=threads,
+    )
+    replays: list[Replay] = []
+    left_out: list[LeftOut] = []
+    n_tasks = len(set(task or ())) or len(metadata)
+    bar = Console(stderr=True)
+    for one in track(outcomes, "replaying the tasks", total=n_tasks, console=bar):
+        if isinstance(one, Replay):
+            replays.append(one)
+        else:
+            left_out.append(one)
+    for one in left_out:
+        warn(f"task {one.task!r} is left out: {one.reason}")
+    if not replays:
+        raise ValueError("No task could be replayed.")
+    console().print(replay_table(replays))
+    console().print(verdict(replays))
+    if json_file is not None:
+        text = json.dumps(figures(replays, left_out), indent=1)
+        json_file.write_text(text, encoding="utf-8")
+        console().print(f"figures: {json_file}", soft_wrap=True)
+    if output is not None:
+        draw(replays, output)
+        console().print(f"picture: {output}", soft_wrap=True)
+
+
+def _check_tasks(metadata: MetaDataset, prior: Prior | None) -> None:
+    """Raise a ValueError if there is nothing to learn from; warn if the prior knows the tasks."""
+    if prior is None:
+        if len(metadata) < 2:
+            raise ValueError(
+                f"With {len(metadata)} task there is no other one to learn from; import more "
+                "studies, or evaluate a prior with --prior."
+            )
+        return
+    known = sorted({task.name for task in metadata} & set(prior.card.tasks))
+    if known:
+        warn(
+            f"the prior was meta-trained on tasks with the names {known}; if they are the same, "
+            "the figures are too good."
+        )

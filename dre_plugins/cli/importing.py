@@ -1,0 +1,210 @@
+"""`dre import`: past tasks, wherever they are, into one file."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dre_plugins.cli.checks import METADATA_FILES, check_writable, needs
+from dre_plugins.cli.console import console
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.metadata import MetaDataset
+
+importing = typer.Typer(
+    no_args_is_help=True,
+    help="Read past studies into one file that the other commands take.",
+)
+
+Output = Annotated[
+    Path, typer.Option("--output", "-o", help="File to write: .json, or .npz (smaller).")
+]
+Folders = Annotated[list[Path], typer.Argument(help="Experiments, or folders of experiments.")]
+
+
+class Mode(str, Enum):
+    """Say which values are good."""
+
+    MIN = "min"
+    MAX = "max"
+
+
+class Split(str, Enum):
+    """Name the tables of HPO-B."""
+
+    TRAIN = "train"
+    VALIDATION = "validation"
+    TEST = "test"
+
+
+@importing.command("optuna")
+def import_optuna(
+    url: Annotated[str, typer.Argument(help="URL of the storage.")],
+    output: Output,
+    study: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a study; repeat it for several. Without it: all."),
+    ] = None,
+) -> None:
+    """Read the studies of an Optuna storage; it is left as it is.
+
+    Example:
+
+        dre import optuna sqlite:///studies.db --study wine --study iris -o tasks.json
+    """
+    check_writable(output, METADATA_FILES)
+    with needs("optuna", "optuna"):
+        from dre_plugins.adapters.optuna_sources import metadata_from_studies
+    _finish(metadata_from_studies(url, study_names=study or None), output)
+
+
+@importing.command("csv")
+def import_csv(
+    file: Annotated[Path, typer.Argument(help="Table with a header; one row is one evaluation.")],
+    output: Output,
+    value: Annotated[str, typer.Option(help="Column of the metric.")],
+    task: Annotated[
+        str | None,
+        typer.Option(help="Column that tells tasks apart. Without it: the file is one task."),
+    ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of a hyper-parameter; repeat it for several. Without it: all other "
+            "columns."
+        ),
+    ] = None,
+    maximize: Annotated[
+        bool, typer.Option("--maximize", help="Large values are good (without it: small ones).")
+    ] = False,
+    log: Annotated[
+        list[str] | None,
+        typer.Option(help="Hyper-parameter that was searched on the log scale; can be repeated."),
+    ] = None,
+) -> None:
+    """Read a table of evaluations.
+
+    Empty cells are parameters that were inactive; an empty value is a failed evaluation.
+
+    Example:
+
+        dre import csv runs.csv --value accuracy --maximize --task dataset --log lr -o tasks.json
+    """
+    check_writable(output, METADATA_FILES)
+    from dre_plugins.transfer.tables import from_table
+
+    metadata = from_table(
+        file,
+        value=value,
+        task=task,
+        parameters=parameter or None,
+        direction="maximize" if maximize else "minimize",
+        log=log or (),
+    )
+    _finish(metadata, output)
+
+
+@importing.command("hpob")
+def import_hpob(
+    folder: Annotated[Path, typer.Argument(help="The folder hpob-data, or one of its tables.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write for one search space, folder for several (one .npz each).",
+        ),
+    ],
+    split: Annotated[Split, typer.Option(help="Which tables.")] = Split.TRAIN,
+    space: Annotated[
+        list[str] | None,
+        typer.Option(help="Number of a search space; repeat it for several. Without it: all."),
+    ] = None,
+) -> None:
+    """Read the tables of the HPO-B benchmark.
+
+    Example:
+
+        dre import hpob hpob-data --split train --space 5970 -o glmnet.npz
+    """
+    is_file = output.suffix in METADATA_FILES
+    if is_file:
+        check_writable(output, METADATA_FILES)
+    from dre_plugins.transfer.hpob import load_hpob
+
+    by_space = load_hpob(folder, split=split.value, spaces=space or None)
+    if is_file and len(by_space) != 1:
+        raise ValueError(
+            f"{str(output)!r} would mix the search spaces {sorted(by_space)}, whose parameters "
+            "share nothing but their names; choose one by --space, or give a folder to write to."
+        )
+    if not is_file:
+        output.mkdir(parents=True, exist_ok=True)
+    for name, metadata in by_space.items():
+        _finish(metadata, output if is_file else output / f"{name}.npz")
+
+
+@importing.command("ray")
+def import_ray(
+    folders: Folders,
+    output: Output,
+    metric: Annotated[
+        str, typer.Option(help="The metric; nested keys are joined by a slash: eval/loss.")
+    ],
+    mode: Annotated[Mode, typer.Option(help="Whether small or large values are good.")],
+) -> None:
+    """Read the experiments that Ray Tune has left in its folders.
+
+    Example:
+
+        dre import ray ~/ray_results/tune_2026 --metric accuracy --mode max -o tasks.json
+    """
+    check_writable(output, METADATA_FILES)
+    with needs("ray", "ray"):
+        from dre_plugins.adapters.ray_tune_sources import metadata_from_results
+    _finish(metadata_from_results(folders, metric=metric, mode=mode.value), output)
+
+
+@importing.command("syne-tune")
+def import_syne_tune(
+    folders: Folders,
+    output: Output,
+    metric: Annotated[
+        str | None, typer.Option(help="The metric. Without it: the experiment's first one.")
+    ] = None,
+    mode: Annotated[
+        Mode | None,
+        typer.Option(
+            help="Whether small or large values are good. Without it: as the experiment says."
+        ),
+    ] = None,
+) -> None:
+    """Read the experiments that Syne Tune has left in its folders.
+
+    Example:
+
+        dre import syne-tune ~/syne-tune/my-experiment --metric loss --mode min -o tasks.json
+    """
+    check_writable(output, METADATA_FILES)
+    with needs("syne_tune", "syne-tune"):
+        from dre_plugins.adapters.syne_tune_sources import metadata_from_experiments
+    metadata = metadata_from_experiments(
+        folders, metric=metric, mode=None if mode is None else mode.value
+    )
+    _finish(metadata, output)
+
+
+def _finish(metadata: MetaDataset, output: Path) -> None:
+    """Say what was read, and write it.
+
+    Raises:
+        ValueError: If there is nothing to write.
+    """
+    console().print(metadata.summary(), soft_wrap=True)
+    if not len(metadata):
+        raise ValueError(f"No task could be read, so {str(output)!r} is not written.")
+    metadata.save(output)
+    console().print(f"written to {output}", soft_wrap=True)

@@ -1,0 +1,121 @@
+"""Search spaces, alignments and cards as tables to print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
+from dre_plugins.space.domains import (
+    Categorical,
+    Constant,
+    Domain,
+    Float,
+    Integer,
+    Normal,
+    Ordinal,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dre_plugins.space.search_space import SearchSpace
+    from dre_plugins.transfer.alignment import Alignment
+    from dre_plugins.transfer.prior import Card
+
+# Tasks of a card, values of a parameter.
+_MOST_LISTED = 12
+
+
+def card_table(card: Card) -> Table:
+    """Return a card, one row an entry; empty entries are left out."""
+    table = Table(show_header=False, title=f"prior {card.name}", title_justify="left")
+    for key, value in card.to_dict().items():
+        if key == "tasks":
+            table.add_row(key, f"{len(value)}: {_listed(value)}")
+        elif key != "name" and value not in ("", {}):
+            table.add_row(key, _entries(value) if isinstance(value, Mapping) else str(value))
+    return table
+
+
+def space_table(space: SearchSpace) -> Table:
+    """Return a search space, one row a parameter."""
+    table = Table(
+        "parameter", "kind", "values", "active", title="search space", title_justify="left"
+    )
+    for name, domain in space.domains.items():
+        conditions = [_condition(one) for one in space.conditions if one.child == name]
+        conditions += ["not always known"] if name in space.optional else []
+        kind = type(domain).__name__.lower()
+        table.add_row(name, kind, _values(domain), " and ".join(conditions) or "always")
+    return table
+
+
+def alignment_table(alignment: Alignment, units: NDArray[np.float64] | None = None) -> Table:
+    """Return what `Alignment.report` says: one row a parameter of the prior.
+
+    Args:
+        alignment: From the user's space to the prior's.
+        units: What was evaluated in the user's space `[N, P]`, to count what lies outside.
+    """
+    outside = {} if units is None else alignment.outside(units)
+    table = Table("prior (target)", "yours (source)", "matched by", "remark")
+    for link in alignment.links:
+        n_outside = outside.get(link.target, 0)
+        remarks = [link.note] if link.note else []
+        if units is not None and n_outside:
+            remarks.append(f"{n_outside} of {len(units)} values outside")
+        table.add_row(link.target, link.source, link.how, "; ".join(remarks))
+    for name, value in alignment.imputed.items():
+        table.add_row(name, "–", "default", _joined(f"set to {value!r}", name, alignment.remarks))
+    for name in alignment.missing:
+        table.add_row(name, "–", "–", _joined("left missing", name, alignment.remarks))
+    return table
+
+
+def _joined(text: str, name: str, remarks: Mapping[str, str]) -> str:
+    return f"{text}; {remarks[name]}" if name in remarks else text
+
+
+def _values(domain: Domain) -> str:
+    if isinstance(domain, (Float, Integer)):
+        text = f"{domain.low:g} … {domain.high:g}"
+        if domain.scale != "linear":
+            text += f", {domain.scale}"
+        return text if domain.step in (None, 1) else f"{text}, step {domain.step:g}"
+    if isinstance(domain, Normal):
+        return f"{domain.mean:g} ± {domain.sd:g}"
+    if isinstance(domain, Ordinal):
+        return _listed(domain.values, " < ")
+    if isinstance(domain, Categorical):
+        return _listed(domain.choices)
+    return repr(domain.value) if isinstance(domain, Constant) else repr(domain)
+
+
+def _condition(condition: AnyCondition) -> str:
+    if isinstance(condition, Condition):
+        return f"{condition.parent} is {_listed(condition.values, ' or ')}"
+    return _range(condition)
+
+
+def _range(condition: RangeCondition) -> str:
+    parts = [] if condition.low is None else [f"{condition.low!r} ≤"]
+    parts.append(condition.parent)
+    parts += [] if condition.high is None else [f"≤ {condition.high!r}"]
+    return " ".join(parts)
+
+
+def _listed(values: Iterable[Any], separator: str = ", ") -> str:
+    texts = [str(value) for value in values]
+    more = len(texts) - _MOST_LISTED
+    return separator.join(texts[:_MOST_LISTED]) + (f"{separator}… {more} more" if more > 0 else "")
+
+
+def _entries(values: Mapping[str, Any]) -> str:
+    return "\n".join(
+        f"{key}: {value:.4g}" if isinstance(value, float) else f"{key}: {value}"
+        for key, value in values.items()
+    )

@@ -1,0 +1,80 @@
+"""How far a prior is trusted: its ranks against what was observed (R6).
+
+A prior may come from other learners, other metrics or a mistake. What it says of a configuration
+before anything was observed is compared with what came out; every pair of trials that it expected
+to differ is a test.
+
+Notation: `N` trials.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# A prior is trusted in full while what was observed could still have come from one that agrees
+# this much, and not at all when that has become as unlikely as DOUBT standard errors.
+EXPECTED = 0.2
+BENEFIT = 1.5
+
+# A contrast is a trial of which the prior expected little. Without any, an agreement among its
+# favourites is chance.
+CONTRAST = 0.3
+CONTRASTS_DUE = (2, 5, 12)
+# Pairs that the prior hardly told apart say nothing; together, favourites weigh less than this.
+LEAST_WEIGHT = 0.5
+
+
+def agreement(expected: Array, ranks: Array) -> tuple[float, float]:
+    """Return how well the prior's order of trials agrees with the observed one.
+
+    Args:
+        expected: The prior's rank of each trial as a share of the reference `[N]`, 0 = best.
+        ranks: Observed ranks `[N]`, larger is better.
+
+    Returns:
+        Concordance from −1 to 1, in which a pair counts by how far apart the prior put it, and
+        its standard error if there were nothing to it. Nothing comparable gives 0 and infinity.
+    """
+    distance = expected[None, :] - expected[:, None]
+    weight = np.abs(distance)
+    comparable = ranks[:, None] != ranks[None, :]
+    weight = np.where(comparable, weight, 0.0)
+    total = float(weight.sum()) / 2.0
+    if total <= 0.0:
+        return 0.0, math.inf
+    observed = np.sign(ranks[:, None] - ranks[None, :])
+    agreeing = float((weight * np.sign(distance) * observed).sum()) / 2.0
+    concordance = agreeing / (total + LEAST_WEIGHT)
+    # Kendall's null variance, for as many trials as carry the weight of all pairs.
+    share = weight.sum(1)
+    n = max(float(share.sum() ** 2 / (share**2).sum()), 2.0)
+    return concordance, math.sqrt(2.0 * (2.0 * n + 5.0) / (9.0 * n * (n - 1.0)))
+
+
+def trust(expected: Array, ranks: Array) -> float:
+    """Return how far to trust the prior, from 0 (not at all) to 1.
+
+    Args:
+        expected: See `agreement`.
+        ranks: See `agreement`.
+    """
+    concordance, error = agreement(expected, ranks)
+    if math.isinf(error):
+        return 1.0
+    return 0.5 * math.erfc(-((concordance - EXPECTED) / error + BENEFIT) / math.sqrt(2.0))
+
+
+def is_contrast_due(expected: Array) -> bool:
+    """Say whether the next trial should be one that the prior does not expect much of.
+
+    Args:
+        expected: See `agreement`; of all trials, unfinished ones as well.
+    """
+    n_contrasts = int((expected > CONTRAST).sum())
+    n_due = sum(len(expected) >= due for due in CONTRASTS_DUE)
+    return n_contrasts < n_due

@@ -1,0 +1,92 @@
+"""What holds for all commands: help, versions, missing packages, errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dre_plugins import __version__
+
+COMMANDS = [
+    ("import", "optuna"),
+    ("import", "csv"),
+    ("import", "hpob"),
+    ("import", "ray"),
+    ("import", "syne-tune"),
+    ("evaluate",),
+    ("meta-train",),
+    ("align",),
+    ("priors", "list"),
+    ("priors", "show"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_has_an_example(dre, command):
+    text = dre(*command, "--help").output
+    assert "Example" in text and f"dre {' '.join(command)}" in text
+
+
+def test_the_program_names_all_commands(dre):
+    text = dre("--help").output
+    assert all(command[0] in text for command in COMMANDS)
+    assert dre("--version").output == f"dre-plugins {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nothing"], ["meta-train"], ["import", "csv", "x.csv"], ["evaluate", "-x"]]
+)
+def test_wrong_usage_is_code_2(dre, arguments):
+    dre(*arguments, code=2)
+
+
+def test_debug_shows_the_traceback(dre):
+    with pytest.raises(AssertionError):  # the exception itself comes through
+        dre("--debug", "priors", "show", "nothing")
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("name", ["typer", "rich"])
+def test_a_missing_package_is_named(name):
+    block = f"import sys; sys.modules[{name!r}] = None"
+    done = run(f"{block}; from dre_plugins.cli import main; main()")
+    assert done.returncode == 1
+    assert done.stderr == f"dre needs {name}: pip install 'dre-plugins[cli]'\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing", "extra"),
+    [
+        (["import", "optuna", "sqlite:///x.db", "-o", "t.json"], "optuna", "optuna"),
+        (["import", "ray", ".", "--metric", "a", "--mode", "min", "-o", "t.json"], "ray", "ray"),
+        (["import", "syne-tune", ".", "-o", "t.json"], "syne_tune", "syne-tune"),
+    ],
+)
+def test_a_missing_framework_is_named(arguments, missing, extra):
+    done = run(
+        f"import sys; sys.modules[{missing!r}] = None; sys.argv[1:] = {arguments!r}\n"
+        "from dre_plugins.cli import main; main()"
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"dre: This needs {missing}, which is not installed: pip install 'dre-plugins[{extra}]'\n"
+    )
+
+
+def test_the_module_is_the_program_and_its_help_loads_no_torch(tmp_path: Path):
+    code = (
+        "import runpy, sys; sys.argv[1:] = ['--help']\n"
+        "try: runpy.run_module('dre_plugins.cli', run_name='__main__')\n"
+        "finally: print('torch' in sys.modules)"
+    )
+    done = run(code)
+    assert done.returncode == 0 and "Usage: dre " in done.stdout
+    assert done.stdout.splitlines()[-1] == "False"

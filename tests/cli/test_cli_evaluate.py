@@ -1,0 +1,84 @@
+"""`dre evaluate`: what a prior would have saved."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from dre_plugins.engine.settings import PRESETS, FittingSettings, ScorerSettings
+from dre_plugins.transfer import replay
+
+FEW = ("--steps", 3, "--trials", 11, "--seeds", 1)
+
+
+@pytest.fixture(autouse=True)
+def small_fits(monkeypatch):
+    fitting = FittingSettings(n_steps=3, learning_rate=0.01)
+    scorer = ScorerSettings(n_members=2, hidden=(8,))
+    preset = replace(PRESETS["default"], scorer=scorer, from_random=fitting, from_prior=fitting)
+    monkeypatch.setattr(replay, "PRESET", preset)
+
+
+def test_every_task_is_replayed(dre, tasks, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture, figures = tmp_path / "saved.png", tmp_path / "saved.json"
+    result = dre("evaluate", tasks, *FEW, "-o", picture, "--json", figures)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    found = json.loads(figures.read_text())
+    assert [one["task"] for one in found["tasks"]] == ["adult", "bank", "credit"]
+    assert found["goal"] == replay.GOAL and found["left_out"] == []
+    for one in [*found["tasks"], found["mean"]]:
+        assert [*one["regret"]] == [*one["needed"]] == [*replay.WAYS]
+        assert all(len(curve) == 11 for curve in one["regret"].values())
+        assert one["saved"]["prior"] == one["needed"]["your order"] - one["needed"]["prior"]
+        assert one["task"] in result.stdout
+    mean = found["mean"]["needed"]["prior"]
+    assert mean == pytest.approx(sum(one["needed"]["prior"] for one in found["tasks"]) / 3)
+    assert f"prior {mean:.1f}" in result.stdout
+    for said in ("@1", "@5", "@10", "needed", "saved", "no prior", "random order", "your order"):
+        assert said in result.stdout
+    assert "@20" not in result.stdout
+
+
+def test_one_task_with_a_given_prior(dre, tasks, prior, tmp_path):
+    figures = tmp_path / "saved.json"
+    options = ("--prior", prior, "--task", "bank", *FEW, "--json", figures)
+    result = dre("evaluate", tasks, *options)
+    assert "too good" in result.stderr  # it was meta-trained on these very tasks
+    assert [one["task"] for one in json.loads(figures.read_text())["tasks"]] == ["bank"]
+
+
+def test_tasks_that_cannot_be_replayed_are_named(dre, tasks, prior, table, tmp_path):
+    other = tmp_path / "other.json"
+    columns = ("--parameter", "layers", "--value", "accuracy")
+    dre("import", "csv", table, *columns, "-o", other)
+    result = dre("evaluate", tasks, other, "--prior", prior, "--task", "runs", *FEW, code=1)
+    text = " ".join(result.stderr.split())
+    assert "task 'runs' is left out: it has 3 different configurations" in text
+    assert "No task could be replayed" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["-o", "picture.gif"], ".png"),
+        (["-o", "no/picture.png"], "folder"),
+        (["--json", "figures.txt"], ".json"),
+        (["--trials", 0], "--trials"),
+        (["--seeds", 0], "--seeds"),
+        (["--steps", 0], "--steps"),
+        (["--threads", 0], "--threads"),
+        (["--task", "nope"], "'nope'"),
+        (["--prior", "nope"], "'nope'"),
+    ],
+)
+def test_wrong_options_are_named(dre, tasks, options, said):
+    assert said in dre("evaluate", tasks, *options, code=1).stderr
+
+
+def test_a_single_task_needs_a_prior(dre, studies, tmp_path):
+    one = tmp_path / "one.json"
+    dre("import", "optuna", studies, "--study", "bank", "-o", one)
+    assert "--prior" in dre("evaluate", one, code=1).stderr

@@ -1,0 +1,196 @@
+"""`dre meta-train`, `dre priors` and `dre align`."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from dre_plugins.space import (
+    Categorical,
+    Condition,
+    Constant,
+    Float,
+    Integer,
+    Normal,
+    Ordinal,
+    RangeCondition,
+    SearchSpace,
+)
+from dre_plugins.transfer import prior as prior_module
+from dre_plugins.transfer.plain import space_to_plain
+from dre_plugins.transfer.prior import Prior
+
+FEW = ("--steps", 4, "--members", 2, "--hidden", "8,8")
+
+# ---- meta-train
+
+
+def test_options_reach_the_prior(dre, tasks, tmp_path):
+    output = tmp_path / "p.safetensors"
+    options = ("--loss", "list-mle", "--no-context", "--seed", 3, "--name", "mine")
+    dre("meta-train", tasks, tasks, "-o", output, *FEW, *options)
+    prior = Prior.load(output)
+    assert prior.card.name == "mine" and len(prior.card.tasks) == 6
+    assert prior.card.training["loss"] == "list-mle" and prior.card.training["seed"] == 3
+    settings = prior.ensemble.settings
+    assert (settings.n_members, settings.hidden, settings.context) == (2, (8, 8), None)
+
+
+def test_a_training_goes_on_from_its_checkpoint(dre, tasks, tmp_path):
+    output, checkpoint = tmp_path / "p.safetensors", tmp_path / "state.ckpt"
+    arguments = ("meta-train", tasks, "-o", output, *FEW, "--checkpoint", checkpoint)
+    dre(*arguments)
+    first = Prior.load(output)
+    dre(*arguments, "--resume")
+    again = Prior.load(output)
+    for name, value in first.ensemble.parameters.items():
+        assert (value == again.ensemble.parameters[name]).all()
+    text = dre(*arguments, "--resume", "--seed", 1, code=1).stderr
+    assert "other data, settings or seed" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--loss", "nope"], 1, "list-mle"),
+        (["--steps", 0], 1, "n_steps"),
+        (["--device", "tpu"], 1, "'tpu'"),
+        (["--seed", -1], 1, "--seed"),
+        (["--checkpoint", "no/such/state"], 1, "folder"),
+        (["--hidden", "32,x"], 2, "'32,x'"),
+        (["--hidden", "0"], 1, "hidden"),
+        (["--resume"], 2, "--checkpoint"),
+    ],
+)
+def test_wrong_options_are_named(dre, tasks, tmp_path, options, code, said):
+    output = tmp_path / "p.safetensors"
+    assert said in dre("meta-train", tasks, "-o", output, *options, code=code).stderr
+    assert not output.exists()
+
+
+def test_wrong_files_are_named(dre, tasks, tmp_path):
+    output = tmp_path / "p.safetensors"
+    other = tmp_path / "other.json"
+    other.write_text('{"x": 1}')
+    assert "other.json" in dre("meta-train", other, "-o", output, code=1).stderr
+    assert "no.json" in dre("meta-train", tmp_path / "no.json", "-o", output, code=1).stderr
+    assert ".safetensors" in dre("meta-train", tasks, "-o", tmp_path / "p.pt", code=1).stderr
+
+
+# ---- priors
+
+
+def test_show(dre, prior):
+    text = dre("priors", "show", prior).output
+    for said in ("Three studies", "3: adult, bank, credit", "learning_rate", "log", "1 … 8"):
+        assert said in text
+    assert "booster is dart" in text
+
+
+def test_list(dre, prior, tmp_path, monkeypatch):
+    (tmp_path / "boosting.safetensors").write_bytes(prior.read_bytes())
+    monkeypatch.setattr(prior_module, "CATALOGUE", tmp_path)
+    (row,) = [line for line in dre("priors", "list").output.splitlines() if "boosting" in line]
+    assert [cell.strip() for cell in row.strip("│").split("│")][1:3] == ["3", "4"]
+    assert "KiB" in row
+    assert "Three studies" in dre("priors", "show", "boosting").output
+
+
+def test_an_empty_list_says_so(dre, tmp_path, monkeypatch):
+    monkeypatch.setattr(prior_module, "CATALOGUE", tmp_path)
+    assert "meta-train" in dre("priors", "list").output
+
+
+def test_bad_priors_are_named(dre, prior, tmp_path):
+    assert "'nothing'" in dre("priors", "show", "nothing", code=1).stderr
+    damaged = tmp_path / "damaged.safetensors"
+    damaged.write_bytes(prior.read_bytes()[:-50])
+    assert "damaged.safetensors" in dre("priors", "show", damaged, code=1).stderr
+
+
+# ---- align
+
+
+def test_align_with_a_study(dre, prior, studies, tasks):
+    text = dre("align", prior, studies, "--study", "bank").output
+    assert text.count("name") >= 4 and "bank of Optuna sqlite" in text
+    assert "adult of" in dre("align", prior, tasks).output
+    assert "'nope'" in dre("align", prior, tasks, "--study", "nope", code=1).stderr
+    assert "'nope'" in dre("align", prior, studies, "--study", "nope", code=1).stderr
+
+
+def test_align_with_the_file_of_a_space(dre, prior, tmp_path):
+    path = tmp_path / "space.json"
+    domains = {
+        "eta": {"kind": "Float", "low": 0.001, "high": 0.5, "scale": "log"},
+        "drop": {"kind": "Float", "low": 0.0, "high": 0.5},
+        "subsample": {"kind": "Float", "low": 0.1, "high": 1.0},
+    }
+    path.write_text(json.dumps({"domains": domains}))
+    text = dre("align", prior, path, "--map", "drop=rate_drop").output
+    rows = {line.split("│")[2].strip(): line for line in text.splitlines() if "│" in line}
+    assert "learning_rate" in rows["eta"] and "alias" in rows["eta"]
+    assert "rate_drop" in rows["drop"] and "mapping" in rows["drop"]
+    assert "left missing" in text and "learnt from scratch: subsample" in text
+
+
+def test_align_without_overlap(dre, prior, tmp_path):
+    path = tmp_path / "space.json"
+    space = SearchSpace({"colour": Categorical(["red", "blue"])})
+    path.write_text(json.dumps(space_to_plain(space)))
+    text = dre("align", prior, path, code=1).stderr
+    assert "no parameter in common" in text and "'colour'" in text and "--map" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "code", "said"),
+    [
+        ('{"domains": {"x": {"kind": "Nope"}}}', [], 1, "Nope"),
+        ('{"domains": {"x": {"kind": "Float"}}}', [], 1, "low"),
+        ('{"x": 1}', [], 1, "neither"),
+        ("[1]", [], 1, "no object"),
+        ("{", [], 1, "damaged"),
+        ('{"domains": {}}', ["--study", "a"], 1, "'a'"),
+        ('{"domains": {}}', ["--map", "a=b"], 1, "'a'"),
+        ('{"domains": {}}', ["--map", "a"], 2, "MINE=THEIRS"),
+    ],
+)
+def test_align_names_what_is_wrong(dre, prior, tmp_path, content, options, code, said):
+    path = tmp_path / "space.json"
+    path.write_text(content)
+    assert said in dre("align", prior, path, *options, code=code).stderr
+
+
+def test_all_kinds_of_parameters_can_be_shown():
+    Console = pytest.importorskip("rich.console").Console
+    from dre_plugins.cli.tables import space_table
+
+    space = SearchSpace(
+        {
+            "float": Float(0.0, 1.0, step=0.25),
+            "integer": Integer(1, 1024, "log"),
+            "normal": Normal(0.0, 2.0),
+            "ordinal": Ordinal((16, 32, 64)),
+            "choice": Categorical([f"c{i}" for i in range(20)]),
+            "constant": Constant("[a]"),
+        },
+        [Condition("normal", "ordinal", (16, 32)), RangeCondition("choice", "integer", 2, None)],
+        ["float"],
+    )
+    console = Console(width=160, markup=False, file=io.StringIO())
+    console.print(space_table(space))
+    text = console.file.getvalue()
+    for said in (
+        "0 … 1, step 0.25",
+        "1 … 1024, log",
+        "0 ± 2",
+        "16 < 32 < 64",
+        "c11, … 8 more",
+        "'[a]'",
+        "ordinal is 16 or 32",
+        "2 ≤ integer",
+        "not always known",
+    ):
+        assert said in text

@@ -1,0 +1,432 @@
+"""Meta-training: what is drawn, that it learns, that it can be interrupted and repeated."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+from torch import Tensor
+
+from dre_plugins.engine import ContextSettings, FittingSettings, ScorerSettings
+from dre_plugins.engine.fitting import FittingError
+from dre_plugins.engine.losses import get_loss, rank_normalised
+from dre_plugins.engine.scorers import Parameters, initial_parameters
+from dre_plugins.engine.settings import LOSS_NAMES
+from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
+from dre_plugins.transfer import meta_training, training_state
+from dre_plugins.transfer.meta_training import (
+    MetaTrained,
+    MetaTrainingSettings,
+    Progress,
+    meta_train,
+)
+from dre_plugins.transfer.task_lists import TaskLists
+
+PLAIN = ScorerSettings(
+    n_members=2, hidden=(8, 8), activation="silu", range_limit=None, centred=True
+)
+SCORER = replace(PLAIN, context=ContextSettings(hidden=8, size=4))
+QUICK = MetaTrainingSettings(
+    n_steps=60, learning_rate=0.01, n_lists=4, list_length=12, max_support=8, validate_every=20
+)
+
+
+def padded(features: list[Tensor], values: list[Tensor]) -> TaskLists:
+    lengths = torch.tensor([len(one) for one in values])
+    x = torch.nn.utils.rnn.pad_sequence(features, batch_first=True)
+    y = torch.nn.utils.rnn.pad_sequence(values, batch_first=True)
+    mask = torch.arange(y.shape[1]) < lengths[:, None]
+    return TaskLists(x, rank_normalised(y, mask), lengths, torch.ones(len(lengths)))
+
+
+def family(n_tasks: int = 20, seed: int = 0, n: int = 40) -> TaskLists:
+    """Parabolas, each task with an optimum of its own."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.rand((n_tasks, n, 1), generator=generator)
+    optima = torch.rand((n_tasks, 1), generator=generator)
+    return padded(list(x), list(-((x[..., 0] - optima) ** 2)))
+
+
+def numbered(*lengths: int) -> TaskLists:
+    """Lists whose features are the number of the list and that of the entry, counted from 1."""
+    features = [
+        torch.stack([torch.full((n,), row + 1.0), torch.arange(1.0, n + 1)], dim=1)
+        for row, n in enumerate(lengths)
+    ]
+    return padded(features, [torch.arange(float(n)) for n in lengths])
+
+
+def small_train(seed: int = 0, **changes) -> MetaTrained:
+    return meta_train(family(), family(20, seed=1), SCORER, replace(QUICK, **changes), seed=seed)
+
+
+def assert_equal(first: Parameters, second: Parameters) -> None:
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert torch.equal(value, second[name]), name
+
+
+def ensemble_of(trained: MetaTrained, scorer: ScorerSettings = SCORER) -> DeepRankingEnsemble:
+    return DeepRankingEnsemble(scorer, 1, trained.parameters)
+
+
+# ---- what is drawn
+
+
+def draws_of(lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, seed=0):
+    state = meta_training._initial_state(scorer, lists.n_features, seed, "cpu")
+    return meta_training._Draws(lists, scorer, settings, state), state
+
+
+def entries(features: Tensor, mask: Tensor) -> list[int]:
+    return features[mask][:, 1].long().tolist()
+
+
+def test_support_and_query_are_different_entries_of_one_list() -> None:
+    lists = numbered(30, 9, 3, 2)
+    draws, state = draws_of(lists, SCORER, replace(QUICK, list_length=12, max_support=8))
+    found: dict[int, set[int]] = {n: set() for n in (1, 2, 3, 4)}
+    sizes = set()
+    for state.step in range(60):  # beyond a reshuffle
+        batch = draws.next()
+        assert batch.features.shape == (2, 4, 12, 2)
+        assert batch.support_features.shape == (2, 4, 8, 2)
+        for at in np.ndindex(2, 4):
+            support_mask, mask = batch.support_mask[at], batch.mask[at]
+            support = entries(batch.support_features[at], support_mask)
+            query = entries(batch.features[at], mask)
+            (number,) = batch.features[at][mask][:, 0].long().unique().tolist()
+            length = int(lists.lengths[number - 1])
+            assert set(batch.support_features[at][support_mask][:, 0].tolist()) <= {number}
+            assert len({*support, *query}) == len(support) + len(query)  # no entry twice
+            assert 1 <= min([*support, *query]) and max([*support, *query]) <= length
+            assert len(support) <= min(8, length // 2)
+            assert len(query) == min(12, length - len(support))  # all that is left
+            expected = lists.values[number - 1, torch.tensor(query) - 1]
+            assert torch.equal(batch.values[at][mask], expected)
+            found[number].update(support + query)
+            sizes.add(len(support))
+    assert sizes == set(range(9))
+    assert [len(found[n]) for n in (1, 2, 3, 4)] == [30, 9, 3, 2]
+
+
+def test_members_draw_different_lists_and_supports() -> None:
+    draws, _ = draws_of(numbered(*[30] * 20), SCORER, QUICK)
+    batch = draws.next()
+    first, second = batch.features[:, :, 0, 0].tolist()
+    assert first != second
+    assert len(batch.support_mask.sum(-1).unique()) > 2
+
+
+def test_weights_say_how_often_a_list_is_drawn() -> None:
+    lists = replace(numbered(5, 5, 5), weights=torch.tensor([1.0, 0.25, 0.0]))
+    draws, _ = draws_of(lists, PLAIN, replace(QUICK, n_lists=2000))
+    drawn = draws.next().features[..., 0, 0].flatten().long().bincount(minlength=4)
+    assert drawn[3] == 0
+    assert float(drawn[1] / drawn[2]) == pytest.approx(4.0, rel=0.2)
+
+
+def test_without_a_context_nothing_is_spent_on_supports() -> None:
+    draws, _ = draws_of(numbered(30), PLAIN, QUICK)
+    batch = draws.next()
+    assert batch.support_features.shape[2] == 0
+    assert batch.mask.all()
+
+
+def test_validation_draws_are_the_same_every_time_and_of_all_lists() -> None:
+    lists = numbered(30, 9, 20)
+    batch, again = (meta_training._validation_batch(lists, SCORER, QUICK, "cpu") for _ in range(2))
+    assert torch.equal(batch.features, again.features)
+    assert batch.features[0, :, 0, 0].tolist() == [1] * 4 + [2] * 4 + [3] * 4
+    assert batch.support_mask.sum(-1)[0].tolist() == [0, 0, 3, 8, 0, 0, 1, 4, 0, 0, 3, 8]
+    assert meta_training._validation_batch(None, SCORER, QUICK, "cpu") is None
+
+
+# ---- that it learns
+
+
+def unseen(ensemble: DeepRankingEnsemble, n_support: int) -> float:
+    """Mean rank correlation over unseen tasks, of which some entries are known."""
+    tasks = family(30, seed=2)
+    found = []
+    for x, y in zip(tasks.features, tasks.values, strict=True):
+        support = RankingLists.single(x[:n_support], y[:n_support]) if n_support else None
+        scores = replace(ensemble, support=support).scores(x[10:]).mean(0)
+        found.append(float(spearmanr(scores.numpy(), y[10:].numpy()).statistic))
+    return float(np.mean(found))
+
+
+def test_it_learns_a_family_of_tasks_and_adapts_to_a_new_one() -> None:
+    scorer = replace(SCORER, hidden=(16, 16), context=ContextSettings(hidden=16, size=4))
+    settings = replace(
+        QUICK, n_steps=600, n_lists=8, list_length=30, max_support=10, validate_every=100
+    )
+    trained = meta_train(family(), family(5, seed=1), scorer, settings, seed=0)
+    ensemble = ensemble_of(trained, scorer)
+    assert abs(unseen(DeepRankingEnsemble.initialise(scorer, 1, seed=0), 0)) < 0.1
+    assert unseen(ensemble, 0) > 0.3  # the middle is a good guess
+    assert unseen(ensemble, 10) > 0.8
+
+
+def test_fine_tuning_with_an_anchor_stays_near_the_prior() -> None:
+    ensemble = ensemble_of(small_train())
+    tasks = family(1, seed=2)
+    observed = RankingLists.single(tasks.features[0], tasks.values[0])
+
+    def distance(anchor: float) -> float:
+        fitting = FittingSettings(n_steps=40, learning_rate=0.01, anchor=anchor)
+        fitted = ensemble.fit(observed, fitting, seed=0).parameters
+        return sum(float((fitted[n] - p).square().sum()) for n, p in ensemble.parameters.items())
+
+    free, anchored, held = distance(0.0), distance(1.0), distance(1000.0)
+    assert free > anchored > held > 0
+
+
+def validation_loss(
+    parameters: Parameters, scorer: ScorerSettings, settings: MetaTrainingSettings
+) -> float:
+    batch = meta_training._validation_batch(family(20, seed=1), scorer, settings, "cpu")
+    return float(meta_training._loss(parameters, batch, scorer, get_loss(settings.loss)))
+
+
+def initial(scorer: ScorerSettings) -> Parameters:
+    return DeepRankingEnsemble.initialise(scorer, 1, seed=0).parameters
+
+
+@pytest.mark.parametrize("loss", LOSS_NAMES)
+def test_every_loss_can_be_meta_trained_with(loss) -> None:
+    best = small_train(loss=loss).history[-1].best
+    assert best < validation_loss(initial(SCORER), SCORER, replace(QUICK, loss=loss))
+
+
+@pytest.mark.parametrize(
+    "scorer",
+    [
+        PLAIN,
+        replace(SCORER, n_members=1),
+        replace(PLAIN, hidden=(16,)),
+        replace(SCORER, hidden=(16,), activation="relu", range_limit=2.0, centred=False),
+    ],
+    ids=["no context", "one member", "one layer", "paper"],
+)
+def test_parts_can_be_switched_off(scorer) -> None:
+    trained = meta_train(family(), family(20, seed=1), scorer, QUICK, seed=0)
+    assert trained.history[-1].best < validation_loss(initial(scorer), scorer, QUICK)
+    scores = ensemble_of(trained, scorer).scores(family(1).features[0])
+    assert scores.shape == (scorer.n_members, 40) and torch.isfinite(scores).all()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"max_support": 1}, {"list_length": 2}, {"n_lists": 1}, {"list_length": 500}]
+)
+def test_extreme_sizes_work(changes) -> None:
+    lists = numbered(2, 3, 40)
+    trained = meta_train(lists, lists, SCORER, replace(QUICK, n_steps=3, **changes), seed=0)
+    assert [entry.step for entry in trained.history] == [3]
+
+
+# ---- how it ends
+
+
+def test_the_weights_of_the_smallest_validation_loss_are_returned() -> None:
+    settings = replace(QUICK, learning_rate=0.3, n_steps=100, validate_every=10)
+    trained = meta_train(family(3), family(20, seed=1), SCORER, settings, seed=0)
+    losses = [entry.validation_loss for entry in trained.history]
+    assert trained.history[-1].best == min(losses) < losses[-1]
+    assert validation_loss(trained.parameters, SCORER, settings) == min(losses)
+
+
+def test_patience_ends_a_training_that_gets_no_better() -> None:
+    # What is learnt is the opposite of what is validated.
+    validation = family(4)
+    opposite = replace(validation, values=-validation.values)
+    settings = replace(QUICK, n_steps=400, validate_every=10, patience=3)
+    history = meta_train(validation, opposite, PLAIN, settings, seed=0).history
+    losses = [entry.validation_loss for entry in history]
+    assert history[-1].step < 400
+    assert len(losses) - 1 - int(np.argmin(losses)) == 3
+
+
+def test_without_validation_the_last_weights_are_returned() -> None:
+    seen: list[Progress] = []
+    settings = replace(QUICK, n_steps=50)
+    trained = meta_train(family(), None, SCORER, settings, seed=0, on_progress=seen.append)
+    assert [entry.step for entry in trained.history] == [20, 40, 50]
+    assert trained.history == tuple(seen)
+    assert all(entry.validation_loss == entry.loss for entry in seen)
+    longer = meta_train(family(), None, SCORER, replace(settings, patience=1), seed=0)
+    assert_equal(trained.parameters, longer.parameters)
+
+
+def test_a_training_that_diverges_says_so() -> None:
+    with pytest.raises(FittingError, match=r"diverged.*smaller learning_rate than 1000000\.0"):
+        small_train(learning_rate=1e6)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("n_steps", 0),
+        ("learning_rate", 0.0),
+        ("learning_rate", float("nan")),
+        ("loss", "hinge"),
+        ("n_lists", 0),
+        ("list_length", 1),
+        ("max_support", 0),
+        ("validate_every", 0),
+        ("patience", 0),
+    ],
+)
+def test_an_invalid_setting_is_named(argument, value) -> None:
+    with pytest.raises(ValueError, match=rf"{argument} must be .*got {value!r}"):
+        MetaTrainingSettings(**{argument: value})
+
+
+# ---- that it can be repeated and interrupted
+
+
+def test_equal_seeds_give_equal_weights_and_others_give_others() -> None:
+    first, again, other = small_train(), small_train(), small_train(seed=1)
+    assert_equal(first.parameters, again.parameters)
+    assert first.history == again.history
+    for name, value in first.parameters.items():
+        assert not torch.equal(value, other.parameters[name])
+
+
+def test_the_start_is_that_of_the_seed() -> None:
+    state = meta_training._initial_state(SCORER, 1, 3, "cpu")
+    assert_equal(
+        {name: value.detach() for name, value in state.parameters.items()},
+        initial_parameters(SCORER, 1, torch.Generator().manual_seed(3)),
+    )
+
+
+class Interruption(Exception):
+    """Stands for whatever ends a process in the middle."""
+
+
+def interrupted(path: Path, settings: MetaTrainingSettings, validation: TaskLists | None) -> None:
+    def stop(progress: Progress) -> None:
+        raise Interruption
+
+    with pytest.raises(Interruption):
+        meta_train(
+            family(), validation, SCORER, settings, seed=0, checkpoint=path, on_progress=stop
+        )
+
+
+@pytest.mark.parametrize("validate_every", [20, 50, 70])
+@pytest.mark.parametrize("is_validated", [True, False])
+def test_a_resumed_training_ends_as_if_it_had_never_stopped(
+    tmp_path, validate_every, is_validated
+) -> None:
+    path = tmp_path / "state.safetensors"
+    settings = replace(QUICK, n_steps=120, validate_every=validate_every)
+    validation = family(20, seed=1) if is_validated else None
+    whole = meta_train(family(), validation, SCORER, settings, seed=0)
+    interrupted(path, settings, validation)
+    steps: list[int] = []
+    resumed = meta_train(
+        family(),
+        validation,
+        SCORER,
+        settings,
+        seed=0,
+        checkpoint=path,
+        resume=True,
+        on_progress=lambda progress: steps.append(progress.step),
+    )
+    assert steps == [entry.step for entry in whole.history[1:]]
+    assert_equal(whole.parameters, resumed.parameters)
+    assert whole.history == resumed.history
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_resuming_what_is_finished_or_was_never_begun(tmp_path) -> None:
+    path = tmp_path / "state.safetensors"
+    lists = family()
+    first, again = (
+        meta_train(lists, None, SCORER, QUICK, seed=0, checkpoint=path, resume=True)
+        for _ in range(2)
+    )
+    assert_equal(first.parameters, again.parameters)
+    assert first.history == again.history
+
+
+def test_without_resume_a_checkpoint_is_overwritten(tmp_path) -> None:
+    path = tmp_path / "state.safetensors"
+    interrupted(path, QUICK, None)
+    before = path.read_bytes()
+    meta_train(family(), None, SCORER, QUICK, seed=1, checkpoint=path)
+    assert path.read_bytes() != before
+
+
+def test_checkpoints_of_other_trainings_and_damaged_ones_are_refused(tmp_path) -> None:
+    path = tmp_path / "state.safetensors"
+    interrupted(path, QUICK, None)
+
+    def refused(
+        match: str, lists=None, validation=None, scorer=SCORER, settings=QUICK, seed=0
+    ) -> None:
+        lists = family() if lists is None else lists
+        resumed = {"seed": seed, "checkpoint": path, "resume": True}
+        with pytest.raises(ValueError, match=rf"state\.safetensors.*{match}.*delete it"):
+            meta_train(lists, validation, scorer, settings, **resumed)
+
+    refused("other data, settings or seed", seed=1)
+    refused("other data, settings or seed", settings=replace(QUICK, n_steps=61))
+    refused("other data, settings or seed", scorer=replace(SCORER, hidden=(8,)))
+    refused("other data, settings or seed", lists=family(seed=1))
+    refused("other data, settings or seed", validation=family())
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    refused("cannot be resumed")
+    path.write_bytes(b"no checkpoint")
+    refused("cannot be resumed")
+    DeepRankingEnsemble.initialise(SCORER, 1, seed=0).save(path)
+    refused("no checkpoint of this version")
+
+
+def test_a_checkpoint_is_replaced_as_a_whole(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "state.safetensors"
+    interrupted(path, QUICK, None)
+    before = path.read_bytes()
+
+    def full_disk(tensors, file, metadata) -> None:
+        Path(file).write_bytes(b"half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(training_state, "save_file", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        meta_train(family(), None, SCORER, QUICK, seed=0, checkpoint=path, resume=True)
+    assert path.read_bytes() == before
+
+
+def test_the_users_torch_is_left_as_it_was() -> None:
+    expected = small_train()
+    lists, validation = family(), family(20, seed=1)
+    torch.set_num_threads(2)
+    torch.manual_seed(5)  # noqa: TID251 - the user's own call
+    states = (torch.get_rng_state(), random.getstate())
+    numpy_state = np.random.get_state()[1].copy()  # noqa: NPY002 - the user's own state
+    torch.set_default_dtype(torch.float64)
+    torch.set_default_device("meta")
+    try:
+        with torch.inference_mode():
+            found = meta_train(lists, validation, SCORER, QUICK, seed=0)
+        assert torch.get_default_dtype() == torch.float64
+        assert torch.get_default_device() == torch.device("meta")
+    finally:
+        torch.set_default_device(None)
+        torch.set_default_dtype(torch.float32)
+    assert_equal(found.parameters, expected.parameters)
+    assert torch.get_num_threads() == 2
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert random.getstate() == states[1]
+    assert (np.random.get_state()[1] == numpy_state).all()  # noqa: NPY002
+    assert not torch.cuda.is_initialized()
