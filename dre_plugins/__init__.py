@@ -5,6 +5,8 @@ stays fast:
 
     DRESampler: the sampler for Optuna.
     AskTell: ask-and-tell tuning without a framework.
+    Prior: what past tasks taught, to start a study from.
+    MetaDataset: the past tasks themselves, read from many places.
     Recommender, RecommenderSettings: what all of them share.
     SearchSpace: typed domains with conditions.
     DeepRankingEnsemble: the surrogate itself.
@@ -22,11 +24,15 @@ if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings
     from dre_plugins.space import SearchSpace
+    from dre_plugins.transfer.metadata import MetaDataset
+    from dre_plugins.transfer.prior import Prior
 
 __all__ = [
     "AskTell",
     "DRESampler",
     "DeepRankingEnsemble",
+    "MetaDataset",
+    "Prior",
     "Recommender",
     "RecommenderSettings",
     "SearchSpace",
@@ -37,6 +43,8 @@ _HOMES = {
     "AskTell": "dre_plugins.recommend",
     "DRESampler": "dre_plugins.adapters.optuna",
     "DeepRankingEnsemble": "dre_plugins.engine.surrogate",
+    "MetaDataset": "dre_plugins.transfer.metadata",
+    "Prior": "dre_plugins.transfer.prior",
     "Recommender": "dre_plugins.recommend",
     "RecommenderSettings": "dre_plugins.recommend",
     "SearchSpace": "dre_plugins.space",

@@ -115,7 +115,7 @@ class RankingModel:
     @property
     def needs_contrast(self) -> bool:
         """Whether too little is known of where the prior expects nothing, see `trust`."""
-        return len(self._expected) > 0 and is_contrast_due(self._expected)
+        return len(self._expected) > 0 and is_contrast_due(self._expected, self._trust())
 
     @property
     def has_observed(self) -> bool:

@@ -25,6 +25,10 @@ BENEFIT = 1.5
 # favourites is chance.
 CONTRAST = 0.3
 CONTRASTS_DUE = (2, 5, 12)
+# A prior that has lost its credit leaves a study that has seen little but its favourites: then as
+# many contrasts are due as make a start-up design.
+DISTRUSTED = 0.5
+STARTUP_CONTRASTS = 8
 # Pairs that the prior hardly told apart say nothing; together, favourites weigh less than this.
 LEAST_WEIGHT = 0.5
 
@@ -69,12 +73,13 @@ def trust(expected: Array, ranks: Array) -> float:
     return 0.5 * math.erfc(-((concordance - EXPECTED) / error + BENEFIT) / math.sqrt(2.0))
 
 
-def is_contrast_due(expected: Array) -> bool:
+def is_contrast_due(expected: Array, trusted: float) -> bool:
     """Say whether the next trial should be one that the prior does not expect much of.
 
     Args:
         expected: See `agreement`; of all trials, unfinished ones as well.
+        trusted: How far the prior is trusted.
     """
     n_contrasts = int((expected > CONTRAST).sum())
     n_due = sum(len(expected) >= due for due in CONTRASTS_DUE)
-    return n_contrasts < n_due
+    return n_contrasts < (STARTUP_CONTRASTS if trusted < DISTRUSTED else n_due)

@@ -48,6 +48,25 @@ def merged_space(spaces: Sequence[SearchSpace]) -> SearchSpace:
     return SearchSpace(domains, conditions, optional & set(merged.names))
 
 
+def in_canonical_order(space: SearchSpace) -> SearchSpace:
+    """Return the space with parameters by name and unordered choices by type and text.
+
+    What is learnt from past studies must not depend on the order in which they list things.
+    """
+    domains = {
+        name: Categorical(tuple(sorted(one.choices, key=_type_and_text)))
+        if isinstance(one, Categorical)
+        else one
+        for name, one in sorted(space.domains.items())
+    }
+    conditions = sorted(space.conditions, key=repr)
+    return SearchSpace(domains, conditions, space.optional)
+
+
+def _type_and_text(value: Any) -> tuple[str, str]:
+    return type(value).__name__, repr(value)
+
+
 # ---- domains
 
 

@@ -9,22 +9,19 @@ Notation: `N` rows of a table, `K` picks; see docs/architecture.md.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.engine.acquisition import average_rank, get_acquisition
 from dre_plugins.engine.fitting import FittingError
-from dre_plugins.engine.runtime import isolated
-from dre_plugins.engine.settings import PRESETS
-from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.lists import TrialList, dense_ranks
-from dre_plugins.recommend.mixture import Mixture, Part
-from dre_plugins.recommend.prior import AlignedPrior
-from dre_plugins.recommend.recommender import N_STARTUP_TRIALS
-from dre_plugins.space.candidates import distinct
+from dre_plugins.recommend.prior import PriorLike
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.candidates import distinct, keys
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
@@ -40,11 +37,6 @@ GOAL = 0.01
 # Fewer different configurations tell no way from another.
 MIN_CONFIGURATIONS = 5
 N_PICKS = 30
-
-PRESET = PRESETS["default"]
-
-# The members before they are fitted, by seed.
-Start = Callable[[int], Part]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +142,7 @@ def leave_one_out(
         outcome: Replay | LeftOut = LeftOut(task.name, reason)
         if not reason:
             try:
-                prior = train(metadata.subset(everything - {task.name})).on(task.space)
+                prior = train(metadata.subset(everything - {task.name}))
                 outcome = replay(task, prior, n_picks=n_picks, seeds=seeds, n_threads=n_threads)
             # Nothing to learn from, nothing in common with this task, or numerics.
             except (ValueError, FittingError, FloatingPointError) as error:
@@ -171,7 +163,7 @@ def why_not(task: Task) -> str:
 
 def replay(
     task: Task,
-    prior: AlignedPrior,
+    prior: PriorLike,
     *,
     n_picks: int = N_PICKS,
     seeds: Sequence[int] = (0,),
@@ -189,30 +181,25 @@ def replay(
     table = Table.of(task)
     n_picks = min(n_picks, len(table))
     regret = table.regret
-    aligned = prior.ensemble.to("cpu", n_threads)
+    settings = RecommenderSettings(n_threads=n_threads)
 
-    def with_prior(seed: int) -> Part:
-        return Part(aligned, prior.encode, PRESET.from_prior)
+    def orders_of(prior: PriorLike | None) -> list[NDArray[np.intp]]:
+        return [
+            # Named after the task, so that no draw of luck is shared by all tasks.
+            picks(
+                table,
+                Recommender(
+                    task.space,
+                    settings,
+                    seed=zlib.crc32(f"{task.name}/{seed}".encode()),
+                    prior=prior,
+                ),
+                n_picks,
+            )
+            for seed in seeds
+        ]
 
-    def without_prior(seed: int) -> Part:
-        fresh = DeepRankingEnsemble.initialise(
-            PRESET.scorer, task.space.n_features, seed=seed, n_threads=n_threads
-        )
-        return Part(fresh, task.space.features, PRESET.from_random)
-
-    def generator(seed: int) -> np.random.Generator:
-        # Named after the task, so that no draw of luck is shared by all tasks.
-        return np.random.default_rng([seed, *task.name.encode()])
-
-    with isolated("cpu", n_threads):
-        rows = {
-            PRIOR: [picks(table, with_prior, n_picks, 0, generator(seed)) for seed in seeds],
-            FRESH: [
-                picks(table, without_prior, n_picks, N_STARTUP_TRIALS, generator(seed))
-                for seed in seeds
-            ],
-            YOURS: [np.arange(len(table))],
-        }
+    rows = {PRIOR: orders_of(prior), FRESH: orders_of(None), YOURS: [np.arange(len(table))]}
     curves = {
         way: np.mean([best_so_far(regret[one[:n_picks]]) for one in orders], axis=0)
         for way, orders in rows.items()
@@ -231,39 +218,23 @@ def replay(
     )
 
 
-def picks(
-    table: Table, start: Start, n_picks: int, n_random: int, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Return the rows that an ensemble picks, in order `[K]`.
+def picks(table: Table, recommender: Recommender, n_picks: int) -> NDArray[np.intp]:
+    """Return the rows that a recommender picks, in order `[K]`.
 
     Args:
         table: What there is to pick from.
-        start: The members that each pick starts from.
+        recommender: What picks.
         n_picks: Number of picks K.
-        n_random: How many of them are drawn at random before the ensemble takes over.
-        rng: Source of everything random.
     """
-    picked = rng.permutation(len(table))[: min(n_random, n_picks)]
-    while len(picked) < n_picks:
-        first, second = (int(number) for number in rng.integers(2**63, size=2))
-        picked = np.append(picked, _next(table, start(first), picked, second))
-    return picked
-
-
-def _next(table: Table, part: Part, picked: NDArray[np.intp], seed: int) -> int:
-    """Return the row of the largest acquisition; before the first pick, of the best mean rank."""
-    values = table.values[picked]
-    lists = [TrialList(picked, dense_ranks(values), 1.0)] if len(picked) else []
-    # As in the paper, ranks are taken against the table itself.
-    mixture = Mixture([part.fit(lists, table.units, seed, share=1.0)], table.units)
-    ranks = mixture.ranks(table.units)
-    if len(picked):
-        incumbent = ranks[:, picked[np.argmax(values)]]
-        value = get_acquisition(PRESET.acquisition)(ranks, incumbent).numpy()
-    else:
-        value = average_rank(ranks, ranks[:, 0]).numpy()
-    value[picked] = -np.inf
-    return int(np.argmax(value))
+    row_of = {key: row for row, key in enumerate(keys(table.units))}
+    history: list[Trial] = []
+    picked: list[int] = []
+    for index in range(n_picks):
+        suggestion = recommender.suggest(history, index=index, candidates=table.units)[0]
+        picked.append(row_of[keys(suggestion.units[None])[0]])
+        value = float(table.values[picked[-1]])
+        history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
+    return np.array(picked, dtype=np.intp)
 
 
 def best_so_far(regret: Floats) -> Floats:

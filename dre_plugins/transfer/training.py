@@ -16,7 +16,7 @@ from dre_plugins.engine.settings import ContextSettings, ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.alignment import align
-from dre_plugins.transfer.merging import merged_space
+from dre_plugins.transfer.merging import in_canonical_order, merged_space
 from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
@@ -64,7 +64,8 @@ def train_prior(
         )
     scorer = scorer if scorer is not None else SCORER
     settings = settings if settings is not None else MetaTrainingSettings()
-    space = space if space is not None else merged_space([task.space for task in metadata])
+    if space is None:
+        space = in_canonical_order(merged_space([task.space for task in metadata]))
     training = metadata
     if validation is None:
         training, validation = held_out(metadata)

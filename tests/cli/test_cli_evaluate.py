@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -18,7 +19,8 @@ def small_fits(monkeypatch):
     fitting = FittingSettings(n_steps=3, learning_rate=0.01)
     scorer = ScorerSettings(n_members=2, hidden=(8,))
     preset = replace(PRESETS["default"], scorer=scorer, from_random=fitting, from_prior=fitting)
-    monkeypatch.setattr(replay, "PRESET", preset)
+    settings = partial(replay.RecommenderSettings, preset=preset)
+    monkeypatch.setattr(replay, "RecommenderSettings", settings)
 
 
 def test_every_task_is_replayed(dre, tasks, tmp_path):
