@@ -3,10 +3,10 @@
     python -m dre_plugins.benchmarks.meta_training_speed --data PATH
 
 compares, on one thread and from the same metadata, our meta-training (all members and several
-lists in one step) with the published procedure (each member alone, one list a step, Adam at
-0.001). Both are `meta_train`: same network, same kernels, same validation draws; both anneal, and
-both plan as many lists for a member. The Deep Set belongs to all members in ours; trained alone,
-each has its own.
+lists in one step, the default settings) with the published procedure (each member alone, one list
+a step, Adam at 0.001). Both are `meta_train`: same network, same kernels, same validation draws;
+both anneal, and both plan as many lists for a member. The Deep Set belongs to all members in ours;
+trained alone, each has its own.
 
 Of the published procedure one member is trained, and its time multiplied by the number of members.
 Seconds are those of the processor, so that other programs on the machine do not count.

@@ -14,7 +14,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from multiprocessing import get_context
@@ -84,28 +84,43 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def perform(data: Path, key: Key) -> dict[str, Any]:
     """Run one method on one task and return the regret after each evaluation."""
-    method, scenario_name, task, seed, steps = key
-    space, units, values = _table(data / scenario_name, task)
-    start = [int(row) for row in np.random.default_rng([seed, task]).permutation(N_ROWS)]
-    rows = start[:N_INITIAL]
-    choose = chooser(method)
+    method, scenario, task, seed, steps = key
     begin = time.perf_counter()
-    for step in range(steps):
-        if method == "random":
-            rows.append(start[N_INITIAL + step])
-        else:
-            rows.append(choose(space, units, rows, values[rows], seed * 1000 + step))
-    seconds = (time.perf_counter() - begin) / max(steps, 1)
-    regret = (values.max() - np.maximum.accumulate(values[rows])) / (values.max() - values.min())
+    choose = None if method == "random" else chooser(method)
+    regret = regret_curve(data / scenario, task, seed, steps, choose)
     return {
         "method": method,
-        "scenario": scenario_name,
+        "scenario": scenario,
         "task": task,
         "seed": seed,
         "steps": steps,
-        "regret": [round(float(one), 6) for one in regret],
-        "seconds": round(seconds, 4),
+        "regret": regret,
+        "seconds": round((time.perf_counter() - begin) / max(steps, 1), 4),
     }
+
+
+def regret_curve(
+    folder: Path, task: int, seed: int, steps: int, choose: Chooser | None
+) -> list[float]:
+    """Return the regret after 1, 2, … evaluations of a task's table.
+
+    Args:
+        folder: Folder of the scenario.
+        task: OpenML task id.
+        seed: Decides the initial rows, and the order of all for `choose=None`.
+        steps: Evaluations after the initial ones.
+        choose: How to choose the next row; None goes on at random.
+    """
+    space, units, values = _table(folder, task)
+    order = [int(row) for row in np.random.default_rng([seed, task]).permutation(N_ROWS)]
+    rows = order[:N_INITIAL]
+    for step in range(steps):
+        if choose is None:
+            rows.append(order[N_INITIAL + step])
+        else:
+            rows.append(choose(space, units, rows, values[rows], seed * 1000 + step))
+    regret = (values.max() - np.maximum.accumulate(values[rows])) / (values.max() - values.min())
+    return [round(float(one), 6) for one in regret]
 
 
 def key_of(record: dict[str, Any]) -> Key:
@@ -120,9 +135,12 @@ def chooser(method: str) -> Chooser:
         return _gp_choice
     options = parse_arguments(arguments)
     prior = options.pop("prior", None)
-    loaded = None if prior is None else _prior(prior)
-    settings = RecommenderSettings(n_startup_trials=N_INITIAL, **options)
-    return partial(_dre_choice, settings, loaded)
+    return dre_chooser(options, None if prior is None else _prior(prior))
+
+
+def dre_chooser(options: Mapping[str, Any], prior: Prior | None) -> Chooser:
+    """Return how a recommender with these settings chooses, once the initial rows are known."""
+    return partial(_dre_choice, RecommenderSettings(n_startup_trials=0, **options), prior)
 
 
 def report(records: Sequence[dict[str, Any]], methods: Sequence[str]) -> str:

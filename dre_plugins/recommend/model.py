@@ -162,7 +162,7 @@ class RankingModel:
         """
         value_of = self._value(self._incumbent(), index)
         if self._table is None:
-            pool, ranks = self._evolve(value_of, fixed)
+            pool, ranks = self._evolve(value_of, seen, fixed)
         else:
             pool = with_fixed(self._table, fixed)
             ranks = self._ranks(self._space.canonical(pool))
@@ -244,13 +244,21 @@ class RankingModel:
             return lambda ranks: -ranks.mean(0)
         return lambda ranks: -ranks[(index - 1) % len(ranks)]
 
-    def _evolve(self, value_of: Value, fixed: Units) -> tuple[Units, torch.Tensor]:
+    def _evolve(
+        self, value_of: Value, seen: set[bytes], fixed: Units
+    ) -> tuple[Units, torch.Tensor]:
         """Return a pool `[C, P]` that has evolved towards high acquisition, and its ranks.
 
         Optima lie on bounds of several parameters at once, where no Sobol point ever is: children
         of the best candidates and of the best observed configurations get there (DESIGN, 4.3).
         """
-        first = [sobol(self._space.n_parameters, N_SOBOL, self._rng)]
+        favourites = self._favourites()
+        if not self.has_observed:
+            pool = with_fixed(favourites, fixed)
+            pool = pool[distinct(self._space.canonical(pool), seen)]
+            if len(pool):
+                return pool, self._ranks(self._space.canonical(pool))
+        first = [sobol(self._space.n_parameters, N_SOBOL, self._rng), favourites]
         if self._lists:
             main = self._lists[0]
             elite = self._units[main.trials[np.argsort(-main.ranks, kind="stable")[:N_PARENTS]]]
@@ -264,6 +272,13 @@ class RankingModel:
             pool = np.concatenate([pool, children])
             ranks = torch.cat([ranks, self._ranks(self._space.canonical(children))], dim=1)
         return pool, ranks
+
+    def _favourites(self) -> Units:
+        """Return what was best in past tasks `[F, P]`, with draws where the prior says nothing."""
+        if self._prior is None:
+            return np.empty((0, self._space.n_parameters))
+        known = self._prior.favourites
+        return np.where(np.isnan(known), self._rng.random(known.shape), known)
 
     def _incumbent(self) -> torch.Tensor | None:
         """Return the ranks `[M]` of the best observed configuration (section 3.4), if any."""

@@ -24,10 +24,13 @@ class AlignedPrior:
     Args:
         ensemble: Meta-trained scorers of D features.
         encode: Canonical coordinates of the search space `[C, P]` -> features `[C, D]`.
+        favourites: Coordinates of what was best in past tasks `[F, P]`; NaN where the prior says
+            nothing of a parameter.
     """
 
     ensemble: DeepRankingEnsemble
     encode: Encode
+    favourites: NDArray[np.float64]
 
 
 class PriorLike(Protocol):

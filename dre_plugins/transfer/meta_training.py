@@ -53,10 +53,10 @@ class MetaTrainingSettings:
         ValueError: If a setting is invalid.
     """
 
-    n_steps: int = 8000
-    learning_rate: float = 1e-3
+    n_steps: int = 4000
+    learning_rate: float = 0.01
     loss: str = "weighted-list-mle"
-    n_lists: int = 8
+    n_lists: int = 4
     list_length: int = 100
     max_support: int = 40
     validate_every: int = 250

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -17,11 +18,13 @@ from numpy.typing import NDArray
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import CheckpointError
 from dre_plugins.engine.scorers import Parameters
+from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space.base import Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.alignment import Alignment, align
+from dre_plugins.transfer.archive import numbers
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.plain import space_from_plain, space_to_plain
 
@@ -87,6 +90,7 @@ class Prior:
         ensemble: Meta-trained scorers of the features of `space`.
         space: The search space of the past tasks.
         card: Where they come from.
+        favourites: Canonical coordinates of what was best in past tasks `[F, P]`.
         mapping: Name in a study's space to name in this one, where names do not tell.
 
     Example:
@@ -98,6 +102,7 @@ class Prior:
     ensemble: DeepRankingEnsemble
     space: SearchSpace
     card: Card
+    favourites: NDArray[np.float64]
     mapping: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -151,13 +156,14 @@ class Prior:
                 raise PriorError(
                     f"{path}: schema {card['schema']} is newer than {SCHEMA}; upgrade dre-plugins."
                 )
-            if card["sha256"] != _digest(parameters, card):
+            if card["sha256"] != _digest(parameters, settings, card):
                 raise PriorError(f"{path}: damaged: the hash of its content is another one.")
             space = space_from_plain(card["space"])
             loaded = cls(
                 DeepRankingEnsemble(settings, n_features, parameters),
                 space,
                 Card.from_dict(card["card"]),
+                numbers(card["favourites"]).reshape(-1, space.n_parameters),
                 dict(mapping or {}),
             )
         except PriorError:
@@ -181,9 +187,13 @@ class Prior:
             "schema": SCHEMA,
             "card": self.card.to_dict(),
             "space": space_to_plain(self.space),
+            "favourites": [
+                [None if math.isnan(unit) else round(unit, 6) for unit in row]
+                for row in self.favourites.tolist()
+            ],
         }
         card = json.loads(json.dumps(card))
-        card["sha256"] = _digest(self.ensemble.parameters, card)
+        card["sha256"] = _digest(self.ensemble.parameters, self.ensemble.settings, card)
         checkpoint.save(
             path,
             self.ensemble.parameters,
@@ -215,7 +225,17 @@ class Prior:
             ValueError: If the two have no parameter in common; names both.
         """
         encoder = _Encoder(self.align(space))
-        return AlignedPrior(self.ensemble.with_extra_features(len(encoder.extra)), encoder)
+        return AlignedPrior(
+            self.ensemble.with_extra_features(len(encoder.extra)),
+            encoder,
+            self._favourites_in(space),
+        )
+
+    def _favourites_in(self, space: SearchSpace) -> NDArray[np.float64]:
+        mapping = {own: name for name, own in self._mapping_for(space).items()}
+        alignment = align(self.space, space, mapping=mapping)
+        assert alignment is not None  # the other direction had a link
+        return np.clip(alignment.convert(self.favourites), 0.0, 1.0)
 
     def knows(self, name: str, domain: Domain) -> bool:
         """Say whether a parameter of a study is one of the prior's, by name, alias or mapping."""
@@ -292,9 +312,9 @@ def names() -> list[str]:
     return sorted(path.stem for path in CATALOGUE.glob("*.safetensors"))
 
 
-def _digest(parameters: Parameters, card: Mapping[str, Any]) -> str:
-    """Return a hash over weights, card and search space."""
-    digest = hashlib.sha256()
+def _digest(parameters: Parameters, settings: ScorerSettings, card: Mapping[str, Any]) -> str:
+    """Return a hash over weights, settings, card and search space."""
+    digest = hashlib.sha256(json.dumps(settings.to_dict(), sort_keys=True).encode())
     content = {name: value for name, value in card.items() if name != "sha256"}
     digest.update(json.dumps(content, sort_keys=True).encode())
     for name in sorted(parameters):

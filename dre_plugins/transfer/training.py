@@ -32,10 +32,12 @@ HELD_OUT = 5
 SCORER = ScorerSettings(
     activation="silu", range_limit=None, centred=True, context=ContextSettings()
 )
+# What was best in past tasks and goes with a prior: at least this many configurations.
+N_FAVOURITES = 20
 
 # A handful of tasks do not teach how to tell tasks apart, so there is no context, and more steps
 # only memorise them (docs/decisions.md, Transfer).
-FEW_TASKS = MetaTrainingSettings(n_steps=300, learning_rate=0.01, n_lists=4)
+FEW_TASKS = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=4)
 
 
 def train_prior(
@@ -103,7 +105,21 @@ def train_prior(
         },
     )
     ensemble = DeepRankingEnsemble(scorer, space.n_features, trained.parameters)
-    return Prior(ensemble, space, card)
+    return Prior(ensemble, space, card, favourites_of(training, space))
+
+
+def favourites_of(metadata: MetaDataset, space: SearchSpace) -> NDArray[np.float64]:
+    """Return what was best in each task, as canonical coordinates of `space` `[F, P]`.
+
+    Where nothing is observed yet, scorers that have seen few tasks promise most of configurations
+    that no task has tried. What was good elsewhere is the safer start.
+    """
+    n_best = max(1, N_FAVOURITES // len(metadata))
+    rows = [np.empty((0, space.n_parameters))]
+    for task in metadata:
+        best = np.argsort(np.where(np.isnan(task.values), np.inf, -task.values), kind="stable")
+        rows.append(units_in(space, task)[best[: min(n_best, task.n_complete)]])
+    return np.concatenate(rows)
 
 
 def prior_of_few(metadata: MetaDataset, *, seed: int = 0) -> Prior:
@@ -123,14 +139,16 @@ def prior_of_few(metadata: MetaDataset, *, seed: int = 0) -> Prior:
 def encoder_of(space: SearchSpace) -> Callable[[Task], NDArray[np.float32]]:
     """Return how to express the evaluations of a task as features `[N, D]` of `space`."""
 
-    def encode(task: Task) -> NDArray[np.float32]:
-        if task.space == space:
-            return space.features(task.units)
-        alignment = align(task.space, space)
-        assert alignment is not None  # only on_incompatible="ignore" returns None
-        return space.features(alignment.convert(task.units))
+    return lambda task: space.features(units_in(space, task))
 
-    return encode
+
+def units_in(space: SearchSpace, task: Task) -> NDArray[np.float64]:
+    """Return the evaluations of a task as canonical coordinates of `space` `[N, P]`."""
+    if task.space == space:
+        return task.units
+    alignment = align(task.space, space)
+    assert alignment is not None  # only on_incompatible="ignore" returns None
+    return alignment.convert(task.units)
 
 
 def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:

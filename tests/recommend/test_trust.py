@@ -89,22 +89,26 @@ def test_failures_count_as_the_worst() -> None:
     assert trust(SPREAD, failed_favourites) < 0.3
 
 
+def is_due(n_favourites: int, n_contrasts: int, trusted: float) -> bool:
+    ranks = [CONTRAST / 10] * n_favourites + [2 * CONTRAST] * n_contrasts
+    return is_contrast_due(np.array(ranks), trusted)
+
+
 def test_contrasts_are_due_now_and_then() -> None:
-    favourite, contrast = CONTRAST / 10, 2 * CONTRAST
+    assert not is_due(0, 0, 1.0) and not is_due(1, 0, 1.0)
+    assert is_due(2, 0, 1.0) and not is_due(2, 1, 1.0)
+    assert is_due(4, 1, 1.0) and not is_due(3, 2, 1.0)
+    assert is_due(10, 2, 1.0) and not is_due(9, 3, 1.0)
+    assert is_due(100, 2, 1.0) and not is_due(100, 3, 1.0)
 
-    def due(n_favourites: int, n_contrasts: int) -> bool:
-        return is_contrast_due(np.array([favourite] * n_favourites + [contrast] * n_contrasts))
 
-    assert not is_contrast_due(NONE)
-    assert not due(1, 0)
-    assert due(2, 0) and not due(2, 1)
-    assert due(4, 1) and not due(3, 2)
-    assert due(10, 2) and not due(9, 3)
-    assert due(100, 2) and not due(100, 3)
+def test_a_prior_without_credit_leaves_a_start_up_design_to_do() -> None:
+    assert is_due(3, 3, 0.0) and is_due(20, 7, 0.1)
+    assert not is_due(3, 8, 0.0)
 
 
 def test_a_study_that_follows_the_rule_checks_its_prior_three_times() -> None:
     expected: list[float] = []
     for _ in range(30):
-        expected.append(0.9 if is_contrast_due(np.array(expected)) else 0.01)
+        expected.append(0.9 if is_contrast_due(np.array(expected), 1.0) else 0.01)
     assert [i for i, rank in enumerate(expected) if rank > CONTRAST] == [2, 5, 12]
