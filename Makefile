@@ -16,7 +16,7 @@ INSTALLED := $(VENV)/.installed
 PIP_TORCH = -m pip install --disable-pip-version-check $(TORCH) $(addprefix --extra-index-url ,$(TORCH_INDEX))
 
 .DELETE_ON_ERROR:
-.PHONY: help test test-slow demo lint format types examples bench-quality bench-speed wheel wheel-check clean
+.PHONY: help test test-slow demo lint format types examples bench-quality bench-speed priors wheel wheel-check clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -57,6 +57,11 @@ bench-quality: $(INSTALLED)
 
 bench-speed: $(INSTALLED)
 	$(BIN)/python -m dre_plugins.benchmarks.speed
+
+# make priors DATA=path/to/yahpo: rebuild the priors that ship (about 2 minutes on two cores)
+priors: $(INSTALLED)
+	@test -n "$(DATA)" || { echo "Name the folder of the YAHPO scenarios: make $@ DATA=path"; exit 1; }
+	$(BIN)/python -m dre_plugins.benchmarks.priors --data $(DATA) --jobs 2
 
 wheel: $(INSTALLED)
 	rm -rf dist

@@ -5,6 +5,9 @@
 Metadata are evaluations of the training tasks: random configurations, and the steps of a local
 search from the best of them, because a study spends most of its trials near the optimum, where no
 random configuration ever is. Validation tasks decide when to stop; test tasks are not touched.
+
+`--mirrored --out FOLDER` builds priors that take the worst for the best, to see whether a study
+shakes them off; their files are named after the scenario.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -38,6 +42,7 @@ PRIORS = {
 }
 SOURCE = "YAHPO Gym (Pfisterer et al., 2022), scenario {}, surrogates of rbv2; training tasks only"
 LICENCE = "Apache-2.0"
+SPLITS: tuple[Split, Split] = ("train", "validation")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -51,29 +56,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=CATALOGUE, help="folder of the priors")
     parser.add_argument("--names", default=",".join(PRIORS), help="which priors")
     parser.add_argument("--jobs", type=int, default=1, help="priors that are built at once")
+    parser.add_argument("--mirrored", action="store_true", help="learn from minus the values")
     options = parser.parse_args(arguments)
+    if options.mirrored and options.out == CATALOGUE:
+        parser.error("--mirrored needs --out: a mirrored prior must never ship")
     options.out.mkdir(parents=True, exist_ok=True)
-    build_one = partial(build, data=options.data, out=options.out)
+    build_one = partial(build, data=options.data, out=options.out, mirrored=options.mirrored)
     # Spawned, not forked: torch and onnxruntime do not survive a fork with threads.
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         for line in pool.map(build_one, options.names.split(",")):
             print(line, flush=True)
 
 
-def build(name: str, data: Path, out: Path) -> str:
+def build(name: str, data: Path, out: Path, mirrored: bool = False) -> str:
     """Build one prior and return a line about it."""
     scenario_name, description = PRIORS[name]
     scenario = YahpoScenario(data / scenario_name)
+    training, validation = (scenario_metadata(scenario, one) for one in SPLITS)
+    if mirrored:
+        training, validation = _mirrored(training), _mirrored(validation)
     prior = Prior.train(
-        scenario_metadata(scenario, "train"),
-        validation=scenario_metadata(scenario, "validation"),
+        training,
+        validation=validation,
         name=name,
         description=description,
         defaults=LEARNER_DEFAULTS[name],
         rebuild="python -m dre_plugins.benchmarks.priors --data PATH",
         progress=True,
     )
-    path = out / f"{name}.safetensors"
+    path = out / f"{scenario_name if mirrored else name}.safetensors"
     prior.save(path)
     return f"{path}: {path.stat().st_size / 1024:.0f} KiB, validation {prior.card.validation}"
 
@@ -83,6 +94,10 @@ def scenario_metadata(scenario: YahpoScenario, split: Split) -> MetaDataset:
     space = search_space(scenario.parameters)
     tasks = [_task(scenario, space, task) for task in scenario.splits[split]]
     return MetaDataset.of(tasks, source=SOURCE.format(scenario.name), licence=LICENCE)
+
+
+def _mirrored(metadata: MetaDataset) -> MetaDataset:
+    return replace(metadata, tasks=tuple(replace(task, values=-task.values) for task in metadata))
 
 
 def search_space(parameters: Sequence[Parameter]) -> SearchSpace:

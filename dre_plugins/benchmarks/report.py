@@ -145,12 +145,12 @@ def collect(records: Sequence[Record]) -> Results:
     )
 
 
-def markdown(results: Results, against: str) -> str:
+def markdown(results: Results, against: str, checkpoints: Sequence[int] = CHECKPOINTS) -> str:
     """The report as Markdown tables, for all scenarios together and for each."""
     parts = [("All scenarios", results)]
     if len(results.scenarios) > 1:
         parts += [(name, results.of_scenario(name)) for name in results.scenarios]
-    return "\n\n".join(_section(title, part, against) for title, part in parts)
+    return "\n\n".join(_section(title, part, against, checkpoints) for title, part in parts)
 
 
 def plot(results: Results, path: Path) -> None:
@@ -177,6 +177,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("runs", type=Path, nargs="+", help="JSONL files of benchmark runs")
     parser.add_argument("--samplers", help="only these: specifications, separated by spaces")
     parser.add_argument("--against", help="sampler that the others are compared with")
+    parser.add_argument(
+        "--checkpoints",
+        default=",".join(map(str, CHECKPOINTS)),
+        help="numbers of trials to report regret and rank at",
+    )
     parser.add_argument("--plot", type=Path, help="PNG file of the curves, to be written")
     options = parser.parse_args(arguments)
 
@@ -188,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     against = options.against or results.samplers[0]
     if against not in results.samplers:
         parser.error(f"--against {against}: the runs are of {', '.join(results.samplers)}")
-    print(markdown(results, against))
+    print(markdown(results, against, [int(n) for n in options.checkpoints.split(",")]))
     _print_left_out(records, results)
     if options.plot and importlib.util.find_spec("matplotlib"):
         plot(results, options.plot)
@@ -205,8 +210,8 @@ def _regret(record: Record, best: float) -> Floats:
     return regret
 
 
-def _section(title: str, results: Results, against: str) -> str:
-    checkpoints = [n for n in CHECKPOINTS if n <= results.regret.shape[2]]
+def _section(title: str, results: Results, against: str, checkpoints: Sequence[int]) -> str:
+    checkpoints = [n for n in checkpoints if n <= results.regret.shape[2]]
     n_tasks = len({key[:2] for key in results.keys})
     head = [
         "sampler",

@@ -129,8 +129,10 @@ def fit(
     prepared = loss.prepare(lists.values, query)
     weights = lists.weights / (lists.weights.sum() * scorer.n_members)
     optimiser = torch.optim.Adam(list(fitted.values()), lr=fitting.learning_rate, fused=True)
-    for step in range(fitting.n_steps):
-        annealed = 0.5 * (1.0 + math.cos(math.pi * step / fitting.n_steps))
+    length = int(lists.mask.sum(-1).max())
+    n_steps = math.ceil(fitting.n_steps * min(1.0, length / fitting.full_length))
+    for step in range(n_steps):
+        annealed = 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
         for group in optimiser.param_groups:
             group["lr"] = fitting.learning_rate * annealed
         context = None
@@ -148,7 +150,7 @@ def fit(
     for name, value in fitted.items():
         value.requires_grad_(False)
         if not bool(torch.isfinite(value).all()):
-            raise FittingError(f"{name} is not finite after {fitting.n_steps} fitting steps.")
+            raise FittingError(f"{name} is not finite after {n_steps} fitting steps.")
     return fitted
 
 
