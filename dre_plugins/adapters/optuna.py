@@ -443,12 +443,11 @@ def _prior_from(
         )
     # torch: only for those who need it at once
     from dre_plugins.transfer.prior import Prior
-    from dre_plugins.transfer.training import prior_of_few
 
     if past_studies is not None:
         if not isinstance(past_studies, MetaDataset):
             past_studies = metadata_from_studies(past_studies)
-        return prior_of_few(past_studies)
+        return Prior.of_few(past_studies)
     return prior if prior is None or isinstance(prior, Prior) else Prior.load(prior)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.prior import PriorLike
 from dre_plugins.recommend.recommender import Recommender, Suggestion
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -26,6 +27,7 @@ class AskTell:
             are numbers in ascending order are treated as ordered.
         direction: "minimize" or "maximize".
         seed: Non-negative seed of everything random; None draws one.
+        prior: What past tasks taught, such as a `dre_plugins.Prior`.
         settings: Options of `RecommenderSettings`, by name.
 
     Raises:
@@ -46,6 +48,7 @@ class AskTell:
         *,
         direction: str = "minimize",
         seed: int | None = None,
+        prior: PriorLike | None = None,
         **settings: Any,
     ) -> None:
         require(
@@ -66,7 +69,7 @@ class AskTell:
         self.stats: Counter[str] = Counter()
         self._sign = 1.0 if direction == "maximize" else -1.0
         self._recommender = Recommender(
-            space, RecommenderSettings(**settings), seed=seed, stats=self.stats
+            space, RecommenderSettings(**settings), seed=seed, stats=self.stats, prior=prior
         )
         self._trials: list[Trial] = []
 

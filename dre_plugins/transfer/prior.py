@@ -125,6 +125,17 @@ class Prior:
         return train_prior(metadata, **options)
 
     @classmethod
+    def of_few(cls, metadata: MetaDataset) -> Prior:
+        """Meta-train a prior on a handful of past tasks, in seconds.
+
+        Raises:
+            ValueError: If there is nothing to learn from.
+        """
+        from dre_plugins.transfer.training import prior_of_few
+
+        return prior_of_few(metadata)
+
+    @classmethod
     def load(
         cls,
         prior: str | os.PathLike[str],
