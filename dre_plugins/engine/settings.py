@@ -189,7 +189,7 @@ PRESETS: Mapping[str, Preset] = {
     "default": Preset(
         scorer=ScorerSettings(activation="silu", range_limit=None, centred=True),
         from_random=FittingSettings(n_steps=200, learning_rate=0.02),
-        from_prior=FittingSettings(n_steps=200, learning_rate=0.02),
+        from_prior=FittingSettings(n_steps=200, learning_rate=0.02, full_length=20),
     ),
 }
 
