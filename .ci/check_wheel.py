@@ -45,3 +45,7 @@ for _ in range(12):
     number, configuration = study.ask()
     study.tell(number, configuration["x"] ** 2)
 print(f"dre_plugins {dre_plugins.__version__}: 12 trials, best {study.best.configuration}")
+
+prior = dre_plugins.Prior.load("xgboost")
+study = dre_plugins.AskTell(prior.space, direction="maximize", seed=0, prior=prior)
+print(f"prior {prior.card.name!r} of {len(prior.card.tasks)} tasks suggests {study.ask()[1]}")
