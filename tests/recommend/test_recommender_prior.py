@@ -1,0 +1,131 @@
+"""A recommender with a prior, and one that may choose from given rows only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dre_plugins.engine import PRESETS, ScorerSettings
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.space import Float, SearchSpace
+from dre_plugins.space.candidates import keys
+
+SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+SCORER = ScorerSettings(n_members=4, hidden=(8,), range_limit=None)
+DEFAULT = PRESETS["default"]
+PRESET = replace(
+    DEFAULT,
+    scorer=SCORER,
+    from_random=replace(DEFAULT.from_random, n_steps=20),
+    from_prior=replace(DEFAULT.from_prior, n_steps=20),
+)
+FAVOURITES = np.array([[0.1, 0.2], [0.8, np.nan], [0.5, 0.5]])
+
+
+class FixedPrior:
+    """A prior of random weights: what it prefers is arbitrary, but always the same."""
+
+    def __init__(self, favourites: np.ndarray = FAVOURITES) -> None:
+        self.favourites = favourites
+
+    def on(self, space: SearchSpace) -> AlignedPrior:
+        ensemble = DeepRankingEnsemble.initialise(SCORER, space.n_features, seed=3)
+        return AlignedPrior(ensemble, space.features, self.favourites)
+
+
+def recommender_of(prior: FixedPrior | None, **settings) -> Recommender:
+    return Recommender(SPACE, RecommenderSettings(preset=PRESET, **settings), seed=0, prior=prior)
+
+
+def observed(rows: np.ndarray) -> list[Trial]:
+    return [
+        Trial(SPACE.to_configuration(row), TrialState.COMPLETE, float(-(row**2).sum()))
+        for row in rows
+    ]
+
+
+def test_first_suggestions_are_favourites_each_once() -> None:
+    suggestions = recommender_of(FixedPrior()).suggest((), 3, index=0)
+    xs = sorted(suggestion.configuration["x"] for suggestion in suggestions[:2])
+    assert suggestions[0].source == "prior"
+    assert set(xs) <= {0.1, 0.5, 0.8}
+    assert all(0 <= suggestion.configuration["y"] <= 1 for suggestion in suggestions)
+
+
+def test_more_first_suggestions_than_favourites_are_still_new() -> None:
+    suggestions = recommender_of(FixedPrior()).suggest((), 8, index=0)
+    assert len({repr(suggestion.configuration) for suggestion in suggestions}) == 8
+    assert {suggestion.source for suggestion in suggestions} <= {"prior", "contrast"}
+
+
+def test_a_prior_without_favourites_searches() -> None:
+    prior = FixedPrior(np.empty((0, 2)))
+    (suggestion,) = recommender_of(prior).suggest((), index=0)
+    assert suggestion.source == "prior"
+    assert suggestion.predicted_rank is not None and suggestion.predicted_rank < 100  # of 512
+
+
+def test_start_up_trials_can_be_asked_for_in_spite_of_a_prior() -> None:
+    recommender = recommender_of(FixedPrior(), n_startup_trials=2)
+    sources = []
+    trials: list[Trial] = []
+    for index in range(4):
+        (suggestion,) = recommender.suggest(trials, index=index)
+        sources.append(suggestion.source)
+        trials.append(Trial(suggestion.configuration, TrialState.COMPLETE, float(index)))
+    assert sources[:2] == ["random", "random"]
+    assert set(sources[2:]) <= {"model", "contrast"}
+
+
+def test_contrasts_are_tried_until_there_are_some() -> None:
+    recommender = recommender_of(FixedPrior())
+    trials: list[Trial] = []
+    for index in range(14):
+        (suggestion,) = recommender.suggest(trials, index=index)
+        value = -float(np.sum(np.square(list(suggestion.configuration.values()))))
+        trials.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
+    assert 1 <= recommender.stats["contrast"] <= 8
+    assert recommender.stats["model"] >= 5
+    assert recommender.stats["fallbacks"] == 0
+
+
+@pytest.mark.parametrize("prior", [None, FixedPrior()])
+def test_given_candidates_are_all_that_is_suggested(prior: FixedPrior | None) -> None:
+    rows = np.random.default_rng(0).random((12, 2))
+    recommender = recommender_of(prior, n_startup_trials=3 if prior is None else None)
+    trials: list[Trial] = []
+    found = []
+    for index in range(12):
+        (suggestion,) = recommender.suggest(trials, index=index, candidates=rows)
+        found += keys(suggestion.units[None])
+        trials += observed(suggestion.units[None])
+    assert sorted(found) == sorted(keys(rows))
+    (again,) = recommender.suggest(trials, index=12, candidates=rows)
+    assert again.source == "exhausted" and keys(again.units[None])[0] in found
+
+
+def test_ask_and_tell_takes_a_prior() -> None:
+    study = AskTell(SPACE, seed=0, prior=FixedPrior(), preset=PRESET)
+    number, configuration = study.ask()
+    study.tell(number, 1.0)
+    assert configuration["x"] in (0.1, 0.5, 0.8)
+    assert study.stats["prior"] == 1
+
+
+def test_short_lists_take_a_share_of_the_steps() -> None:
+    lists = observed(np.random.default_rng(0).random((5, 2)))
+    full = replace(PRESET.from_random, n_steps=40)
+    short = replace(full, full_length=20)
+    chosen = [
+        Recommender(
+            SPACE,
+            RecommenderSettings(preset=replace(PRESET, from_random=fitting), n_startup_trials=5),
+            seed=0,
+        ).suggest(lists, index=5)[0]
+        for fitting in (short, replace(full, n_steps=10), full)
+    ]
+    assert chosen[0].configuration == chosen[1].configuration != chosen[2].configuration
