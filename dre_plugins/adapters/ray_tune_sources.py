@@ -18,9 +18,9 @@ from ray.tune.result import AUTO_RESULT_KEYS
 from dre_plugins.adapters.ray_tune_conversion import space_of
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.cells import fits, is_missing, number
-from dre_plugins.transfer.inference import flat_configuration, infer_space
 from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.sources.cells import fits, is_missing, number
+from dre_plugins.transfer.spaces.inference import flat_configuration, infer_space
 
 Source: TypeAlias = ResultGrid | ExperimentAnalysis | str | PathLike[str]
 Mode: TypeAlias = Literal["min", "max"]

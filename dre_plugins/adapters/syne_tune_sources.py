@@ -30,9 +30,9 @@ from dre_plugins.adapters.syne_tune_conversion import domain_of, space_of
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.cells import configurations, fitted, number, typed
-from dre_plugins.transfer.inference import infer_space
 from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.sources.cells import configurations, fitted, number, typed
+from dre_plugins.transfer.spaces.inference import infer_space
 
 if TYPE_CHECKING:
     from syne_tune.experiments import ExperimentResult

@@ -94,7 +94,7 @@ def import_csv(
         dre import csv runs.csv --value accuracy --maximize --task dataset --log lr -o tasks.json
     """
     check_writable(output, METADATA_FILES)
-    from dre_plugins.transfer.tables import from_table
+    from dre_plugins.transfer.sources.tables import from_table
 
     metadata = from_table(
         file,
@@ -133,7 +133,7 @@ def import_hpob(
     is_file = output.suffix in METADATA_FILES
     if is_file:
         check_writable(output, METADATA_FILES)
-    from dre_plugins.transfer.hpob import load_hpob
+    from dre_plugins.transfer.sources.hpob import load_hpob
 
     by_space = load_hpob(folder, split=split.value, spaces=space or None)
     if is_file and len(by_space) != 1:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dre_plugins.cli.checks import needs
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.plain import space_from_plain
+from dre_plugins.transfer.spaces.plain import space_from_plain
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dre_plugins.space.search_space import SearchSpace
-    from dre_plugins.transfer.alignment import Alignment
     from dre_plugins.transfer.prior import Card
+    from dre_plugins.transfer.spaces.alignment import Alignment
 
 # Tasks of a card, values of a parameter.
 _MOST_LISTED = 12

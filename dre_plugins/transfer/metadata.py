@@ -22,7 +22,7 @@ from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.archive import MetadataError
-from dre_plugins.transfer.plain import space_from_plain, space_to_plain
+from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
 
 __all__ = ["EMPTY", "MetaDataset", "MetadataError", "Task"]
 

@@ -23,10 +23,10 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space.base import Domain
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.alignment import Alignment, align
 from dre_plugins.transfer.archive import numbers
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.plain import space_from_plain, space_to_plain
+from dre_plugins.transfer.spaces.alignment import Alignment, align
+from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
 
 __all__ = ["Card", "Prior", "PriorError"]
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.alignment import align
-from dre_plugins.transfer.merging import in_canonical_order, merged_space
 from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
+from dre_plugins.transfer.spaces.alignment import align
+from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space
 from dre_plugins.transfer.task_lists import TaskLists
 
 if TYPE_CHECKING:

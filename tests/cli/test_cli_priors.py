@@ -19,8 +19,8 @@ from dre_plugins.space import (
     SearchSpace,
 )
 from dre_plugins.transfer import prior as prior_module
-from dre_plugins.transfer.plain import space_to_plain
 from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.spaces.plain import space_to_plain
 
 FEW = ("--steps", 4, "--members", 2, "--hidden", "8,8")
 

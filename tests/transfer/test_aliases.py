@@ -7,8 +7,14 @@ from itertools import combinations
 
 import pytest
 
-from dre_plugins.transfer import aliases
-from dre_plugins.transfer.aliases import LEARNER_DEFAULTS, ROLES, TELLING, roles, without_prefix
+from dre_plugins.transfer.spaces import aliases
+from dre_plugins.transfer.spaces.aliases import (
+    LEARNER_DEFAULTS,
+    ROLES,
+    TELLING,
+    roles,
+    without_prefix,
+)
 
 XGBOOST = "eta nrounds gamma lambda alpha subsample max_depth min_child_weight colsample_bytree"
 SKLEARN_API = (

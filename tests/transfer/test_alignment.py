@@ -25,8 +25,8 @@ from dre_plugins.space import (
     RangeCondition,
     SearchSpace,
 )
-from dre_plugins.transfer.aliases import LEARNER_DEFAULTS
-from dre_plugins.transfer.alignment import Alignment, align
+from dre_plugins.transfer.spaces.aliases import LEARNER_DEFAULTS
+from dre_plugins.transfer.spaces.alignment import Alignment, align
 
 TREES = ("gbtree", "dart")
 XGBOOST = SearchSpace(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dre_plugins.transfer.cells import EMPTY, Misfit, number, typed
+from dre_plugins.transfer.sources.cells import EMPTY, Misfit, number, typed
 
 
 @pytest.mark.parametrize(

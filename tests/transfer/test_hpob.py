@@ -15,14 +15,14 @@ from dre_plugins.benchmarks.tasks import TaskSample, load_extract
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Float, SearchSpace
 from dre_plugins.transfer.archive import MetadataError
-from dre_plugins.transfer.hpob import (
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.sources.hpob import (
     HpobSurrogates,
     load_hpob,
     load_hpob_initialisations,
     to_hpob_json,
 )
-from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.tables import from_table
+from dre_plugins.transfer.sources.tables import from_table
 
 EXTRACT = Path(__file__).parents[2] / "data" / "yahpo_extract.npz"
 

@@ -21,8 +21,8 @@ from dre_plugins.space import (
     RangeCondition,
     SearchSpace,
 )
-from dre_plugins.transfer.alignment import align
-from dre_plugins.transfer.merging import merged_domain, merged_space
+from dre_plugins.transfer.spaces.alignment import align
+from dre_plugins.transfer.spaces.merging import merged_domain, merged_space
 
 RBF = Condition("gamma", "kernel", ("rbf",))
 

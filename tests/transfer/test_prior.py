@@ -20,10 +20,10 @@ from dre_plugins.engine.surrogate import RankingLists
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
 from dre_plugins.transfer import prior as module
-from dre_plugins.transfer.merging import in_canonical_order
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior, PriorError
+from dre_plugins.transfer.spaces.merging import in_canonical_order
 from dre_plugins.transfer.training import held_out
 
 SCORER = ScorerSettings(

@@ -19,7 +19,7 @@ from dre_plugins.space import (
     RangeCondition,
     SearchSpace,
 )
-from dre_plugins.transfer.tables import from_table
+from dre_plugins.transfer.sources.tables import from_table
 
 pd = pytest.importorskip("pandas")
 

@@ -18,7 +18,7 @@ from dre_plugins.space.domains import (
     UnsupportedDomainError,
 )
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.cells import is_finite
+from dre_plugins.transfer.sources.cells import is_finite
 
 # Numbers that span less than this factor are taken for linear.
 _LOG_RATIO = 1000.0

@@ -16,9 +16,9 @@ import numpy as np
 
 from dre_plugins.space.base import Array, Domain, fill
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.aliases import normalised, roles, without_prefix
-from dre_plugins.transfer.conversion import Conversion, conversion, placed
-from dre_plugins.transfer.differences import difference
+from dre_plugins.transfer.spaces.aliases import normalised, roles, without_prefix
+from dre_plugins.transfer.spaces.conversion import Conversion, conversion, placed
+from dre_plugins.transfer.spaces.differences import difference
 
 # Canonical units at the end of a range agree with it to rounding errors.
 _SLACK = 1e-9

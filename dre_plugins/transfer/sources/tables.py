@@ -11,9 +11,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.cells import configurations, fitted, is_missing, number, typed
-from dre_plugins.transfer.inference import infer_space
 from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.sources.cells import configurations, fitted, is_missing, number, typed
+from dre_plugins.transfer.spaces.inference import infer_space
 
 Columns: TypeAlias = dict[str, list[Any]]
 Direction: TypeAlias = Literal["minimize", "maximize"]

@@ -12,8 +12,8 @@ from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
 from dre_plugins.space.numeric import Float, Integer, Normal
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.conversion import Number
-from dre_plugins.transfer.inference import distinct, infer_domain
+from dre_plugins.transfer.spaces.conversion import Number
+from dre_plugins.transfer.spaces.inference import distinct, infer_domain
 
 # Numbers are listed as categories, and a parent's values in a condition, up to this many.
 _MOST_LISTED = 32

@@ -1,0 +1,1 @@
+"""Where metadata come from, beside the frameworks: tables and HPO-B."""
