@@ -286,24 +286,17 @@ class DRESampler(BaseSampler):
         ordered = self._order_numeric_choices
         domain = domain_of(param_name, param_distribution, order_numeric_choices=ordered)
         if self._prior is not None and self._prior.knows(param_name, domain):
-            return self._prior_value(study, trial, param_name, domain)
-        if trial.number >= self._n_startup_trials() and self._warn_independent_sampling:
-            self._say(
-                logging.WARNING,
-                study,
-                param_name,
-                f"Parameter {param_name!r} of trial {trial.number} is sampled independently of "
-                "the model: no earlier trial had it in this range. Later trials will model it. "
-                "Silence this with warn_independent_sampling=False.",
-            )
-        if self._independent_sampler is not None:
-            return self._independent_sampler.sample_independent(
-                study, trial, param_name, param_distribution
-            )
-        self.stats["independent"] += 1
-        # One point of the Sobol sequence per trial, and one coordinate of it per parameter.
-        position = len(trial.params)
-        unit = float(sobol_point(position + 1, trial.number, self._seed)[position])
+            unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
+        else:
+            self._warn_of_independent(study, trial, param_name)
+            if self._independent_sampler is not None:
+                return self._independent_sampler.sample_independent(
+                    study, trial, param_name, param_distribution
+                )
+            self.stats["independent"] += 1
+            # One point of the Sobol sequence per trial, and one coordinate of it per parameter.
+            position = len(trial.params)
+            unit = float(sobol_point(position + 1, trial.number, self._seed)[position])
         value = domain.from_unit(unit)
         if domain.n_values is None or self._settings.allow_duplicates:
             return value
@@ -315,6 +308,17 @@ class DRESampler(BaseSampler):
                 break
             value = domain.from_unit((unit + shift / domain.n_values) % 1.0)
         return value
+
+    def _warn_of_independent(self, study: Study, trial: FrozenTrial, name: str) -> None:
+        if trial.number >= self._n_startup_trials() and self._warn_independent_sampling:
+            self._say(
+                logging.WARNING,
+                study,
+                name,
+                f"Parameter {name!r} of trial {trial.number} is sampled independently of the "
+                "model: no earlier trial had it in this range. Later trials will model it. "
+                "Silence this with warn_independent_sampling=False.",
+            )
 
     def _n_startup_trials(self) -> int:
         given = self._settings.n_startup_trials
@@ -330,11 +334,18 @@ class DRESampler(BaseSampler):
             if not one.single()
         }
         space = self._prior.completed({**domains, name: domain})
+        # One trial is one suggestion, however many parameters it asks for one by one.
+        stats = self.stats if not trial.params else Counter(fallbacks=self.stats["fallbacks"])
         recommender = Recommender(
-            space, self._settings, seed=self._seed, stats=self.stats, prior=self._prior
+            space, self._settings, seed=self._seed, stats=stats, prior=self._prior
         )
-        fixed = {known: trial.params[known] for known in domains}
+        fixed = {
+            known: trial.params[known]
+            for known, one in domains.items()
+            if one.contains(trial.params[known])
+        }
         suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
+        self.stats["fallbacks"] = stats["fallbacks"]
         self._set_source(study, trial, suggestion.source)
         return suggestion.configuration[name]
 

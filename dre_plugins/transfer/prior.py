@@ -199,7 +199,7 @@ class Prior:
             "card": self.card.to_dict(),
             "space": space_to_plain(self.space),
             "favourites": [
-                [None if math.isnan(unit) else round(unit, 6) for unit in row]
+                [None if math.isnan(unit) else unit for unit in row]
                 for row in self.favourites.tolist()
             ],
         }

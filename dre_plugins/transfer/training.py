@@ -114,9 +114,10 @@ def favourites_of(metadata: MetaDataset, space: SearchSpace) -> NDArray[np.float
     Where nothing is observed yet, scorers that have seen few tasks promise most of configurations
     that no task has tried. What was good elsewhere is the safer start.
     """
-    n_best = max(1, N_FAVOURITES // len(metadata))
+    tasks = [task for task in metadata if task.n_complete]
+    n_best = max(1, N_FAVOURITES // max(len(tasks), 1))
     rows = [np.empty((0, space.n_parameters))]
-    for task in metadata:
+    for task in tasks:
         best = np.argsort(np.where(np.isnan(task.values), np.inf, -task.values), kind="stable")
         rows.append(units_in(space, task)[best[: min(n_best, task.n_complete)]])
     return np.concatenate(rows)

@@ -147,6 +147,32 @@ def test_first_trials_that_run_at_once_differ(prior):
     assert len({one["depth"] for one in configurations}) > 1
 
 
+def test_a_small_space_is_not_asked_twice(prior):
+    """18 points, nothing told yet: 16 trials that run at once are 16 points (R4)."""
+    study = optuna.create_study(sampler=sampler_of(prior=prior))
+    trials = [study.ask() for _ in range(16)]
+    for trial in trials:
+        trial.suggest_int("depth", 1, 6)
+        trial.suggest_categorical("kind", ["a", "b", "c"])
+    assert len({repr(sorted(trial.params.items())) for trial in trials}) == 16
+
+
+def test_a_trial_counts_as_one_suggestion(prior):
+    stats = tuned(sampler_of(prior=prior), 3).sampler.stats
+    assert stats["suggestions"] == 3 == stats["prior"] + stats["model"] + stats["contrast"]
+
+
+def test_a_surrogate_that_fails_costs_no_trial(prior, monkeypatch, caplog):
+    def fail(*_, **__):
+        raise RuntimeError("no more memory")
+
+    monkeypatch.setattr("dre_plugins.recommend.mixture.Part.scores", fail)
+    study = tuned(sampler_of(prior=prior), 6)
+    assert len(study.trials) == 6 and study.sampler.stats["fallbacks"] >= 6
+    assert len([r for r in caplog.records if "no more memory" in r.message]) == 1
+    assert {source_of(trial) for trial in study.trials} == {"fallback"}
+
+
 def test_a_mirrored_prior_is_shaken_off(prior):
     metadata = metadata_from_studies(
         [past_study(seed, value_of=lambda loss: -loss) for seed in range(6)]
