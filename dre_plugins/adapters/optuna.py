@@ -20,7 +20,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from dre_plugins.engine.settings import Preset
 from dre_plugins.recommend.recommender import N_STARTUP_TRIALS, Recommender, Suggestion
@@ -28,7 +28,6 @@ from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.metadata import MetaDataset
 
 try:
     import optuna
@@ -53,9 +52,7 @@ from dre_plugins.adapters.optuna_conversion import (
     trial_of,
     union_of_distributions,
 )
-from dre_plugins.adapters.optuna_sources import Source, metadata_from_studies
-
-PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
+from dre_plugins.adapters.optuna_prior import Knowledge, PastStudies
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
@@ -124,8 +121,9 @@ class DRESampler(BaseSampler):
             first trial comes from it, whether or not the search spaces are the same.
         past_studies: Studies of the same kind to learn from: studies, a storage or its URL,
             several of these, or a `dre_plugins.MetaDataset`. Learning takes some seconds, here
-            and now. Their search spaces, metrics and directions may differ. For more than about
-            20 of them train a prior (`Prior.train`, `dre meta-train`).
+            and now. Their search spaces, metrics and directions may differ; one that has the
+            name of the present study is left out. For more than about 20 of them train a prior
+            (`Prior.train`, `dre meta-train`).
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             parameters are points of one scrambled Sobol sequence. Trials of all workers count,
             as do enqueued and added ones. None takes 10, or 0 with a prior.
@@ -133,8 +131,9 @@ class DRESampler(BaseSampler):
             the rank, as in the paper), "pi" (probability of improvement), "lcb" (lower confidence
             bound), "average-rank" or "thompson". None takes the preset's: "log-rank-ei" by
             default.
-        independent_sampler: Optuna sampler of parameters that no earlier trial had, which is
-            every parameter of the first trial. None takes the Sobol sequence.
+        independent_sampler: Optuna sampler of parameters that no earlier trial had and the prior
+            does not know; without a prior every parameter of the first trial. None takes the
+            Sobol sequence.
         warn_independent_sampling: Whether to warn, once per study and parameter, that a parameter
             is sampled independently of the model after the start-up trials.
         allow_duplicates: Whether a configuration may be suggested again, as one may want when
@@ -150,13 +149,18 @@ class DRESampler(BaseSampler):
             ordered.
 
     Attributes:
-        stats: Counts "suggestions" and among them "random", "model", "fallback" and "exhausted",
-            further "independent" parameters, "conflicts" with other workers, and "fallbacks".
+        stats: Counts "suggestions" and among them "random", "prior", "model", "contrast",
+            "fallback" and "exhausted"; further "independent" parameters, "conflicts" with other
+            workers, and "fallbacks".
 
     Note:
         The system attribute "dre:source" of a trial tells where its parameters come from:
-        "random" (start-up), "model", "independent" (no parameter was known yet), "fallback" (the
-        surrogate failed), "exhausted" (nothing new is left) or "enqueued".
+        "random" (start-up), "prior" (nothing was observed yet), "model", "contrast" (a
+        space-filling point by which the prior is checked), "independent" (no parameter was known
+        yet), "fallback" (the surrogate failed), "exhausted" (nothing new is left) or "enqueued".
+
+        A prior that has no parameter in common with what the study has asked for is not used,
+        with one warning: a define-by-run study may show others later.
 
     Raises:
         ValueError: If an argument is invalid, if no past study has anything to learn from, or, at
@@ -194,7 +198,7 @@ class DRESampler(BaseSampler):
             n_threads=n_threads,
             max_history=max_history,
         )
-        self._prior = _prior_from(prior, past_studies)
+        self._knowledge = Knowledge(prior, past_studies)
         self._order_numeric_choices = order_numeric_choices
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling
@@ -217,6 +221,7 @@ class DRESampler(BaseSampler):
         """Refuse several objectives and mark enqueued trials."""
         _require_one_objective(study)
         self._read = None
+        self._knowledge.leave_out(study.study_name)
         self._open.add((study.study_name, trial.number))
         if "fixed_params" in trial.system_attrs:
             _set_attributes(study, trial, {SOURCE_KEY: "enqueued"})
@@ -285,7 +290,7 @@ class DRESampler(BaseSampler):
         _require_one_objective(study)
         ordered = self._order_numeric_choices
         domain = domain_of(param_name, param_distribution, order_numeric_choices=ordered)
-        if self._prior is not None and self._prior.knows(param_name, domain):
+        if self._knowledge.knows(param_name, domain):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
         else:
             self._warn_of_independent(study, trial, param_name)
@@ -321,33 +326,51 @@ class DRESampler(BaseSampler):
             )
 
     def _n_startup_trials(self) -> int:
+        """Return from which trial on an independent parameter is worth a warning."""
         given = self._settings.n_startup_trials
         return N_STARTUP_TRIALS if given is None else given
 
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
         """Return what the prior would have, given what the trial asked for so far."""
-        assert self._prior is not None
+        prior = self._knowledge.prior
+        assert prior is not None  # it knows the parameter
         ordered = self._order_numeric_choices
         domains = {
             known: domain_of(known, one, order_numeric_choices=ordered)
             for known, one in trial.distributions.items()
             if not one.single()
         }
-        space = self._prior.completed({**domains, name: domain})
+        space = prior.completed({**domains, name: domain})
         # One trial is one suggestion, however many parameters it asks for one by one.
         stats = self.stats if not trial.params else Counter(fallbacks=self.stats["fallbacks"])
-        recommender = Recommender(
-            space, self._settings, seed=self._seed, stats=stats, prior=self._prior
-        )
+        recommender = self._recommender(study, space, stats)
         fixed = {
             known: trial.params[known]
             for known, one in domains.items()
             if one.contains(trial.params[known])
         }
         suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
-        self.stats["fallbacks"] = stats["fallbacks"]
         self._set_source(study, trial, suggestion.source)
         return suggestion.configuration[name]
+
+    def _recommender(self, study: Study, space: SearchSpace, stats: Counter[str]) -> Recommender:
+        """Return a recommender with the prior, or without where the two have nothing in common.
+
+        A define-by-run study may show shared parameters later, so that this ends no study.
+        """
+        prior, seed = self._knowledge.prior, self._seed
+        try:
+            return Recommender(space, self._settings, seed=seed, stats=stats, prior=prior)
+        except ValueError as error:
+            if prior is None:
+                raise
+            self._say(
+                logging.WARNING,
+                study,
+                "<prior>",
+                f"The prior is not used as long as this holds: {error}",
+            )
+            return Recommender(space, self._settings, seed=seed, stats=stats)
 
     def _suggest(
         self,
@@ -360,9 +383,7 @@ class DRESampler(BaseSampler):
         history = [trial_of(one, search_space, study.directions[0]) for one in others]
         ordered = self._order_numeric_choices
         space = space_of(search_space, others, history, order_numeric_choices=ordered)
-        recommender = Recommender(
-            space, self._settings, seed=self._seed, stats=self.stats, prior=self._prior
-        )
+        recommender = self._recommender(study, space, self.stats)
         known = [one for one in history if one.configuration]
         enqueued = trial.system_attrs.get("fixed_params", {})
         fixed = {
@@ -440,26 +461,6 @@ class DRESampler(BaseSampler):
         if key not in self._said:
             self._said.add(key)
             logger.log(level, "%s", text)
-
-
-def _prior_from(
-    prior: Prior | str | os.PathLike[str] | None, past_studies: PastStudies | None
-) -> Prior | None:
-    if prior is None and past_studies is None:
-        return None
-    if prior is not None and past_studies is not None:
-        raise ValueError(
-            "prior and past_studies cannot be combined: leave one of them out, or train a prior "
-            "on all of it with Prior.train."
-        )
-    # torch: only for those who need it at once
-    from dre_plugins.transfer.prior import Prior
-
-    if past_studies is not None:
-        if not isinstance(past_studies, MetaDataset):
-            past_studies = metadata_from_studies(past_studies)
-        return Prior.of_few(past_studies)
-    return prior if prior is None or isinstance(prior, Prior) else Prior.load(prior)
 
 
 def _require_one_objective(study: Study) -> None:

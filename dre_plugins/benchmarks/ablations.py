@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -51,6 +52,11 @@ class Variant:
     def prior_key(self) -> tuple[str, str]:
         """Return what the meta-training depends on: variants that share it share a prior."""
         return repr(sorted(self.scorer.items())), repr(sorted(self.training.items()))
+
+    @property
+    def prior_hash(self) -> str:
+        """Return a short name of `prior_key`."""
+        return f"{zlib.crc32(repr(self.prior_key).encode()):08x}"
 
 
 def _loss(name: str) -> Variant:
@@ -93,9 +99,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder = options.data / PRIORS[options.prior][0]
     priors = options.out.with_suffix("")
     priors.mkdir(parents=True, exist_ok=True)
-    paths: dict[tuple[str, str], Path] = {}
-    for variant in VARIANTS.values():
-        paths.setdefault(variant.prior_key, priors / f"{len(paths)}.safetensors")
+    paths = {
+        variant.prior_key: priors
+        / f"{options.prior}-{options.training_steps}-{variant.prior_hash}.safetensors"
+        for variant in VARIANTS.values()
+    }
     firsts = {paths[v.prior_key]: v for v in reversed(VARIANTS.values())}
     train_one = partial(_train, folder, options.training_steps)
     runs = [

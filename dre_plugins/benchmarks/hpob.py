@@ -36,8 +36,10 @@ from dre_plugins.transfer.sources.hpob import load_hpob, load_hpob_initialisatio
 CHECKPOINTS = (5, 10, 25, 50, 75, 100)
 NO_PRIOR = "none"
 
-# (search space, data set, initialisation, "prior" or "none")
-Key = tuple[str, str, str, str]
+# (search space, data set, initialisation, "prior" or "none", steps, steps of the meta-training)
+Key = tuple[str, str, str, str, int, int]
+
+FIELDS = ("space", "dataset", "start", "method", "steps", "training_steps")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -62,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     priors.mkdir(parents=True, exist_ok=True)
     starts = load_hpob_initialisations(options.data)
     planned: list[Key] = [
-        (space, task.name, start, method)
+        (space, task.name, start, method, options.steps, options.training_steps)
         for space, metadata in tests.items()
         for task in metadata
         for start in starts[space][task.name]
@@ -71,12 +73,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     done = {key_of(record) for record in read_records(options.out)}
     todo = [key for key in planned if key not in done]
     train_one = partial(train, options.data, options.training_steps)
-    run_one = partial(run, options.data, priors, options.steps)
+    run_one = partial(run, options.data, priors)
     with (
         ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool,
         options.out.open("a") as file,
     ):
-        missing = {s: priors / f"{s}.safetensors" for s in {key[0] for key in todo}}
+        missing = {key[0]: _path_of(priors, key) for key in todo}
         missing = {space: path for space, path in missing.items() if not path.exists()}
         for line in pool.map(train_one, missing, missing.values()):
             print(line, flush=True)
@@ -101,9 +103,9 @@ def train(data: Path, n_steps: int, space: str, path: Path) -> str:
     return f"space {space}: {training.n_evaluations} evaluations, {prior.card.validation}"
 
 
-def run(data: Path, priors: Path, steps: int, key: Key) -> dict[str, Any]:
+def run(data: Path, priors: Path, key: Key) -> dict[str, Any]:
     """Choose configurations of one data set and return the regret after each."""
-    space, dataset, start, method = key
+    space, dataset, start, method, steps, _ = key
     task = _tests(data, space).subset([dataset]).tasks[0]
     rows = list(load_hpob_initialisations(data)[space][dataset][start])
     values = task.values
@@ -112,7 +114,7 @@ def run(data: Path, priors: Path, steps: int, key: Key) -> dict[str, Any]:
         task.space,
         RecommenderSettings(n_startup_trials=0),
         seed=seed,
-        prior=None if method == NO_PRIOR else _prior(priors / f"{space}.safetensors"),
+        prior=None if method == NO_PRIOR else _prior(_path_of(priors, key)),
     )
     row_of = {one: row for row, one in reversed([*enumerate(keys(task.units))])}
     n_initial = len(rows)
@@ -123,13 +125,12 @@ def run(data: Path, priors: Path, steps: int, key: Key) -> dict[str, Any]:
         history.append(_trial(suggestion.configuration, values[rows[-1]]))
     best = np.maximum.accumulate(values[rows])[n_initial - 1 :]
     regret = (np.nanmax(values) - best) / max(np.nanmax(values) - np.nanmin(values), 1e-12)
-    names = ("space", "dataset", "start", "method")
-    return {**dict(zip(names, key, strict=True)), "regret": [round(float(r), 6) for r in regret]}
+    return {**dict(zip(FIELDS, key, strict=True)), "regret": [round(float(r), 6) for r in regret]}
 
 
 def key_of(record: dict[str, Any]) -> Key:
     """Return what makes a run a different one from others."""
-    return record["space"], record["dataset"], record["start"], record["method"]
+    return tuple(record[name] for name in FIELDS)
 
 
 def report(records: Sequence[dict[str, Any]]) -> str:
@@ -144,6 +145,10 @@ def report(records: Sequence[dict[str, Any]]) -> str:
             figures = "".join(f"{mean:9.4f}" for mean in means)
             lines.append(f"{method:8}{space:>8}{len(curves):>6}{figures}")
     return "\n".join(lines)
+
+
+def _path_of(priors: Path, key: Key) -> Path:
+    return priors / f"{key[0]}-{key[5]}.safetensors"
 
 
 def _trial(configuration: dict[str, Any], value: float) -> Trial:

@@ -20,7 +20,7 @@ def meta_train(
         str | None, typer.Option(help="Name on the card. Without it: that of the file.")
     ] = None,
     description: Annotated[str, typer.Option(help="One sentence for the card.")] = "",
-    steps: Annotated[int, typer.Option(help="Steps of the training.")] = 8000,
+    steps: Annotated[int, typer.Option(help="Steps of the training.")] = 4000,
     seed: Seed = 0,
     device: Device = "cpu",
     threads: Threads = 1,

@@ -46,7 +46,9 @@ def save(
         "card": card,
     }
     tensors = {name: value.detach().cpu().contiguous() for name, value in parameters.items()}
-    save_file(tensors, os.fspath(path), metadata=header)
+    unfinished = f"{os.fspath(path)}.part"
+    save_file(tensors, unfinished, metadata=header)
+    os.replace(unfinished, path)  # an interruption leaves the old file
 
 
 def load(
@@ -115,7 +117,7 @@ def _read_header(name: str, header: Mapping[str, str]) -> tuple[ScorerSettings, 
         return ScorerSettings.from_dict(json.loads(header["settings"])), int(header["n_features"])
     except CheckpointError:
         raise
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{name}: damaged header ({error}).") from error
 
 

@@ -70,6 +70,9 @@ class ScorerSettings:
     context: ContextSettings | None = None
 
     def __post_init__(self) -> None:
+        widths = (self.n_members, *self.hidden)
+        are_integers = all(type(width) is int for width in widths)
+        require(are_integers, "n_members and hidden", widths, "integers")
         require(self.n_members >= 1, "n_members", self.n_members, "at least 1")
         require(
             len(self.hidden) >= 1 and min(self.hidden) >= 1,

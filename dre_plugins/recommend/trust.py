@@ -47,16 +47,19 @@ def agreement(expected: Array, ranks: Array) -> tuple[float, float]:
     distance = expected[None, :] - expected[:, None]
     weight = np.abs(distance)
     comparable = ranks[:, None] != ranks[None, :]
-    weight = np.where(comparable, weight, 0.0)
-    total = float(weight.sum()) / 2.0
-    if total <= 0.0:
+    if not comparable.any():
         return 0.0, math.inf
+    weight = np.where(comparable, weight, 0.0)
     observed = np.sign(ranks[:, None] - ranks[None, :])
     agreeing = float((weight * np.sign(distance) * observed).sum()) / 2.0
-    concordance = agreeing / (total + LEAST_WEIGHT)
-    # Kendall's null variance, for as many trials as carry the weight of all pairs.
+    concordance = agreeing / (float(weight.sum()) / 2.0 + LEAST_WEIGHT)
+    # Kendall's null variance, for as many trials as carry the weight of all pairs. A prior that
+    # cannot tell any two trials apart is tested by all of them.
     share = weight.sum(1)
-    n = max(float(share.sum() ** 2 / (share**2).sum()), 2.0)
+    n = float(len(ranks))
+    if share.any():
+        n = float(share.sum() ** 2 / (share**2).sum())
+    n = max(n, 2.0)
     return concordance, math.sqrt(2.0 * (2.0 * n + 5.0) / (9.0 * n * (n - 1.0)))
 
 

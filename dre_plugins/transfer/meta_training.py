@@ -383,7 +383,7 @@ def _validation_batch(
     generator = torch.Generator(device="cpu").manual_seed(0)
     max_support = settings.max_support if scorer.context is not None else 0
     shares = torch.tensor(VALIDATION_SHARES, dtype=torch.float32, device="cpu")
-    chosen = torch.arange(len(validation)).repeat_interleave(len(shares))[None]
+    chosen = torch.arange(len(validation), device="cpu").repeat_interleave(len(shares))[None]
     share = (shares - 1e-6).clamp_min(0.0).repeat(len(validation))[None]
     start = _uniform(chosen.shape, generator)
     size = _support_sizes(validation.lengths[chosen], share, max_support)

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import CheckpointError
 from dre_plugins.engine.scorers import Parameters
-from dre_plugins.engine.settings import ScorerSettings
+from dre_plugins.engine.settings import ScorerSettings, require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space.base import Domain
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.archive import numbers
+from dre_plugins.transfer.archive import DAMAGES, numbers
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.spaces.alignment import Alignment, align
 from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
@@ -70,6 +70,12 @@ class Card:
     training: Mapping[str, Any] = field(default_factory=dict)
     validation: Mapping[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name in ("defaults", "training", "validation"):
+            value = getattr(self, name)
+            is_mapping = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+            require(is_mapping, name, value, "a mapping of names")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the card as JSON-ready values."""
         return asdict(self)
@@ -104,6 +110,13 @@ class Prior:
     card: Card
     favourites: NDArray[np.float64]
     mapping: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = list(self.space.domains)
+        for name, own in self.mapping.items():
+            require(own in known, f"mapping[{name!r}]", own, f"one of the prior's {known}")
+        twice = [own for own in self.mapping.values() if [*self.mapping.values()].count(own) > 1]
+        require(not twice, "mapping", twice, "one of your parameters for each of the prior's")
 
     @classmethod
     def train(cls, metadata: MetaDataset, **options: Any) -> Prior:
@@ -179,8 +192,8 @@ class Prior:
             )
         except PriorError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise PriorError(f"{path}: damaged card ({error!r}).") from error
+        except DAMAGES as error:
+            raise PriorError(f"{path}: damaged card ({type(error).__name__}).") from error
         if space.n_features != n_features:
             raise PriorError(
                 f"{path}: damaged: its space has {space.n_features} features, its scorers "
@@ -243,9 +256,13 @@ class Prior:
         )
 
     def _favourites_in(self, space: SearchSpace) -> NDArray[np.float64]:
+        """Return the favourites as coordinates of a study's space; none if they have no place."""
         mapping = {own: name for name, own in self._mapping_for(space).items()}
-        alignment = align(self.space, space, mapping=mapping)
-        assert alignment is not None  # the other direction had a link
+        try:
+            alignment = align(self.space, space, mapping=mapping)
+        except ValueError:  # values that the prior has a place for need not have one here
+            return np.empty((0, space.n_parameters))
+        assert alignment is not None  # only on_incompatible="ignore" returns None
         return np.clip(alignment.convert(self.favourites), 0.0, 1.0)
 
     def knows(self, name: str, domain: Domain) -> bool:
@@ -297,7 +314,10 @@ class _Encoder:
 
     def __init__(self, alignment: Alignment) -> None:
         self._alignment = alignment
-        self.extra = alignment.source.feature_columns(alignment.ignored)
+        # Also of parameters whose domains differ: values that the prior's cannot tell apart, such
+        # as categories that it does not have, must not look alike for ever.
+        changed = {link.source for link in alignment.links if link.note}
+        self.extra = alignment.source.feature_columns(changed | set(alignment.ignored))
 
     def __call__(self, units: NDArray[np.float64]) -> NDArray[np.float32]:
         known = self._alignment.target.features(self._alignment.convert(units))

@@ -201,10 +201,56 @@ def test_names_that_only_a_mapping_tells(prior):
     assert [trial.value for trial in study.trials] == [trial.value for trial in plain.trials]
 
 
-def test_a_prior_of_something_else_is_refused_as_soon_as_it_shows(prior):
-    study = optuna.create_study(sampler=sampler_of(prior=prior))
-    with pytest.raises(ValueError, match=r"other.*rate|rate.*other"):
-        study.optimize(lambda trial: trial.suggest_float("other", 0, 1), n_trials=2)
+def test_a_prior_of_something_else_is_not_used_and_says_so_once(prior, caplog):
+    study = tuned(sampler_of(prior=prior), 12, lambda trial: trial.suggest_float("other", 0, 1))
+    (warning,) = [record for record in caplog.records if "prior is not used" in record.message]
+    assert "other" in warning.message and "rate" in warning.message
+    assert {source_of(trial) for trial in study.trials} == {"independent", "random", "model"}
+
+
+def test_a_prior_is_used_once_a_study_shows_what_it_knows(prior):
+    def branching(trial: optuna.Trial) -> float:
+        if trial.number == 0:
+            return trial.suggest_float("other", 0, 1) + 100
+        return objective(trial)
+
+    study = tuned(sampler_of(prior=prior), 4, branching)
+    assert source_of(study.trials[1]) == "prior"
+    assert study.trials[1].params["kind"] == "b"
+
+
+def test_what_the_prior_cannot_tell_apart_is_learnt(prior):
+    """A range that lies outside of the prior's by far, as in the review of this code."""
+
+    def far(trial: optuna.Trial) -> float:
+        return abs(np.log10(trial.suggest_float("rate", 1e-12, 1e-8, log=True)) + 9.0)
+
+    assert tuned(sampler_of(prior=prior), 25, far).best_value < 0.2
+
+
+def test_a_resumed_study_does_not_learn_from_itself(tmp_path):
+    """Past studies in the storage of the study that goes on (R8)."""
+    url = f"sqlite:///{tmp_path}/studies.db"
+    for seed in range(3):
+        optuna.copy_study(
+            from_study_name=f"past {seed}", from_storage=past_study(seed)._storage, to_storage=url
+        )
+    metadata = metadata_from_studies(url)
+
+    def trials_of(name: str, parts: Sequence[int]) -> list[dict]:
+        for n_trials in parts:
+            past = url if name == "resumed" else metadata
+            study = optuna.create_study(
+                study_name=name,
+                storage=url,
+                load_if_exists=True,
+                sampler=sampler_of(past_studies=past),
+            )
+            study.optimize(objective, n_trials=n_trials)
+        return [trial.params for trial in study.trials]
+
+    resumed = trials_of("resumed", [3, 3])
+    assert resumed == trials_of("in one go", [6])
 
 
 def test_copies_of_a_sampler_suggest_the_same(prior):

@@ -1,0 +1,78 @@
+"""What `DRESampler` knows from elsewhere: a prior, or past studies to make one of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from dre_plugins.adapters.optuna_sources import Source, metadata_from_studies
+from dre_plugins.space.domains import Domain
+from dre_plugins.transfer.metadata import MetaDataset
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.prior import Prior
+
+PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
+
+
+class Knowledge:
+    """Hold a prior, and the past studies that it was made of, if any.
+
+    Args:
+        prior: A prior, its name or its path.
+        past_studies: Studies to make one of, here and now.
+
+    Raises:
+        ValueError: If both are given, there is no such prior, or there is nothing to learn from.
+    """
+
+    def __init__(
+        self,
+        prior: Prior | str | os.PathLike[str] | None,
+        past_studies: PastStudies | None,
+    ) -> None:
+        self.prior: Prior | None = None
+        self._metadata: MetaDataset | None = None
+        if prior is None and past_studies is None:
+            return
+        if prior is not None and past_studies is not None:
+            raise ValueError(
+                "prior and past_studies cannot be combined: leave one of them out, or train a "
+                "prior on all of it with Prior.train."
+            )
+        # torch: only for those who need it at once
+        from dre_plugins.transfer.prior import Prior
+
+        if past_studies is not None:
+            is_metadata = isinstance(past_studies, MetaDataset)
+            self._metadata = past_studies if is_metadata else metadata_from_studies(past_studies)  # type: ignore[assignment, arg-type]
+            self.prior = Prior.of_few(self._metadata)  # type: ignore[arg-type]
+        elif prior is not None:
+            self.prior = prior if isinstance(prior, Prior) else Prior.load(prior)
+
+    def leave_out(self, study_name: str) -> None:
+        """Forget a study that is among the past ones: it is the one that goes on.
+
+        Otherwise a study that is resumed from the storage of its past studies would learn from
+        itself, and go on differently than without the interruption.
+        """
+        if self._metadata is None or study_name not in {task.name for task in self._metadata}:
+            return
+        from dre_plugins.transfer.prior import Prior
+
+        others = {task.name for task in self._metadata} - {study_name}
+        self._metadata = self._metadata.subset(others)
+        try:
+            self.prior = Prior.of_few(self._metadata)
+        except ValueError:  # nothing to learn from is left
+            self.prior = None
+
+    def knows(self, name: str, domain: Domain) -> bool:
+        """Say whether a parameter of a study is one of the prior's."""
+        if self.prior is None:
+            return False
+        try:
+            return self.prior.knows(name, domain)
+        except ValueError:  # the mapping names it, but their values have nothing in common
+            return False
