@@ -61,23 +61,10 @@ def alignment_table(alignment: Alignment, units: NDArray[np.float64] | None = No
         alignment: From the user's space to the prior's.
         units: What was evaluated in the user's space `[N, P]`, to count what lies outside.
     """
-    outside = {} if units is None else alignment.outside(units)
     table = Table("prior (target)", "yours (source)", "matched by", "remark")
-    for link in alignment.links:
-        n_outside = outside.get(link.target, 0)
-        remarks = [link.note] if link.note else []
-        if units is not None and n_outside:
-            remarks.append(f"{n_outside} of {len(units)} values outside")
-        table.add_row(link.target, link.source, link.how, "; ".join(remarks))
-    for name, value in alignment.imputed.items():
-        table.add_row(name, "–", "default", _joined(f"set to {value!r}", name, alignment.remarks))
-    for name in alignment.missing:
-        table.add_row(name, "–", "–", _joined("left missing", name, alignment.remarks))
+    for row in alignment.rows(units):
+        table.add_row(*row)
     return table
-
-
-def _joined(text: str, name: str, remarks: Mapping[str, str]) -> str:
-    return f"{text}; {remarks[name]}" if name in remarks else text
 
 
 def _values(domain: Domain) -> str:

@@ -166,6 +166,7 @@ class Prior:
         Raises:
             PriorError: If there is no such prior, or the file is damaged, foreign, or from a
                 newer version.
+            ValueError: If the mapping names a parameter that the prior does not have.
         """
         path = _path_of(prior)
         try:
@@ -188,7 +189,6 @@ class Prior:
                 space,
                 Card.from_dict(card["card"]),
                 numbers(card["favourites"]).reshape(-1, space.n_parameters),
-                dict(mapping or {}),
             )
         except PriorError:
             raise
@@ -199,7 +199,7 @@ class Prior:
                 f"{path}: damaged: its space has {space.n_features} features, its scorers "
                 f"{n_features}."
             )
-        return loaded
+        return loaded.with_mapping(mapping)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file: weights, and the card as JSON in its header.

@@ -22,7 +22,7 @@ from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, 
 from dre_plugins.transfer import prior as module
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.prior import Card, Prior, PriorError
+from dre_plugins.transfer.prior import CATALOGUE, Card, Prior, PriorError
 from dre_plugins.transfer.spaces.merging import in_canonical_order
 from dre_plugins.transfer.training import held_out
 
@@ -426,3 +426,34 @@ def test_priors_can_be_pickled_and_copied(prior) -> None:
         assert torch.equal(scores(twin, SPACE, units), expected)
     aligned = pickle.loads(pickle.dumps(prior.on(SPACE)))
     assert torch.equal(aligned.ensemble.scores(torch.from_numpy(aligned.encode(units))), expected)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "said"), [({"mine": "nope"}, "nope"), ({"a": "eta", "b": "eta"}, "eta")]
+)
+def test_a_mapping_that_cannot_be_is_refused_at_once(mapping, said) -> None:
+    with pytest.raises(ValueError, match=said):
+        Prior.load("xgboost", mapping=mapping)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda card: card.replace('"schema": 1', '"schema": Infinity'),
+        lambda card: card.replace('"defaults": {', '"defaults": 5, "old": {', 1),
+        lambda card: card.replace('"favourites": [', f'"favourites": [[1{"0" * 400}], ', 1),
+        lambda card: "[" * 100_000,
+    ],
+    ids=["infinite schema", "defaults", "huge number", "nesting"],
+)
+def test_hostile_cards_are_refused(tmp_path, change) -> None:
+    """Whatever is in the header, with a right hash or a wrong one (R23)."""
+    from safetensors import safe_open
+    from safetensors.torch import save_file
+
+    with safe_open(CATALOGUE / "xgboost.safetensors", framework="pt") as file:
+        header = file.metadata()
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
+    save_file(tensors, tmp_path / "p.safetensors", {**header, "card": change(header["card"])})
+    with pytest.raises(PriorError):
+        Prior.load(tmp_path / "p.safetensors")

@@ -139,8 +139,23 @@ class Alignment:
             units: canonical units of the source, `[N, Ps]`; with them, values that the target does
                 not have are counted.
         """
+        rows = [("parameter", "in the source", "by", "remark"), *self.rows(units)]
+        lines = [_row(row, rows) for row in rows]
+        if self.ignored:
+            lines.append(f"ignored, only in the source: {', '.join(self.ignored)}")
+        return "\n".join(lines)
+
+    def rows(self, units: Array | None = None) -> list[tuple[str, str, str, str]]:
+        """Return what the report says of each parameter of the target.
+
+        Args:
+            units: see `report`.
+
+        Returns:
+            Its name, its name in the source, what says so, and remarks.
+        """
         counts = {} if units is None else self.outside(units)
-        rows = [("parameter", "in the source", "by", "remark")]
+        rows = []
         for link in self.links:
             count = counts.get(link.target, 0)
             remarks = [link.note] if link.note else []
@@ -150,10 +165,7 @@ class Alignment:
             rows.append((name, "–", "default", f"set to {value!r}" + self._remark(name)))
         for name in self.missing:
             rows.append((name, "–", "–", "left missing" + self._remark(name)))
-        lines = [_row(row, rows) for row in rows]
-        if self.ignored:
-            lines.append(f"ignored, only in the source: {', '.join(self.ignored)}")
-        return "\n".join(lines)
+        return rows
 
     def _remark(self, name: str) -> str:
         return f"; {self.remarks[name]}" if name in self.remarks else ""
