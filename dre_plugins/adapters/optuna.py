@@ -74,6 +74,7 @@ MAX_MOVES = 20
 CROWDED_SPACE = 10_000
 
 ANNOUNCEMENTS = {
+    "prior": "The prior suggests trial {}, and what the ensemble starts from afterwards.",
     "model": "The ranking ensemble suggests from trial {} on.",
     "exhausted": "Trial {} repeats a configuration: all of them were tried.",
 }
@@ -273,9 +274,6 @@ class DRESampler(BaseSampler):
                 break
             trials = conflicting
         self._set_source(study, trial, suggestion.source)
-        if suggestion.source in ANNOUNCEMENTS:
-            text = ANNOUNCEMENTS[suggestion.source].format(trial.number)
-            self._say(logging.INFO, study, f"<{suggestion.source}>", text)
         values = space.to_configuration(suggestion.units, include_inactive=True)
         return {name: values[name] for name in search_space}
 
@@ -452,6 +450,9 @@ class DRESampler(BaseSampler):
         return trials
 
     def _set_source(self, study: Study, trial: FrozenTrial, source: str) -> None:
+        if source in ANNOUNCEMENTS:
+            text = ANNOUNCEMENTS[source].format(trial.number)
+            self._say(logging.INFO, study, f"<{source}>", text)
         if "fixed_params" not in trial.system_attrs:
             _set_attributes(study, trial, {SOURCE_KEY: source})
 

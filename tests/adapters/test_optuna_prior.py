@@ -111,6 +111,7 @@ def source_of(trial: optuna.trial.FrozenTrial) -> str:
 
 
 def test_the_first_trial_is_better_than_random_ones(prior, caplog):
+    caplog.set_level("INFO", "dre_plugins")
     study = tuned(sampler_of(prior=prior), 8)
     random = [trial.value for trial in tuned(optuna.samplers.RandomSampler(seed=0), 100).trials]
     assert source_of(study.trials[0]) == "prior"
@@ -118,6 +119,8 @@ def test_the_first_trial_is_better_than_random_ones(prior, caplog):
     sources = {source_of(trial) for trial in study.trials[1:]}
     assert sources == {"model", "contrast"}
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
+    said = [record.message for record in caplog.records if record.name.startswith("dre_plugins")]
+    assert [message.split()[1] for message in said] == ["prior", "ranking"]
 
 
 def test_a_prior_can_be_a_file(prior, tmp_path):
