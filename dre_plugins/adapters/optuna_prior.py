@@ -45,9 +45,10 @@ class Knowledge:
         from dre_plugins.transfer.prior import Prior
 
         if past_studies is not None:
-            is_metadata = isinstance(past_studies, MetaDataset)
-            self._metadata = past_studies if is_metadata else metadata_from_studies(past_studies)  # type: ignore[assignment, arg-type]
-            self.prior = Prior.of_few(self._metadata)  # type: ignore[arg-type]
+            if not isinstance(past_studies, MetaDataset):
+                past_studies = metadata_from_studies(past_studies)
+            self._metadata = past_studies
+            self.prior = Prior.of_few(past_studies)
         elif prior is not None:
             self.prior = prior if isinstance(prior, Prior) else Prior.load(prior)
 

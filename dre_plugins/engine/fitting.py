@@ -144,19 +144,9 @@ def fit(
         total = (loss(scores, prepared, reduction=None) * weights).sum()
         optimiser.zero_grad()
         total.backward()
-        if fitting.anchor:
-            _pull_back(fitted, parameters, 2.0 * fitting.anchor / scorer.n_members)
         optimiser.step()
     for name, value in fitted.items():
         value.requires_grad_(False)
         if not bool(torch.isfinite(value).all()):
             raise FittingError(f"{name} is not finite after {n_steps} fitting steps.")
     return fitted
-
-
-def _pull_back(fitted: Parameters, start: Mapping[str, Tensor], strength: float) -> None:
-    """Add the gradient of (strength / 2) · |θ − θ₀|² to that of the loss."""
-    with torch.no_grad():
-        for name, value in fitted.items():
-            if value.grad is not None:
-                value.grad.add_(value - start[name], alpha=strength)

@@ -118,9 +118,6 @@ class FittingSettings:
         loss: Name of a loss in `engine.losses.LOSSES`.
         support_share: Share of a list that the context is computed from while fitting, at
             least one entry; lists of fewer than 5 entries are support and query at once.
-        anchor: Weight of the squared distance to the weights that the fit starts from, added to
-            each member's loss. The loss grows with a list, so that what was learnt before is left
-            as far as the observations ask for it. 0 turns it off.
         full_length: Entries of the longest list from which on all steps are taken; fewer take a
             proportional share of them. A handful of observations must not undo a prior.
     """
@@ -129,12 +126,10 @@ class FittingSettings:
     learning_rate: float
     loss: str = "weighted-list-mle"
     support_share: float = 0.2
-    anchor: float = 0.0
     full_length: int = 1
 
     def __post_init__(self) -> None:
         require(self.full_length >= 1, "full_length", self.full_length, "at least 1")
-        require(self.anchor >= 0, "anchor", self.anchor, "at least 0")
         require(self.n_steps >= 0, "n_steps", self.n_steps, "at least 0")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
         require(self.loss in LOSS_NAMES, "loss", self.loss, f"one of {LOSS_NAMES}")

@@ -12,7 +12,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from dre_plugins.engine import ContextSettings, FittingSettings, ScorerSettings
+from dre_plugins.engine import ContextSettings, ScorerSettings
 from dre_plugins.engine.fitting import FittingError
 from dre_plugins.engine.losses import get_loss, rank_normalised
 from dre_plugins.engine.scorers import Parameters, initial_parameters
@@ -171,20 +171,6 @@ def test_it_learns_a_family_of_tasks_and_adapts_to_a_new_one() -> None:
     assert abs(unseen(DeepRankingEnsemble.initialise(scorer, 1, seed=0), 0)) < 0.1
     assert unseen(ensemble, 0) > 0.3  # the middle is a good guess
     assert unseen(ensemble, 10) > 0.8
-
-
-def test_fine_tuning_with_an_anchor_stays_near_the_prior() -> None:
-    ensemble = ensemble_of(small_train())
-    tasks = family(1, seed=2)
-    observed = RankingLists.single(tasks.features[0], tasks.values[0])
-
-    def distance(anchor: float) -> float:
-        fitting = FittingSettings(n_steps=40, learning_rate=0.01, anchor=anchor)
-        fitted = ensemble.fit(observed, fitting, seed=0).parameters
-        return sum(float((fitted[n] - p).square().sum()) for n, p in ensemble.parameters.items())
-
-    free, anchored, held = distance(0.0), distance(1.0), distance(1000.0)
-    assert free > anchored > held > 0
 
 
 def validation_loss(
