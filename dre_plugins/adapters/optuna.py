@@ -23,7 +23,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dre_plugins.engine.settings import Preset
-from dre_plugins.recommend.recommender import N_STARTUP_TRIALS, Recommender, Suggestion
+from dre_plugins.recommend.recommender import (
+    ANNOUNCEMENTS,
+    N_STARTUP_TRIALS,
+    Recommender,
+    Suggestion,
+)
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.domains import Domain
@@ -72,12 +77,6 @@ PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1)
 MAX_MOVES = 20
 # Spaces up to this size are checked for conflicts even if no other trial was running.
 CROWDED_SPACE = 10_000
-
-ANNOUNCEMENTS = {
-    "prior": "The prior suggests trial {}, and what the ensemble starts from afterwards.",
-    "model": "The ranking ensemble suggests from trial {} on.",
-    "exhausted": "Trial {} repeats a configuration: all of them were tried.",
-}
 
 
 class DRESampler(BaseSampler):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from dre_plugins.adapters.optuna_sources import Source, metadata_from_studies
 from dre_plugins.space.domains import Domain
+from dre_plugins.transfer.knowledge import GivenPrior, prior_from
 from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
@@ -29,28 +29,26 @@ class Knowledge:
 
     def __init__(
         self,
-        prior: Prior | str | os.PathLike[str] | None,
+        prior: GivenPrior,
         past_studies: PastStudies | None,
     ) -> None:
         self.prior: Prior | None = None
         self._metadata: MetaDataset | None = None
-        if prior is None and past_studies is None:
-            return
         if prior is not None and past_studies is not None:
             raise ValueError(
                 "prior and past_studies cannot be combined: leave one of them out, or train a "
                 "prior on all of it with Prior.train."
             )
+        if past_studies is None:
+            self.prior = prior_from(prior)
+            return
         # torch: only for those who need it at once
         from dre_plugins.transfer.prior import Prior
 
-        if past_studies is not None:
-            if not isinstance(past_studies, MetaDataset):
-                past_studies = metadata_from_studies(past_studies)
-            self._metadata = past_studies
-            self.prior = Prior.of_few(past_studies)
-        elif prior is not None:
-            self.prior = prior if isinstance(prior, Prior) else Prior.load(prior)
+        if not isinstance(past_studies, MetaDataset):
+            past_studies = metadata_from_studies(past_studies)
+        self._metadata = past_studies
+        self.prior = Prior.of_few(past_studies)
 
     def leave_out(self, study_name: str) -> None:
         """Forget a study that is among the past ones: it is the one that goes on.

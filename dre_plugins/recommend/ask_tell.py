@@ -1,7 +1,11 @@
-"""Tune without a framework: ask for a configuration, tell what it was worth."""
+"""Tune without a framework: ask for a configuration, tell what it was worth.
+
+The frameworks that keep no trials themselves (Ray Tune, Syne Tune) are served by this as well.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,15 +16,24 @@ import numpy as np
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import PriorLike
-from dre_plugins.recommend.recommender import Recommender, Suggestion
+from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.base import match_key
+from dre_plugins.space.candidates import keys
 from dre_plugins.space.domains import Domain, ordered_choices
 from dre_plugins.space.search_space import SearchSpace
+
+logger = logging.getLogger("dre_plugins")
 
 
 class AskTell:
     """Keep the trials of one study in memory and suggest the next ones.
+
+    A trial is `ask`ed for and then ends by `tell` (it ended by itself) or by `stop` (something
+    else has ended it). What it `report`s before counts at once: a trial that is still running
+    counts like one that was stopped by now. One that has reported nothing yet is believed at its
+    predicted rank, so that no worker gets the same.
 
     Args:
         space: A `SearchSpace`, or a domain or a list of choices by parameter name; choices that
@@ -29,6 +42,10 @@ class AskTell:
         seed: Non-negative seed of everything random; None draws one.
         prior: What past tasks taught, such as a `dre_plugins.Prior`.
         settings: Options of `RecommenderSettings`, by name.
+
+    Attributes:
+        space: The search space.
+        stats: Counters of `Recommender`, and how many "enqueued" configurations were asked for.
 
     Raises:
         ValueError: If an argument is invalid; the message names it.
@@ -66,17 +83,40 @@ class AskTell:
             )
         if seed is None:
             seed = int(np.random.default_rng().integers(2**32))
+        self.space = space
         self.stats: Counter[str] = Counter()
+        self._settings = RecommenderSettings(**settings)
+        self._seed = seed
+        self._prior = prior
         self._sign = 1.0 if direction == "maximize" else -1.0
-        self._recommender = Recommender(
-            space, RecommenderSettings(**settings), seed=seed, stats=self.stats, prior=prior
-        )
         self._trials: list[Trial] = []
+        self._stopped: set[int] = set()
+        self._queue: list[dict[str, Any]] = []
+        self._warned: set[str] = set()
+        self._recommender = self._new_recommender()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without what is made of the rest of it."""
+        return {name: part for name, part in self.__dict__.items() if name != "_recommender"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._recommender = self._new_recommender()
+
+    def _new_recommender(self) -> Recommender:
+        return Recommender(
+            self.space, self._settings, seed=self._seed, stats=self.stats, prior=self._prior
+        )
+
+    # ---- what there is
 
     @property
     def trials(self) -> tuple[Trial, ...]:
         """All trials so far, in order, with the values that were told."""
-        return tuple(self._told(trial) for trial in self._trials)
+        return tuple(
+            self._in_users_sign(trial if trial.state is TrialState.RUNNING else known)
+            for trial, known in zip(self._trials, self._history(), strict=True)
+        )
 
     @property
     def best(self) -> Trial:
@@ -85,54 +125,247 @@ class AskTell:
         Raises:
             ValueError: If no trial is complete.
         """
-        complete = [trial for trial in self._trials if trial.state is TrialState.COMPLETE]
+        complete = [
+            known
+            for trial, known in zip(self._trials, self._history(), strict=True)
+            if TrialState.RUNNING is not trial.state and known.state is TrialState.COMPLETE
+        ]
         require(bool(complete), "best", None, "asked for after a trial is complete")
         worst = -math.inf
-        return self._told(max(complete, key=lambda one: worst if one.value is None else one.value))
+        best = max(complete, key=lambda one: worst if one.value is None else one.value)
+        return self._in_users_sign(best)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether every configuration of a finite space was asked for, so that any repeats one."""
+        n = self.space.n_configurations
+        if self._queue or self._settings.allow_duplicates or not self.space.n_parameters:
+            return False
+        if n is None or len(self._trials) < n:
+            return False
+        inside = [t.configuration for t in self._trials if self.space.contains(t.configuration)]
+        return len(set(keys(self.space.to_units(inside)))) >= n
+
+    def is_running(self, number: int) -> bool:
+        """Say whether a trial was asked for and has not ended."""
+        return 0 <= number < len(self._trials) and self._is_running(number)
+
+    # ---- asking
 
     def ask(self) -> tuple[int, dict[str, Any]]:
         """Return the number and the configuration of a new trial."""
-        number, suggestion = len(self._trials), self._suggest(1)[0]
-        self._trials.append(Trial(suggestion.configuration, TrialState.RUNNING))
-        return number, dict(suggestion.configuration)
+        return self.ask_batch(1)[0]
 
     def ask_batch(self, count: int) -> list[tuple[int, dict[str, Any]]]:
-        """Return several new trials, different from each other, for little more than one."""
-        first, suggestions = len(self._trials), self._suggest(count)
-        for suggestion in suggestions:
-            self._trials.append(Trial(suggestion.configuration, TrialState.RUNNING))
-        return [(first + i, dict(s.configuration)) for i, s in enumerate(suggestions)]
+        """Return several new trials, different from each other, for little more than one.
+
+        Raises:
+            ValueError: If `count` is below 1.
+        """
+        require(count >= 1, "count", count, "at least 1")
+        first = len(self._trials)
+        while self._queue and len(self._trials) < first + count:
+            self._begin(self._completed(self._queue[0]))
+            # Only now: what is interrupted before must not lose what the user wants.
+            del self._queue[0]
+            self.stats["enqueued"] += 1
+        missing = first + count - len(self._trials)
+        if missing:
+            for configuration in self._suggest(missing, {}):
+                self._begin(configuration)
+        return [(n, dict(self._trials[n].configuration)) for n in range(first, first + count)]
+
+    def enqueue(self, configuration: Mapping[str, Any]) -> None:
+        """Evaluate a configuration before any other, after those enqueued earlier.
+
+        Args:
+            configuration: Values by name; parameters that are missing are chosen to go with them.
+                A number out of its parameter's range is kept, with one warning.
+
+        Raises:
+            ValueError: If there is no such parameter, or it can never have such a value.
+        """
+        self._check(configuration)
+        self._queue.append(dict(configuration))
+
+    # ---- telling
+
+    def report(self, number: int, step: float, value: float) -> None:
+        """Report an intermediate value of a running trial; the last one of a step counts.
+
+        Args:
+            number: What `ask` returned.
+            step: How far the trial got, such as an epoch.
+            value: The value; NaN if there is none.
+
+        Raises:
+            ValueError: If the trial is not running, or step or value is no number.
+        """
+        trial = self._running(number)
+        require(_is_number(step) and math.isfinite(step), "step", step, "a finite number")
+        require(_is_number(value), "value", value, "a number")
+        rungs = {**trial.rungs, float(step): self._sign * float(value)}
+        self._trials[number] = replace(trial, rungs=rungs)
 
     def tell(self, number: int, value: float | None) -> None:
-        """Report the value of a trial; None or NaN says that it failed.
+        """Report the final value of a trial; None or NaN says that it failed.
 
         Raises:
             ValueError: If there is no such trial, it has been told before, or the value is no
                 number.
         """
-        require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
-        trial = self._trials[number]
-        require(trial.state is TrialState.RUNNING, "number", number, "a trial not told before")
-        self._trials[number] = self._ended(trial.configuration, value)
+        trial = self._running(number)
+        self._trials[number] = self._ended(trial.configuration, value, None, trial.rungs)
 
-    def add(self, configuration: Mapping[str, Any], value: float | None) -> None:
-        """Add a trial that was evaluated elsewhere.
+    def stop(self, number: int) -> None:
+        """Say that a running trial was stopped, by a scheduler for example.
+
+        It counts by what it has reported: as complete if no trial has got further, otherwise as
+        pruned, which is compared with others at the steps that it reported. Without any report it
+        has failed.
 
         Raises:
-            ValueError: If the configuration is not in the space, or the value no number.
+            ValueError: If there is no such trial, or it has ended.
         """
-        self._recommender.space.check(configuration)
-        self._trials.append(self._ended(dict(configuration), value))
+        self._trials[number] = replace(self._running(number), state=TrialState.PRUNED)
+        self._stopped.add(number)
 
-    def _ended(self, configuration: Mapping[str, Any], value: float | None) -> Trial:
-        is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        require(value is None or is_number, "value", value, "a number or None")
-        if value is None or math.isnan(value):
-            return Trial(configuration, TrialState.FAILED)
-        return Trial(configuration, TrialState.COMPLETE, self._sign * float(value))
+    def add(
+        self,
+        configuration: Mapping[str, Any],
+        value: float | None,
+        *,
+        state: TrialState | None = None,
+        rungs: Mapping[float, float] | None = None,
+    ) -> None:
+        """Add a trial that was evaluated elsewhere.
 
-    def _told(self, trial: Trial) -> Trial:
-        return trial if trial.value is None else replace(trial, value=self._sign * trial.value)
+        Args:
+            configuration: Values of all active parameters; a number out of its parameter's range
+                is kept, with one warning.
+            value: Its value; None or NaN if it has none.
+            state: What became of it; None: complete, or failed without a value.
+            rungs: Intermediate values by step.
 
-    def _suggest(self, count: int) -> list[Suggestion]:
-        return self._recommender.suggest(self._trials, count, index=len(self._trials))
+        Raises:
+            ValueError: If the configuration is not one of the space, or a value no number.
+        """
+        self._check(configuration)
+        missing = self._missing(configuration)
+        require(not missing, "configuration", dict(configuration), f"complete, it lacks {missing}")
+        for step, reported in (rungs or {}).items():
+            require(_is_number(step) and _is_number(reported), "rungs", rungs, "numbers by step")
+        signed = {float(step): self._sign * float(v) for step, v in (rungs or {}).items()}
+        self._trials.append(self._ended(dict(configuration), value, state, signed))
+
+    # ---- the rest
+
+    def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[dict[str, Any]]:
+        suggestions = self._recommender.suggest(
+            self._history(), count, index=len(self._trials), fixed=fixed
+        )
+        for suggestion in suggestions:
+            if suggestion.source in ANNOUNCEMENTS and suggestion.source not in self._warned:
+                self._warned.add(suggestion.source)
+                logger.info(ANNOUNCEMENTS[suggestion.source].format(len(self._trials)))
+        return [suggestion.configuration for suggestion in suggestions]
+
+    def _completed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is wanted, with the model's choice of what is missing."""
+        if not self._missing(wanted):
+            return {**self.space.constants, **self._active(wanted)}
+        domains = self.space.domains
+        fixed = {name: value for name, value in wanted.items() if domains[name].contains(value)}
+        return {**self._suggest(1, fixed)[0], **wanted}
+
+    def _begin(self, configuration: Mapping[str, Any]) -> None:
+        self._trials.append(Trial(configuration, TrialState.RUNNING))
+
+    def _history(self) -> list[Trial]:
+        """Return the trials as the recommender is to see them.
+
+        What has reported, and has not ended by itself, counts by what it reported. Larger values
+        are better.
+        """
+        furthest = max((step for trial in self._trials for step in trial.rungs), default=0.0)
+        history = []
+        for number, trial in enumerate(self._trials):
+            if trial.rungs and (number in self._stopped or trial.state is TrialState.RUNNING):
+                last = max(trial.rungs)
+                if last == furthest:
+                    trial = replace(trial, state=TrialState.COMPLETE, value=trial.rungs[last])
+                else:
+                    trial = replace(trial, state=TrialState.PRUNED)
+            history.append(trial)
+        return history
+
+    def _check(self, configuration: Mapping[str, Any]) -> None:
+        """Refuse what no parameter can have; warn once of what is only out of range."""
+        domains = self.space.domains
+        unknown = [name for name in configuration if name not in domains]
+        require(not unknown, "configuration", dict(configuration), f"of {[*domains]}")
+        for name, value in configuration.items():
+            domain = domains[name]
+            if name in self.space.constants:
+                constant = self.space.constants[name]
+                is_same = match_key(value) == match_key(constant)
+                require(is_same, name, value, f"{constant!r}, which is a constant")
+                continue
+            try:
+                domain.to_unit(value)
+            except ValueError as error:
+                raise ValueError(f"{name} must be in {domain}: {error}") from error
+            if not domain.contains(value) and name not in self._warned:
+                self._warned.add(name)
+                logger.warning(
+                    "%s=%r is not in %r: it counts as evaluated, but is never suggested.",
+                    name,
+                    value,
+                    domain,
+                )
+
+    def _missing(self, configuration: Mapping[str, Any]) -> list[str]:
+        """Return the parameters that a configuration should have and has not."""
+        optional = self.space.optional
+        active = self._active_names(configuration)
+        return [name for name in active if name not in configuration and name not in optional]
+
+    def _active(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
+        active = self._active_names(configuration)
+        return {name: value for name, value in configuration.items() if name in active}
+
+    def _active_names(self, configuration: Mapping[str, Any]) -> list[str]:
+        active = self.space.active(self.space.to_units([configuration]))[0]
+        return [name for name, is_on in zip(self.space.names, active, strict=True) if is_on]
+
+    def _ended(
+        self,
+        configuration: Mapping[str, Any],
+        value: float | None,
+        state: TrialState | None,
+        rungs: Mapping[float, float],
+    ) -> Trial:
+        require(value is None or _is_number(value), "value", value, "a number or None")
+        has_value = value is not None and not math.isnan(value)
+        if state is None:
+            state = TrialState.COMPLETE if has_value else TrialState.FAILED
+        if value is None or not has_value or state is not TrialState.COMPLETE:
+            return Trial(configuration, state, None, rungs)
+        return Trial(configuration, state, self._sign * float(value), rungs)
+
+    def _is_running(self, number: int) -> bool:
+        return self._trials[number].state is TrialState.RUNNING
+
+    def _running(self, number: int) -> Trial:
+        require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
+        require(self._is_running(number), "number", number, "a trial not told before")
+        return self._trials[number]
+
+    def _in_users_sign(self, trial: Trial) -> Trial:
+        value = None if trial.value is None else self._sign * trial.value
+        rungs = {step: self._sign * reported for step, reported in trial.rungs.items()}
+        return replace(trial, value=value, rungs=rungs)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)

@@ -40,6 +40,13 @@ N_STARTUP_TRIALS = 10
 # space is searched whole.
 N_STARTUP_DRAWS = 64
 
+# What a study says once, when a suggestion first comes from there.
+ANNOUNCEMENTS = {
+    "prior": "The prior suggests trial {}, and what the ensemble starts from afterwards.",
+    "model": "The ranking ensemble suggests from trial {} on.",
+    "exhausted": "Trial {} repeats a configuration: all of them were tried.",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -170,36 +171,10 @@ class Prior:
         """
         path = _path_of(prior)
         try:
-            parameters, settings, n_features, text = checkpoint.load(path)
-        except CheckpointError as error:
-            raise PriorError(str(error)) from error
-        if not text:
-            raise PriorError(f"{path}: holds an ensemble without a card; write it by Prior.save.")
-        try:
-            card = json.loads(text)
-            if int(card["schema"]) > SCHEMA:
-                raise PriorError(
-                    f"{path}: schema {card['schema']} is newer than {SCHEMA}; upgrade dre-plugins."
-                )
-            if card["sha256"] != _digest(parameters, settings, card):
-                raise PriorError(f"{path}: damaged: the hash of its content is another one.")
-            space = space_from_plain(card["space"])
-            loaded = cls(
-                DeepRankingEnsemble(settings, n_features, parameters),
-                space,
-                Card.from_dict(card["card"]),
-                numbers(card["favourites"]).reshape(-1, space.n_parameters),
-            )
-        except PriorError:
-            raise
-        except DAMAGES as error:
-            raise PriorError(f"{path}: damaged card ({type(error).__name__}).") from error
-        if space.n_features != n_features:
-            raise PriorError(
-                f"{path}: damaged: its space has {space.n_features} features, its scorers "
-                f"{n_features}."
-            )
-        return loaded.with_mapping(mapping)
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise PriorError(f"{path}: cannot be read: {error}") from error
+        return _read(path, content).with_mapping(mapping)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file: weights, and the card as JSON in its header.
@@ -324,6 +299,45 @@ class _Encoder:
         if not self.extra:
             return known
         return np.hstack([known, self._alignment.source.features(units)[:, self.extra]])
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, content: str) -> Prior:
+    """Read a prior; while its content is the same, once per process.
+
+    Syne Tune makes searchers anew at every suggestion. Nothing changes a prior in place.
+    """
+    try:
+        parameters, settings, n_features, text = checkpoint.load(path)
+    except CheckpointError as error:
+        raise PriorError(str(error)) from error
+    if not text:
+        raise PriorError(f"{path}: holds an ensemble without a card; write it by Prior.save.")
+    try:
+        card = json.loads(text)
+        if int(card["schema"]) > SCHEMA:
+            raise PriorError(
+                f"{path}: schema {card['schema']} is newer than {SCHEMA}; upgrade dre-plugins."
+            )
+        if card["sha256"] != _digest(parameters, settings, card):
+            raise PriorError(f"{path}: damaged: the hash of its content is another one.")
+        space = space_from_plain(card["space"])
+        prior = Prior(
+            DeepRankingEnsemble(settings, n_features, parameters),
+            space,
+            Card.from_dict(card["card"]),
+            numbers(card["favourites"]).reshape(-1, space.n_parameters),
+        )
+    except PriorError:
+        raise
+    except DAMAGES as error:
+        raise PriorError(f"{path}: damaged card ({type(error).__name__}).") from error
+    if space.n_features != n_features:
+        raise PriorError(
+            f"{path}: damaged: its space has {space.n_features} features, its scorers "
+            f"{n_features}."
+        )
+    return prior
 
 
 def _path_of(prior: str | os.PathLike[str]) -> Path:

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import copy
 import logging
 import math
-import pickle
 from collections import Counter
 from dataclasses import replace
 
@@ -13,7 +11,6 @@ import pytest
 from dre_plugins.engine import get_preset
 from dre_plugins.engine.fitting import FittingError
 from dre_plugins.recommend import (
-    AskTell,
     Recommender,
     RecommenderSettings,
     Trial,
@@ -304,83 +301,3 @@ def test_invalid_settings_name_argument_and_value(argument, value) -> None:
 def test_every_acquisition_suggests(acquisition) -> None:
     (suggestion,) = suggest(history_of(8), settings=replace(SETTINGS, acquisition=acquisition))
     assert suggestion.source == "model"
-
-
-def test_ask_tell_minimises_and_maximises_alike() -> None:
-    def run(direction: str) -> list[dict]:
-        sign = 1.0 if direction == "maximize" else -1.0
-        study = AskTell(PLANE, direction=direction, seed=0, preset=QUICK, n_startup_trials=4)
-        asked = []
-        for _ in range(8):
-            number, configuration = study.ask()
-            study.tell(number, sign * sphere(configuration))
-            asked.append(configuration)
-        assert study.best.value == sign * max(sphere(c) for c in asked)
-        return asked
-
-    assert run("minimize") == run("maximize")
-
-
-def test_ask_tell_speaks_the_users_language() -> None:
-    study = AskTell({"x": [1, 2, 4], "y": Float(0.0, 1.0)}, direction="minimize", seed=0)
-    number, configuration = study.ask()
-    study.tell(number, 1.25)
-    study.add({"x": 4, "y": 0.5}, 3.0)
-    assert study.best.value == 1.25 and study.best.configuration == configuration
-    assert [trial.value for trial in study.trials] == [1.25, 3.0]
-    for report in (lambda: study.add({"x": 4, "y": 0.1}, "bad"), lambda: study.tell(9, 1.0)):
-        with pytest.raises(ValueError, match="must be"):
-            report()
-    number, _ = study.ask()
-    with pytest.raises(ValueError, match="value must be a number or None, got 'bad'"):
-        study.tell(number, "bad")
-    assert len(study.trials) == 3
-
-
-def test_ask_tell_pickles_and_goes_on_the_same() -> None:
-    study = AskTell(PLANE, direction="maximize", seed=0, preset=QUICK, n_startup_trials=4)
-    for _ in range(6):
-        number, configuration = study.ask()
-        study.tell(number, sphere(configuration))
-    copies = [pickle.loads(pickle.dumps(study)), copy.deepcopy(study)]
-    expected = study.ask()
-    assert [one.ask() for one in copies] == [expected, expected]
-
-
-def test_ask_tell_survives_failures_of_objective_and_surrogate(monkeypatch) -> None:
-    def broken(*args, **kwargs):
-        raise MemoryError
-
-    monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
-    study = AskTell(GRID, direction="maximize", preset=QUICK, n_startup_trials=4)
-    seen = []
-    for i in range(18):
-        number, configuration = study.ask()
-        seen.append(tuple(configuration.values()))
-        study.tell(number, None if i % 3 else float(configuration["a"]))
-    assert len(set(seen)) == 18
-    assert study.stats["fallbacks"] == 14
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, "a"])
-def test_seeds_are_checked_at_once(seed) -> None:
-    with pytest.raises(ValueError, match="seed must be a non-negative integer"):
-        AskTell(PLANE, seed=seed)
-
-
-def test_ask_tell_refuses_what_it_cannot_use() -> None:
-    study = AskTell({"x": Float(0.0, 1.0)}, direction="minimize", seed=0)
-    with pytest.raises(ValueError, match="best must be asked for after"):
-        _ = study.best
-    with pytest.raises(ValueError, match="number must be a number that ask returned"):
-        study.tell(0, 1.0)
-    number, _ = study.ask()
-    study.tell(number, None)
-    with pytest.raises(ValueError, match="not told before"):
-        study.tell(number, 1.0)
-    with pytest.raises(ValueError, match="x"):
-        study.add({"x": 2.0}, 1.0)
-    study.add({"x": 0.5}, 1.0)
-    assert study.best.configuration == {"x": 0.5}
-    with pytest.raises(ValueError, match="direction must be"):
-        AskTell({"x": Float(0.0, 1.0)}, direction="max")

@@ -324,6 +324,14 @@ def test_a_prior_comes_back_as_it_was(prior, path) -> None:
     assert card_of(again) == card_of(path)
 
 
+def test_a_file_is_read_once_until_it_changes(prior, path) -> None:
+    first = Prior.load(path)
+    mapped = Prior.load(path, mapping={"mine": prior.space.names[0]})
+    assert mapped.ensemble is first.ensemble and not first.mapping
+    replace(prior, card=replace(prior.card, name="other")).save(path)
+    assert Prior.load(path).card.name == "other"
+
+
 def test_a_prior_comes_back_whatever_its_categories(tmp_path) -> None:
     space = SearchSpace(
         {

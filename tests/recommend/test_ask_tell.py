@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from dre_plugins.engine import get_preset
+from dre_plugins.recommend import AskTell, Trial, TrialState
+from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
+
+DEFAULT = get_preset("default")
+QUICK = replace(
+    DEFAULT,
+    scorer=replace(DEFAULT.scorer, n_members=5, hidden=(32, 32)),
+    from_random=replace(DEFAULT.from_random, n_steps=100),
+)
+PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
+GRID = SearchSpace({"a": Integer(0, 2), "b": Categorical(tuple("uvwxyz"))})  # 18 configurations
+
+
+def sphere(configuration) -> float:
+    return -((configuration["x"] - 0.4) ** 2) - (configuration["y"] + 0.7) ** 2
+
+
+def study_of(space=PLANE, **arguments) -> AskTell:
+    return AskTell(space, **{"seed": 0, "preset": QUICK, "n_startup_trials": 4, **arguments})
+
+
+def test_minimising_and_maximising_are_alike() -> None:
+    def run(direction: str) -> list[dict]:
+        sign = 1.0 if direction == "maximize" else -1.0
+        study = AskTell(PLANE, direction=direction, seed=0, preset=QUICK, n_startup_trials=4)
+        asked = []
+        for _ in range(8):
+            number, configuration = study.ask()
+            study.tell(number, sign * sphere(configuration))
+            asked.append(configuration)
+        assert study.best.value == sign * max(sphere(c) for c in asked)
+        return asked
+
+    assert run("minimize") == run("maximize")
+
+
+def test_it_speaks_the_users_language() -> None:
+    study = AskTell({"x": [1, 2, 4], "y": Float(0.0, 1.0)}, direction="minimize", seed=0)
+    number, configuration = study.ask()
+    study.tell(number, 1.25)
+    study.add({"x": 4, "y": 0.5}, 3.0)
+    assert study.best.value == 1.25 and study.best.configuration == configuration
+    assert [trial.value for trial in study.trials] == [1.25, 3.0]
+    for report in (lambda: study.add({"x": 4, "y": 0.1}, "bad"), lambda: study.tell(9, 1.0)):
+        with pytest.raises(ValueError, match="must be"):
+            report()
+    number, _ = study.ask()
+    with pytest.raises(ValueError, match="value must be a number or None, got 'bad'"):
+        study.tell(number, "bad")
+    assert len(study.trials) == 3
+
+
+def test_it_pickles_and_goes_on_the_same() -> None:
+    study = AskTell(PLANE, direction="maximize", seed=0, preset=QUICK, n_startup_trials=4)
+    for _ in range(6):
+        number, configuration = study.ask()
+        study.tell(number, sphere(configuration))
+    copies = [pickle.loads(pickle.dumps(study)), copy.deepcopy(study)]
+    expected = study.ask()
+    assert [one.ask() for one in copies] == [expected, expected]
+
+
+def test_it_survives_failures_of_objective_and_surrogate(monkeypatch) -> None:
+    def broken(*args, **kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
+    study = AskTell(GRID, direction="maximize", preset=QUICK, n_startup_trials=4)
+    seen = []
+    for i in range(18):
+        number, configuration = study.ask()
+        seen.append(tuple(configuration.values()))
+        study.tell(number, None if i % 3 else float(configuration["a"]))
+    assert len(set(seen)) == 18
+    assert study.stats["fallbacks"] == 14
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a"])
+def test_seeds_are_checked_at_once(seed) -> None:
+    with pytest.raises(ValueError, match="seed must be a non-negative integer"):
+        AskTell(PLANE, seed=seed)
+
+
+def test_it_refuses_what_it_cannot_use() -> None:
+    study = AskTell({"x": Float(0.0, 1.0)}, direction="minimize", seed=0)
+    with pytest.raises(ValueError, match="best must be asked for after"):
+        _ = study.best
+    with pytest.raises(ValueError, match="number must be a number that ask returned"):
+        study.tell(0, 1.0)
+    number, _ = study.ask()
+    study.tell(number, None)
+    with pytest.raises(ValueError, match="not told before"):
+        study.tell(number, 1.0)
+    with pytest.raises(ValueError, match="x must be in"):
+        study.add({"x": "high"}, 1.0)
+    with pytest.raises(ValueError, match=r"complete, it lacks \['x'\]"):
+        study.add({}, 1.0)
+    with pytest.raises(ValueError, match=r"must be of \['x'\]"):
+        study.enqueue({"y": 1.0})
+    study.add({"x": 0.5}, 1.0)
+    assert study.best.configuration == {"x": 0.5}
+    with pytest.raises(ValueError, match="direction must be"):
+        AskTell({"x": Float(0.0, 1.0)}, direction="max")
+
+
+def test_enqueued_configurations_come_first_as_they_were_given(caplog) -> None:
+    study = study_of()
+    study.enqueue({"x": 0.25, "y": 0.5})
+    study.enqueue({"x": 3.0, "y": 0.5})  # out of range
+    study.enqueue({"y": -0.125})
+    assert not study.is_exhausted
+    (_, first), (_, second), (_, third), (number, fourth) = study.ask_batch(4)
+    assert first == {"x": 0.25, "y": 0.5} and second == {"x": 3.0, "y": 0.5}
+    assert third["y"] == -0.125 and study.space.contains(third)
+    assert number == 3 and study.space.contains(fourth)
+    assert study.stats["enqueued"] == 3
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert len(warnings) == 1 and "x=3.0" in warnings[0]
+
+
+def test_what_is_enqueued_survives_pickling() -> None:
+    study = study_of()
+    study.enqueue({"x": 0.25, "y": 0.5})
+    study.ask()
+    study.enqueue({"x": 0.5, "y": 0.5})
+    loaded = pickle.loads(pickle.dumps(study))
+    assert loaded.ask() == study.ask() == (1, {"x": 0.5, "y": 0.5})
+    assert loaded.ask() == study.ask()
+
+
+def test_the_branch_of_an_enqueued_configuration_is_kept() -> None:
+    space = SearchSpace(
+        {"kind": Categorical(("a", "b")), "depth": Integer(1, 9), "seed": Constant(7)},
+        [Condition("depth", "kind", ("b",))],
+    )
+    study = study_of(space)
+    study.enqueue({"kind": "a"})
+    study.enqueue({"kind": "b"})
+    study.enqueue({"kind": "a", "depth": 3, "seed": 7})
+    configurations = [configuration for _, configuration in study.ask_batch(3)]
+    assert configurations[0] == configurations[2] == {"kind": "a", "seed": 7}
+    assert configurations[1].keys() == {"kind", "depth", "seed"}
+    with pytest.raises(ValueError, match="seed must be 7"):
+        study.enqueue({"kind": "a", "seed": 8})
+
+
+def test_a_stopped_trial_counts_by_what_it_reported() -> None:
+    study = study_of(direction="minimize")
+    study.ask_batch(4)
+    for number, last in enumerate([9, 3, 9]):
+        for step in (1, 3, 9):
+            if step <= last:
+                study.report(number, step, step + number)
+    study.stop(0)
+    study.stop(1)
+    study.tell(2, 20.0)
+    study.stop(3)
+    states = [trial.state.value for trial in study.trials]
+    assert states == ["complete", "pruned", "complete", "pruned"]
+    assert [trial.value for trial in study.trials] == [9.0, None, 20.0, None]
+    assert study.trials[1].rungs == {1.0: 2.0, 3.0: 4.0}
+    assert study.best.value == 9.0
+    for number in range(4):
+        assert not study.is_running(number)
+        with pytest.raises(ValueError, match="not told before"):
+            study.report(number, 1, 0.0)
+    # As soon as another trial gets further, the one that was furthest is a stopped one.
+    study.ask()
+    study.report(4, 27, 1.0)
+    assert study.trials[0].state is TrialState.PRUNED
+    assert study.trials[4].state is TrialState.RUNNING and study.is_running(4)
+
+
+def test_reports_of_running_trials_teach_at_once() -> None:
+    """Some schedulers never say that a trial has ended."""
+
+    def run(is_told: bool) -> tuple[AskTell, list]:
+        study = study_of(direction="maximize")
+        for _ in range(12):
+            number, configuration = study.ask()
+            study.report(number, 1, sphere(configuration))
+            if is_told:
+                study.tell(number, sphere(configuration))
+        return study, [trial.configuration for trial in study.trials]
+
+    silent, silent_asked = run(is_told=False)
+    _, told_asked = run(is_told=True)
+    assert silent_asked == told_asked
+    assert silent.stats["model"] == 8
+    assert all(silent.is_running(number) for number in range(12))
+
+
+def test_what_was_evaluated_elsewhere_is_known() -> None:
+    study = study_of(GRID, direction="minimize")
+    study.add({"a": 0, "b": "u"}, 1.5)
+    study.add({"a": 1, "b": "u"}, None)
+    study.add({"a": 2, "b": "u"}, 3.0, state=TrialState.PRUNED, rungs={1: 2.0})
+    study.add({"a": 2, "b": "v"}, math.nan, rungs={1: 4.0})
+    study.add({"a": 7, "b": "v"}, 0.5)  # out of range
+    assert [trial.state.value for trial in study.trials] == [
+        "complete",
+        "failed",
+        "pruned",
+        "failed",
+        "complete",
+    ]
+    assert study.best == Trial({"a": 7, "b": "v"}, TrialState.COMPLETE, 0.5)
+    asked = [tuple(study.ask()[1].values()) for _ in range(14)]
+    assert len(set(asked)) == 14
+    assert not set(asked) & {(0, "u"), (1, "u"), (2, "u"), (2, "v")}
+    assert study.is_exhausted
+
+
+def test_a_finite_space_is_exhausted_once_all_was_asked_for() -> None:
+    study, repeating = study_of(GRID), study_of(GRID, allow_duplicates=True)
+    for _ in range(18):
+        assert not study.is_exhausted
+        study.ask()
+        repeating.ask()
+    assert study.is_exhausted and not repeating.is_exhausted
+    study.enqueue({"a": 0, "b": "u"})
+    assert not study.is_exhausted
+
+
+def test_a_space_without_parameters_is_never_exhausted() -> None:
+    study = study_of(SearchSpace({"seed": Constant(7)}))
+    for _ in range(6):
+        number, configuration = study.ask()
+        assert configuration == {"seed": 7}
+        study.tell(number, 1.0)
+    assert not study.is_exhausted
+
+
+def test_the_model_announces_itself_once(caplog) -> None:
+    caplog.set_level(logging.INFO, logger="dre_plugins")
+    study = study_of(direction="maximize")
+    for _ in range(7):
+        number, configuration = study.ask()
+        study.tell(number, sphere(configuration))
+    assert [r.getMessage() for r in caplog.records] == [
+        "The ranking ensemble suggests from trial 4 on."
+    ]
