@@ -9,6 +9,7 @@ from typing import Any
 
 from syne_tune import config_space as syne_tune
 
+from dre_plugins.space.base import match_key
 from dre_plugins.space.domains import (
     Categorical,
     Constant,
@@ -20,6 +21,9 @@ from dre_plugins.space.domains import (
     ordered_choices,
 )
 from dre_plugins.space.search_space import SearchSpace
+
+# What Syne Tune's `cast` raises for a value that a domain cannot have.
+_CAST_ERRORS = (ArithmeticError, AssertionError, TypeError, ValueError)
 
 
 def space_of(
@@ -64,10 +68,11 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
             return _spaced([*dict.fromkeys(domain.values)], domain.log_scale)
         if isinstance(domain, syne_tune.OrdinalNearestNeighbor):
             return _spaced(domain.categories, domain.log_scale)
-        if isinstance(domain, syne_tune.Ordinal):
-            return Ordinal(domain.categories)
         if isinstance(domain, syne_tune.Categorical):
             choices = domain.categories
+            _check_choices(domain, choices)
+            if isinstance(domain, syne_tune.Ordinal):
+                return Ordinal(choices)
             return ordered_choices(choices) if order_numeric_choices else Categorical(choices)
         if isinstance(domain, syne_tune.Domain) or _has_domain(domain):
             raise UnsupportedDomainError(
@@ -77,6 +82,37 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
     except UnsupportedDomainError as error:
         raise UnsupportedDomainError(f"Parameter {name!r}: {error}") from error
     return Constant(domain)
+
+
+def cast(configuration: Mapping[str, Any], config_space: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with the values that a trial would get, by Syne Tune's own `cast`.
+
+    Args:
+        configuration: Values by name; constants and unknown names stay as they are.
+        config_space: Syne Tune's domains and constants by name.
+
+    Raises:
+        ValueError: If a parameter can never have its value.
+    """
+    values = dict(configuration)
+    for name, value in configuration.items():
+        domain = config_space.get(name)
+        if not isinstance(domain, syne_tune.Domain):
+            continue
+        try:
+            values[name] = domain.cast(value)
+        except _CAST_ERRORS as error:
+            raise ValueError(f"{name} must be a value of {domain!r}, got {value!r}.") from error
+    return values
+
+
+def hyperparameters(
+    configuration: Mapping[str, Any], config_space: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the values of a trial's configuration that were searched, cast, see `cast`."""
+    names = syne_tune.non_constant_hyperparameter_keys(dict(config_space))
+    searched = {name: configuration[name] for name in names if name in configuration}
+    return cast(searched, config_space)
 
 
 def _numeric(domain: Any) -> Domain:
@@ -96,6 +132,10 @@ def _numeric(domain: Any) -> Domain:
         return Float(domain.lower, domain.upper, scale, step)
     if step is None:
         return Integer(domain.lower, domain.upper, scale)
+    if step != int(step) or step < 1:
+        raise UnsupportedDomainError(
+            f"{domain!r} has the step {step!r}; integers need a whole step of at least 1."
+        )
     # Quantised integers are multiples, wherever the range begins.
     step = int(step)
     low, high = math.ceil(domain.lower / step), math.floor(domain.upper / step)
@@ -104,6 +144,20 @@ def _numeric(domain: Any) -> Domain:
 
 def _spaced(values: list[Any], is_log: bool) -> Domain:
     return Ordinal(tuple(values), "log" if is_log else "linear")
+
+
+def _check_choices(domain: Any, choices: list[Any]) -> None:
+    """Refuse choices that Syne Tune itself cannot hand to a trial, such as functions."""
+    for choice in choices:
+        try:
+            is_same = match_key(domain.cast(choice)) == match_key(choice)
+        except _CAST_ERRORS:
+            is_same = False
+        if not is_same:
+            raise UnsupportedDomainError(
+                f"Syne Tune cannot cast the choice {choice!r} to its type; choose among names of "
+                "such values."
+            )
 
 
 def _has_domain(item: object) -> bool:

@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from syne_tune.backend.trial_status import Status
 from syne_tune.config_space import config_space_from_json_dict
 from syne_tune.constants import (
+    ST_DECISION,
     ST_METADATA_FILENAME,
     ST_RESULTS_DATAFRAME_FILENAME,
     ST_STATUS,
     ST_TRIAL_ID,
 )
+from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.syne_tune_conversion import domain_of, space_of
@@ -248,10 +250,13 @@ def _trials(
     for steps in reports.values():
         last_step, last = [*steps.items()][-1]
         status = columns[ST_STATUS][last] if ST_STATUS in columns else None
+        decision = columns[ST_DECISION][last] if ST_DECISION in columns else None
+        # One that was stopped may have ended before it heard of that.
+        has_ended = status == Status.completed and decision != SchedulerDecision.STOP
         state = TrialState.PRUNED
         if status == Status.failed:
             state = TrialState.FAILED
-        elif status == Status.completed or last_step == highest:
+        elif has_ended or last_step == highest:
             state = TrialState.COMPLETE
         trials.append(
             Trial(

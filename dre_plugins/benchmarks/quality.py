@@ -147,7 +147,7 @@ def execute(data: Path, runs: Sequence[Run], *, out: Path, jobs: int) -> int:
     workers = _Workers(data)
     n_failed = 0
     with (
-        _open_for_append(out) as file,
+        open_for_append(out) as file,
         ThreadPoolExecutor(jobs) as pool,
         _progress() as progress,
     ):
@@ -352,7 +352,7 @@ def _spread(tasks: Sequence[int], count: int) -> list[int]:
     return [tasks[index * len(tasks) // count] for index in range(count)]
 
 
-def _open_for_append(path: Path) -> Any:
+def open_for_append(path: Path) -> Any:
     """Open ``path`` at the start of a line, also if the last one was cut off."""
     cut_off = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
     file = path.open("a")

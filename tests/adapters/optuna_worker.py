@@ -12,15 +12,9 @@ from typing import Any
 
 import optuna
 from optuna.trial import Trial
+from presets import TINY
 
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.engine import FittingSettings, Preset, ScorerSettings
-
-TINY = Preset(
-    scorer=ScorerSettings(n_members=3, hidden=(8, 8), activation="silu"),
-    from_random=FittingSettings(n_steps=12, learning_rate=0.02),
-    from_prior=FittingSettings(n_steps=12, learning_rate=0.02),
-)
 
 
 def open_storage(name: str) -> Any:

@@ -12,7 +12,8 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial, TrialState
-from optuna_worker import TINY, small_objective
+from optuna_worker import small_objective
+from presets import TINY
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna_conversion import space_of

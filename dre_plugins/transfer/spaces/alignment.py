@@ -239,8 +239,8 @@ def align(
         raise ValueError(
             f"the spaces have no parameter in common: {list(source.domains)} in the source, "
             f"{list(target.domains)} in the target; join those that are the same with "
-            "mapping={name in the source: name in the target}, or do without this source with "
-            "on_incompatible='ignore'."
+            "mapping={name in the source: name in the target}, which is Prior.load(…, mapping=…) "
+            "for a prior."
         )
     order = list(target.domains)
     links.sort(key=lambda link: order.index(link.target))

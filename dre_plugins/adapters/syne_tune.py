@@ -1,0 +1,429 @@
+"""Deep Ranking Ensembles as schedulers of Syne Tune, in the manner of its `baselines`.
+
+They are Syne Tune's own schedulers with a `DRESearcher`, which they tell more than those do: the
+id of a trial when it begins, and that it was stopped, has failed, or reported no metric.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dre_plugins.engine.settings import require
+from dre_plugins.transfer.knowledge import GivenPrior
+from dre_plugins.transfer.metadata import MetaDataset
+
+try:
+    from syne_tune import Tuner
+except ImportError as error:
+    raise ImportError(
+        "DRESearcher and its schedulers need Syne Tune 0.15 or newer: "
+        "pip install 'dre-plugins[syne-tune]'"
+    ) from error
+
+from syne_tune.backend import LocalBackend
+from syne_tune.backend.trial_status import Trial
+from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
+from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
+from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
+
+from dre_plugins.adapters.syne_tune_searcher import DRESearcher, number_of, seed_from
+from dre_plugins.adapters.syne_tune_sources import Mode, Source, metadata_from_experiments
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.prior import Prior
+
+__all__ = [
+    "ASHADRE",
+    "DRE",
+    "DRESearcher",
+    "DRETransfer",
+    "load_tuner",
+    "prior_from_evaluations",
+]
+
+logger = logging.getLogger("dre_plugins.syne_tune")
+
+_PLAIN = (str, int, float, bool, type(None))
+
+
+class _Scheduler(TrialScheduler):  # type: ignore[misc]
+    """What the schedulers have in common: the searcher hears all that happens to a trial."""
+
+    metric: str
+    metric_multiplier: int
+    searcher: DRESearcher
+    _has_warned = False
+
+    @property
+    def mode(self) -> str:
+        """Return "min" or "max", for `AskTellScheduler.best_trial`."""
+        return str(self.metric_mode())
+
+    def on_trial_add(self, trial: Trial) -> None:
+        """Learn which trial runs a suggestion."""
+        super().on_trial_add(trial)
+        self.searcher.on_trial_add(trial.trial_id, trial.config)
+
+    def on_trial_error(self, trial: Trial) -> None:
+        """Learn that a trial has failed."""
+        self.searcher.on_trial_error(trial.trial_id, trial.config)
+        super().on_trial_error(trial)
+
+    def on_trial_remove(self, trial: Trial) -> None:
+        """Learn that a trial was stopped."""
+        super().on_trial_remove(trial)
+        self.searcher.on_trial_stop(trial.trial_id, trial.config)
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what is written beside the results, without the state of the search."""
+        plain = {k: v for k, v in vars(self).items() if isinstance(v, _PLAIN) and k[0] != "_"}
+        return {**super().metadata(), "metric": self.metric, "scheduler_kwargs": plain}
+
+    def _is_complete(self, trial: Trial, result: Mapping[str, Any], names: Sequence[str]) -> bool:
+        """Say whether a report has what it should have; warn once if not."""
+        missing = [name for name in names if name not in result]
+        if missing and not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "Trial %s reported %s without %s: such reports are ignored.",
+                trial.trial_id,
+                sorted(name for name in result if not name.startswith("st_")),
+                missing,
+            )
+        return not missing
+
+
+class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
+    """Tune with a deep ranking ensemble, every trial to its end.
+
+    Reports before the last one count while a trial runs. A trial whose last report has no metric
+    counts by those before, or as failed if there are none.
+
+    Args:
+        config_space: Syne Tune's domains and constants by name.
+        metric: Name of the metric.
+        do_minimize: Whether small values are good.
+        random_seed: Non-negative seed; None takes one from the operating system.
+        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
+        prior: What past tasks taught, see `DRESearcher`.
+        settings: Further settings of `DRESearcher`, by name.
+
+    Raises:
+        ValueError: If an argument is invalid, or a domain cannot be searched.
+
+    Example:
+        ```python
+        from syne_tune import StoppingCriterion, Tuner
+        from syne_tune.backend import LocalBackend
+        from syne_tune.config_space import loguniform, randint
+        from dre_plugins.adapters.syne_tune import DRE
+
+        config_space = {"lr": loguniform(1e-5, 1e-1), "layers": randint(1, 4), "epochs": 10}
+        Tuner(
+            trial_backend=LocalBackend("train.py"),
+            scheduler=DRE(config_space, metric="loss"),
+            stop_criterion=StoppingCriterion(max_num_trials_completed=30),
+            n_workers=4,
+        ).run()
+        ```
+    """
+
+    def __init__(
+        self,
+        config_space: dict[str, Any],
+        metric: str,
+        do_minimize: bool | None = True,
+        random_seed: int | None = None,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        prior: GivenPrior = None,
+        **settings: Any,
+    ) -> None:
+        _check_metric(metric)
+        seed = seed_from(random_seed)
+        super().__init__(
+            config_space=config_space,
+            metric=metric,
+            do_minimize=do_minimize,
+            searcher=DRESearcher(config_space, points_to_evaluate, seed, prior=prior, **settings),
+            random_seed=seed,
+        )
+        self.metric = metric
+
+    def on_trial_result(self, trial: Trial, result: Mapping[str, Any]) -> str:
+        """Learn a report."""
+        value = self._value_in(trial, result)
+        self.searcher.on_trial_result(trial.trial_id, trial.config, value)
+        return str(SchedulerDecision.CONTINUE)
+
+    def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
+        """Learn the last report of a trial."""
+        value = self._value_in(trial, result)
+        self.searcher.on_trial_complete(trial.trial_id, trial.config, value)
+
+    def _value_in(self, trial: Trial, result: Mapping[str, Any]) -> float | None:
+        if not self._is_complete(trial, result, [self.metric]):
+            return None
+        return self.metric_multiplier * number_of(result[self.metric])
+
+
+class DRETransfer(DRE):
+    """Tune with a deep ranking ensemble that learns from past evaluations first.
+
+    Learning takes some seconds, here and now. Search spaces, and ranges of values, may differ
+    from the present ones. `DRE`, `ASHADRE` and `DRESearcher` do the same with
+    `prior=prior_from_evaluations(…)`.
+
+    Args:
+        config_space: Syne Tune's domains and constants by name.
+        metric: Name of the metric.
+        transfer_learning_evaluations: `TransferLearningTaskEvaluations` by the name of the task,
+            or past experiments, see `prior_from_evaluations`.
+        do_minimize: Whether small values are good.
+        random_seed: Non-negative seed; None takes one from the operating system.
+        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
+        past_metric: Name of the metric in the past, if it was another one.
+        past_mode: "min" or "max", if that was different in the past.
+        settings: Further settings of `DRESearcher`, by name.
+
+    Raises:
+        ValueError: If an argument is invalid, or there is nothing to learn from.
+    """
+
+    def __init__(
+        self,
+        config_space: dict[str, Any],
+        metric: str,
+        transfer_learning_evaluations: Source | Sequence[Source] | MetaDataset,
+        do_minimize: bool | None = True,
+        random_seed: int | None = None,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        past_metric: str | None = None,
+        past_mode: Mode | None = None,
+        **settings: Any,
+    ) -> None:
+        _check_metric(metric)
+        prior = prior_from_evaluations(
+            transfer_learning_evaluations,
+            metric,
+            do_minimize,
+            past_metric=past_metric,
+            past_mode=past_mode,
+        )
+        super().__init__(
+            config_space, metric, do_minimize, random_seed, points_to_evaluate, prior, **settings
+        )
+
+
+class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
+    """Tune with a deep ranking ensemble, and stop trials early by successive halving.
+
+    Trials are compared at the resource levels that they reach, so that stopped ones teach as well
+    as complete ones. With several brackets it is what Hyperband and BOHB do asynchronously.
+
+    Args:
+        config_space: Syne Tune's domains and constants by name.
+        metric: Name of the metric.
+        time_attr: Name of the resource in a report, such as "epoch".
+        max_t: Resource at which a trial is done.
+        do_minimize: Whether small values are good.
+        random_seed: Non-negative seed; None takes one from the operating system. The bracket of a
+            trial depends on it as well.
+        grace_period: Resource before which no trial is stopped.
+        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
+        reduction_factor: Of so many trials one goes on at each rung.
+        brackets: How many brackets, each with a later first rung.
+        prior: What past tasks taught, see `DRESearcher`.
+        settings: Further settings of `DRESearcher`, by name.
+
+    Raises:
+        ValueError: If an argument is invalid, or a domain cannot be searched.
+    """
+
+    def __init__(
+        self,
+        config_space: dict[str, Any],
+        metric: str,
+        time_attr: str,
+        max_t: int,
+        do_minimize: bool | None = True,
+        random_seed: int | None = None,
+        grace_period: int = 1,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        reduction_factor: float = 3,
+        brackets: int = 1,
+        prior: GivenPrior = None,
+        **settings: Any,
+    ) -> None:
+        _check_metric(metric)
+        require(grace_period > 0, "grace_period", grace_period, "above 0")
+        require(max_t >= grace_period, "max_t", max_t, f"at least grace_period={grace_period}")
+        require(reduction_factor > 1, "reduction_factor", reduction_factor, "above 1")
+        require(brackets >= 1, "brackets", brackets, "at least 1")
+        seed = seed_from(random_seed)
+        super().__init__(
+            config_space=config_space,
+            metric=metric,
+            do_minimize=do_minimize,
+            searcher=DRESearcher(config_space, points_to_evaluate, seed, prior=prior, **settings),
+            time_attr=time_attr,
+            max_t=max_t,
+            grace_period=grace_period,
+            reduction_factor=reduction_factor,
+            brackets=brackets,
+            random_seed=seed,
+        )
+
+    def on_trial_add(self, trial: Trial) -> None:
+        """Put a trial into a bracket, more of them into those with more rungs."""
+        self.searcher.on_trial_add(trial.trial_id, trial.config)
+        self._draw_bracket(trial)
+
+    def _draw_bracket(self, trial: Trial) -> None:
+        # Not as Syne Tune does, which draws from NumPy's global generator.
+        sizes = np.array([len(bracket.rungs) for bracket in self.brackets])
+        shares = np.exp(sizes - sizes.max())
+        rng = np.random.default_rng([self.random_seed, trial.trial_id])
+        place = rng.choice(len(sizes), p=shares / shares.sum())
+        self.trial_info[trial.trial_id] = self.brackets[place]
+
+    def on_trial_result(self, trial: Trial, result: Mapping[str, Any]) -> str:
+        """Learn a report, and say whether the trial goes on."""
+        report = self._report_in(trial, result)
+        if report is None:
+            return str(SchedulerDecision.CONTINUE)
+        decision = super().on_trial_result(trial, self._comparable(result))
+        self.searcher.on_trial_result(trial.trial_id, trial.config, *report)
+        return str(decision)
+
+    def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
+        """Learn the last report of a trial."""
+        report = self._report_in(trial, result)
+        if report is None:
+            self.trial_info.pop(trial.trial_id, None)
+            self.searcher.on_trial_complete(trial.trial_id, trial.config, None)
+            return
+        super().on_trial_complete(trial, self._comparable(result))
+        self.searcher.on_trial_complete(trial.trial_id, trial.config, *report)
+
+    def on_trial_error(self, trial: Trial) -> None:
+        """Learn that a trial has failed."""
+        super().on_trial_error(trial)
+        self.trial_info.pop(trial.trial_id, None)
+
+    def on_trial_remove(self, trial: Trial) -> None:
+        """Learn that a trial was stopped."""
+        self.trial_info.setdefault(trial.trial_id, None)
+        super().on_trial_remove(trial)
+
+    def _report_in(self, trial: Trial, result: Mapping[str, Any]) -> tuple[float, float] | None:
+        """Return the value, small is good, and the resource of a report; None if it has none."""
+        if not self._is_complete(trial, result, [self.metric, self.time_attr]):
+            return None
+        if trial.trial_id not in self.trial_info:  # as from `AskTellScheduler`
+            self._draw_bracket(trial)
+        return self.metric_multiplier * number_of(result[self.metric]), result[self.time_attr]
+
+    def _comparable(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a report with the worst value for NaN, which would upset the order of a rung."""
+        value = number_of(result[self.metric])
+        worst = math.inf * self.metric_multiplier
+        return {**result, self.metric: worst if math.isnan(value) else value}
+
+
+def prior_from_evaluations(
+    evaluations: Source | Sequence[Source] | MetaDataset,
+    metric: str,
+    do_minimize: bool | None = True,
+    *,
+    past_metric: str | None = None,
+    past_mode: Mode | None = None,
+) -> Prior:
+    """Learn a prior from a handful of past tasks, in seconds.
+
+    For more than about 20 of them train one (`Prior.train`, `dre meta-train`). Parameters that
+    have other names now are joined by `prior.with_mapping({"name now": "name then"})`.
+
+    Args:
+        evaluations: `TransferLearningTaskEvaluations` by the name of the task; or experiments:
+            their folders, names, or what `load_experiment` returns; or a `MetaDataset`.
+        metric: Name of the metric.
+        do_minimize: Whether small values are good.
+        past_metric: Name of the metric in the past; None: the same, or the only one there is.
+        past_mode: "min" or "max"; None: what an experiment says, else as `do_minimize` does.
+
+    Raises:
+        ValueError: If nothing has the metric, or there is nothing to learn from.
+    """
+    from dre_plugins.transfer.prior import Prior  # imports torch
+
+    if not isinstance(evaluations, MetaDataset):
+        parts = evaluations if isinstance(evaluations, (list, tuple)) else [evaluations]
+        tables = [table for part in parts if isinstance(part, Mapping) for table in part.values()]
+        if tables:  # which do not say their mode
+            past_metric = past_metric or _metric_of(tables, metric)
+            past_mode = past_mode or ("min" if do_minimize else "max")
+        evaluations = metadata_from_experiments(
+            evaluations, metric=past_metric or metric, mode=past_mode
+        )
+    n_evaluations = sum(len(task) for task in evaluations)
+    left_out = f"; left out: {dict(evaluations.skipped)}" if evaluations.skipped else ""
+    logger.info(
+        "Learning from %d past tasks with %d evaluations%s.",
+        len(evaluations),
+        n_evaluations,
+        left_out,
+    )
+    return Prior.of_few(evaluations)
+
+
+def load_tuner(path: str | PathLike[str]) -> Tuner:
+    """Load a tuner that was killed, to `run` on from where it was saved last.
+
+    `Tuner.load` and `run` forget what was running, and give new trials the numbers of those that
+    were begun after the last save. Here, what was running without a report is suggested again,
+    before anything new; and the folders of trials that the saved tuner does not know are renamed,
+    because a new trial would read the reports there as its own.
+
+    Args:
+        path: Folder of the experiment. How much is lost depends on the `results_update_interval`
+            of the tuner: it is saved with the first results after so many seconds.
+
+    Raises:
+        FileNotFoundError: If no tuner was saved there.
+    """
+    tuner = Tuner.load(str(path))
+    backend = tuner.trial_backend
+    if isinstance(backend, LocalBackend):
+        number = backend.new_trial_id()
+        while (folder := backend.trial_path(number)).is_dir():
+            n_lost = len([*folder.parent.glob(f"{number}.lost*")])
+            folder.rename(folder.with_name(f"{number}.lost{n_lost}"))
+            number += 1
+    scheduler = tuner.scheduler
+    searcher = getattr(getattr(scheduler, "scheduler", scheduler), "searcher", None)
+    if isinstance(searcher, DRESearcher):
+        searcher.restart_running()
+    return tuner
+
+
+def _metric_of(tables: Sequence[Any], metric: str) -> str:
+    """Return a metric's name in evaluations, where it may be the only one under another name."""
+    names = sorted({name for table in tables for name in table.objectives_names})
+    if len(names) == 1:
+        return str(names[0])
+    if metric not in names:
+        raise ValueError(
+            f"The past evaluations have {names} and no {metric!r}: say by past_metric which one "
+            "is meant."
+        )
+    return metric
+
+
+def _check_metric(metric: object) -> None:
+    require(isinstance(metric, str), "metric", metric, "the name of one metric")

@@ -1,0 +1,531 @@
+"""The schedulers, and ours in those of Syne Tune, driven by a loop like that of its tuner.
+
+What Syne Tune's own tests ask of every scheduler is asked of these here: suggestions with all
+names, legal decisions, metadata, points first, exhaustion, survival of dill.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("syne_tune")
+pd = pytest.importorskip("pandas")
+dill = pytest.importorskip("dill")
+
+from presets import TINY  # noqa: E402
+from syne_tune import config_space as cs  # noqa: E402
+from syne_tune.backend.trial_status import Trial  # noqa: E402
+from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler  # noqa: E402
+from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving  # noqa: E402
+from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler  # noqa: E402
+from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule  # noqa: E402
+from syne_tune.optimizer.schedulers.searchers.last_value_multi_fidelity_searcher import (  # noqa: E402
+    LastValueMultiFidelitySearcher,
+)
+from syne_tune.optimizer.schedulers.searchers.multi_fidelity_searcher import (  # noqa: E402
+    IndependentMultiFidelitySearcher,
+)
+from syne_tune.optimizer.schedulers.single_fidelity_scheduler import (  # noqa: E402
+    SingleFidelityScheduler,
+)
+from syne_tune.optimizer.schedulers.single_objective_scheduler import (  # noqa: E402
+    SingleObjectiveScheduler,
+)
+from syne_tune.optimizer.schedulers.transfer_learning.bounding_box import (  # noqa: E402
+    BoundingBox,
+)
+from syne_tune_rows import SPACE, evaluations  # noqa: E402
+
+from dre_plugins.adapters.syne_tune import (  # noqa: E402
+    ASHADRE,
+    DRE,
+    DRESearcher,
+    DRETransfer,
+)
+from dre_plugins.engine import get_preset  # noqa: E402
+from dre_plugins.recommend import TrialState  # noqa: E402
+
+pytestmark = pytest.mark.syne_tune
+
+GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.ordinal([0.1, 0.2, 0.5], kind="nn"), "epochs": 9}
+OPTIONS: dict[str, Any] = {"random_seed": 0, "preset": TINY, "n_startup_trials": 4}
+SETTINGS: dict[str, Any] = {"preset": TINY, "n_startup_trials": 4}
+DEFAULT = get_preset("default")
+QUICK = replace(DEFAULT, from_random=replace(DEFAULT.from_random, n_steps=100))
+KNOWING: dict[str, Any] = {"random_seed": 0, "preset": TINY}  # a prior suggests from the start
+
+
+def asha(searcher: Any, space: dict[str, Any] = SPACE) -> AsynchronousSuccessiveHalving:
+    return AsynchronousSuccessiveHalving(
+        space, "loss", searcher=searcher, time_attr="epoch", max_t=9, random_seed=0
+    )
+
+
+def dre(space: dict[str, Any] = SPACE, **more: Any) -> DRE:
+    return DRE(space, "loss", **{**OPTIONS, **more})
+
+
+def ashadre(space: dict[str, Any] = SPACE, **more: Any) -> ASHADRE:
+    return ASHADRE(space, "loss", "epoch", 9, **{**OPTIONS, **more})
+
+
+def searcher_of(space: dict[str, Any] = SPACE, **more: Any) -> DRESearcher:
+    return DRESearcher(space, **{**OPTIONS, **more})
+
+
+SCHEDULERS: dict[str, Callable[..., TrialScheduler]] = {
+    "DRE": dre,
+    "ASHADRE": ashadre,
+    "ASHADRE, 3 brackets": lambda space: ashadre(space, brackets=3),
+    "DRETransfer": lambda space: DRETransfer(
+        space, "loss", {"past": evaluations({**SPACE, "a": space.get("a", 1)})}, **KNOWING
+    ),
+    "SingleObjectiveScheduler": lambda space, **more: SingleObjectiveScheduler(
+        space, "loss", searcher=searcher_of(space, **more), random_seed=0
+    ),
+    "SingleFidelityScheduler": lambda space: SingleFidelityScheduler(
+        space, ["loss"], searcher=searcher_of(space), random_seed=0
+    ),
+    "AsynchronousSuccessiveHalving": lambda space, **more: asha(searcher_of(space, **more), space),
+    "MedianStoppingRule": lambda space, **more: MedianStoppingRule(
+        dre(space, **more), time_attr="epoch", random_seed=0
+    ),
+    "MedianStoppingRule(ASHADRE)": lambda space, **more: MedianStoppingRule(
+        ashadre(space, **more), time_attr="epoch", random_seed=0
+    ),
+    "LastValue": lambda space: asha(
+        LastValueMultiFidelitySearcher(
+            space, random_seed=0, searcher=DRESearcher, searcher_kwargs=dict(SETTINGS)
+        ),
+        space,
+    ),
+    "Independent": lambda space: asha(
+        IndependentMultiFidelitySearcher(
+            space, random_seed=0, searcher=DRESearcher, searcher_kwargs=dict(SETTINGS)
+        ),
+        space,
+    ),
+}
+# Those whose searcher is one `DRESearcher`, which sees all results.
+WHOLE = [name for name in SCHEDULERS if name not in ("LastValue", "Independent")]
+OURS = ["DRE", "ASHADRE", "ASHADRE, 3 brackets", "DRETransfer"]
+
+every = pytest.mark.parametrize("name", SCHEDULERS)
+whole = pytest.mark.parametrize("name", WHOLE)
+ours = pytest.mark.parametrize("name", OURS)
+
+
+def loss_of(config: dict[str, Any], epoch: int) -> float:
+    return (math.log10(config["lr"]) + 2) ** 2 + abs(config["layers"] - 3) + 3.0 / epoch
+
+
+@dataclass
+class Loop:
+    """Do as the tuner does, with workers in lockstep: every trial reports once a turn."""
+
+    scheduler: TrialScheduler
+    n_workers: int = 3
+    max_epochs: int = 9
+    report: Callable[[Trial, int], Any] = lambda trial, epoch: {
+        "epoch": epoch,
+        "loss": loss_of(trial.config, epoch),
+    }
+    trials: list[Trial] = field(default_factory=list)
+    running: dict[int, int] = field(default_factory=dict)  # trial id -> epochs
+    last: dict[int, Any] = field(default_factory=dict)
+    is_exhausted: bool = False
+
+    def run(self, n_trials: int) -> list[dict[str, Any]]:
+        """Go on until so many trials were started and have ended."""
+        while self.running or (len(self.trials) < n_trials and not self.is_exhausted):
+            while len(self.running) < self.n_workers and len(self.trials) < n_trials:
+                suggestion = self.scheduler.suggest()
+                if suggestion is None:
+                    self.is_exhausted = True
+                    break
+                trial = Trial(len(self.trials), suggestion.config, datetime.now())
+                self.trials.append(trial)
+                self.running[trial.trial_id] = 0
+                self.scheduler.on_trial_add(trial)
+            for trial_id in [*self.running]:
+                self.turn(self.trials[trial_id])
+        return [trial.config for trial in self.trials]
+
+    def turn(self, trial: Trial) -> None:
+        self.running[trial.trial_id] += 1
+        epoch = self.running[trial.trial_id]
+        result = self.report(trial, epoch)
+        if result == "crash":
+            self.scheduler.on_trial_error(trial)
+            del self.running[trial.trial_id]
+            return
+        self.last[trial.trial_id] = result
+        decision = self.scheduler.on_trial_result(trial=trial, result=result)
+        assert decision in ("CONTINUE", "STOP") and type(decision) is str
+        if decision == SchedulerDecision.STOP:
+            self.scheduler.on_trial_remove(trial=trial)
+            del self.running[trial.trial_id]
+        elif epoch == self.max_epochs:
+            self.scheduler.on_trial_complete(trial, result)
+            del self.running[trial.trial_id]
+
+
+def searcher_in(scheduler: TrialScheduler) -> DRESearcher:
+    return getattr(scheduler, "scheduler", scheduler).searcher
+
+
+def states(scheduler: TrialScheduler) -> list[str]:
+    return [trial.state.value for trial in searcher_in(scheduler).trials]
+
+
+# ---- what Syne Tune asks of a scheduler
+
+
+@every
+def test_a_run_is_legal_and_survives_dill_in_the_middle(name: str) -> None:
+    loop = Loop(SCHEDULERS[name](SPACE))
+    loop.run(9)
+    for trial in loop.trials:
+        assert trial.config.keys() == SPACE.keys() and trial.config["epochs"] == 9
+        for key, domain in SPACE.items():
+            if isinstance(domain, cs.Domain):
+                assert domain.is_valid(trial.config[key])
+                assert type(trial.config[key]) is domain.value_type
+    loop.scheduler = dill.loads(dill.dumps(loop.scheduler))
+    loop.run(16)
+    assert len(loop.trials) == 16
+    late = loop.trials[0]
+    for _ in range(2):  # what comes late must do no harm
+        if name in OURS:
+            loop.scheduler.on_trial_result(late, {"epoch": 9, "loss": 0.0})
+            loop.scheduler.on_trial_error(late)
+            loop.scheduler.on_trial_remove(late)
+            loop.scheduler.on_trial_complete(late, {"epoch": 9, "loss": 0.0})
+    if name in WHOLE:
+        searcher = searcher_in(loop.scheduler)
+        assert searcher.stats["fallbacks"] == 0 and len(searcher.trials) == 16
+        assert searcher.stats["model"] + searcher.stats["contrast"] >= 8
+
+
+@every
+def test_metadata_is_small_and_goes_into_a_file(name: str) -> None:
+    loop = Loop(SCHEDULERS[name](SPACE))
+    loop.run(8)
+    metadata = loop.scheduler.metadata()
+    if name in OURS:
+        text = json.dumps(metadata)
+        assert len(text) < 2_000
+        assert metadata["scheduler_name"] == type(loop.scheduler).__name__
+        assert metadata["scheduler_kwargs"]["random_seed"] == 0
+        assert (metadata["metric"], metadata["metric_names"]) == ("loss", ["loss"])
+        space = cs.config_space_from_json_dict(json.loads(metadata["config_space"]))
+        assert space == SPACE
+        assert loop.scheduler.metric_names() == ["loss"]
+    assert metadata["metric_mode"] == loop.scheduler.metric_mode() == "min"
+
+
+@ours
+def test_the_time_attribute_is_in_the_metadata(name: str) -> None:
+    arguments = SCHEDULERS[name](SPACE).metadata()["scheduler_kwargs"]
+    assert arguments.get("time_attr") == ("epoch" if "ASHA" in name else None)
+
+
+def test_points_come_first() -> None:
+    points = [{"lr": 0.5, "layers": 6, "act": "tanh"}, {"lr": 2.0, "layers": 1, "act": "relu"}]
+    past = {"past": evaluations()}
+    for scheduler in (
+        dre(points_to_evaluate=points),
+        ashadre(points_to_evaluate=points),
+        DRETransfer(SPACE, "loss", past, points_to_evaluate=points, **KNOWING),
+        asha(searcher_of(points_to_evaluate=points)),
+        asha(
+            LastValueMultiFidelitySearcher(
+                SPACE, points_to_evaluate=points, searcher=DRESearcher, random_seed=0
+            )
+        ),
+    ):
+        configs = [scheduler.suggest().config for _ in range(3)]
+        assert [{k: c[k] for k in points[0]} for c in configs[:2]] == points
+        assert configs[2]["lr"] <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "fails"), [*((name, False) for name in WHOLE), *((name, True) for name in OURS)]
+)
+def test_a_finite_space_is_used_up(name: str, fails: bool) -> None:
+    def report(trial: Trial, epoch: int) -> Any:
+        return "crash" if fails else {"epoch": epoch, "loss": trial.config["b"]}
+
+    loop = Loop(SCHEDULERS[name]({**GRID, "lr": 0.1, "layers": 3}), report=report)
+    configs = loop.run(30)
+    assert loop.is_exhausted
+    assert len(configs) == len({(config["a"], config["b"]) for config in configs}) == 9
+
+
+@whole
+def test_pending_trials_are_not_repeated(name: str) -> None:
+    scheduler = SCHEDULERS[name]({**GRID, "lr": 0.1, "layers": 3})
+    Loop(scheduler, n_workers=1).run(1)
+    configs = [scheduler.suggest().config for _ in range(8)]
+    assert len({(config["a"], config["b"]) for config in configs}) == 8
+    assert scheduler.suggest() is None
+
+
+@every
+def test_a_seed_makes_runs_equal(name: str) -> None:
+    runs = []
+    for _ in range(2):
+        np.random.seed(1)  # noqa: NPY002  IndependentMultiFidelitySearcher draws from it
+        runs.append(Loop(SCHEDULERS[name](SPACE)).run(14))
+    assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize("scheduler", [dre, ashadre], ids=["DRE", "ASHADRE"])
+def test_the_seed_decides(scheduler: Callable[..., TrialScheduler]) -> None:
+    state = np.random.get_state()[1].tolist()  # noqa: NPY002
+    runs = [
+        Loop(
+            scheduler(random_seed=seed, brackets=2)
+            if scheduler is ashadre
+            else scheduler(random_seed=seed)
+        ).run(12)
+        for seed in (1, 1, 2)
+    ]
+    assert runs[0] == runs[1] != runs[2]
+    assert scheduler(random_seed=None).random_seed != scheduler(random_seed=None).random_seed
+    assert scheduler(random_seed=7).searcher.random_seed == 7
+    assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
+
+
+def test_brackets_are_drawn_by_the_seed_and_by_size() -> None:
+    scheduler = ashadre(brackets=3)
+    assert [len(bracket.rungs) for bracket in scheduler.brackets] == [3, 2, 1]
+    places = []
+    for trial_id in range(300):
+        scheduler.on_trial_add(Trial(trial_id, {"lr": 0.1, "layers": 1, "act": "relu"}, None))
+        places.append(scheduler.brackets.index(scheduler.trial_info[trial_id]))
+    counts = np.bincount(places)
+    np.testing.assert_allclose(counts / 300, [0.665, 0.245, 0.09], atol=0.06)
+
+
+@pytest.mark.parametrize("kind", [dre, ashadre], ids=["DRE", "ASHADRE"])
+def test_maximising_is_minimising_the_negative(kind: Callable[..., TrialScheduler]) -> None:
+
+    def flipped(trial: Trial, epoch: int) -> Any:
+        return {"epoch": epoch, "loss": -loss_of(trial.config, epoch)}
+
+    down = Loop(kind()).run(14)
+    loop = Loop(kind(do_minimize=False), report=flipped)
+    assert loop.run(14) == down
+    assert loop.scheduler.mode == loop.scheduler.metric_mode() == "max"
+
+
+# ---- results
+
+
+@ours
+def test_reports_without_the_metric_are_ignored(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def report(trial: Trial, epoch: int) -> Any:
+        full = {"epoch": epoch, "loss": loss_of(trial.config, epoch), "st_worker_time": 1.0}
+        if trial.trial_id == 0 or (trial.trial_id == 1 and epoch == 9):
+            del full["loss"]
+        if trial.trial_id == 2:
+            del full["epoch"]
+        return full
+
+    loop = Loop(SCHEDULERS[name](SPACE), report=report)
+    with caplog.at_level(logging.WARNING, logger="dre_plugins.syne_tune"):
+        loop.run(10)
+    said = [one.getMessage() for one in caplog.records if one.name == "dre_plugins.syne_tune"]
+    assert said == ["Trial 0 reported ['epoch'] without ['loss']: such reports are ignored."]
+    trials = searcher_in(loop.scheduler).trials
+    assert trials[0].value is None and not trials[0].rungs
+    assert 8.0 in trials[1].rungs or trials[1].state is TrialState.PRUNED
+    if "ASHA" in name:
+        assert not trials[2].rungs  # it cannot be placed without its epoch
+    assert "running" not in states(loop.scheduler)
+
+
+@pytest.mark.parametrize("kind", [dre, ashadre], ids=["DRE", "ASHADRE"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "text", 1e300])
+@pytest.mark.parametrize("do_minimize", [True, False])
+def test_strange_values_break_nothing(kind: Any, value: Any, do_minimize: bool) -> None:
+    def report(trial: Trial, epoch: int) -> Any:
+        usual = loss_of(trial.config, epoch)
+        return {"epoch": epoch, "loss": value if trial.trial_id % 2 else usual}
+
+    loop = Loop(kind(do_minimize=do_minimize), report=report)
+    loop.run(12)
+    odd = searcher_in(loop.scheduler).trials[1::2]
+    if value == "text" or math.isnan(value):
+        assert all(not one.rungs or math.isnan([*one.rungs.values()][-1]) for one in odd)
+        assert all(one.value is None or math.isnan(one.value) for one in odd)
+    assert searcher_in(loop.scheduler).stats["fallbacks"] == 0
+
+
+def test_nan_is_the_worst_of_a_rung() -> None:
+    scheduler = ashadre()
+    trials = [Trial(i, scheduler.suggest().config, None) for i in range(6)]
+    decisions = []
+    for trial, value in zip(trials, [math.nan, 1.0, math.nan, 0.5, 2.0, math.nan], strict=True):
+        scheduler.on_trial_add(trial)
+        decisions.append(scheduler.on_trial_result(trial, {"epoch": 1, "loss": value}))
+    assert decisions == ["CONTINUE", "CONTINUE", "CONTINUE", "CONTINUE", "STOP", "STOP"]
+    values = [one.rungs[1.0] for one in scheduler.searcher.trials]
+    np.testing.assert_array_equal(values, [math.nan, 1.0, math.nan, 0.5, 2.0, math.nan])
+
+
+@ours
+def test_crashes_are_failures_and_leave_nothing_pending(name: str) -> None:
+    def report(trial: Trial, epoch: int) -> Any:
+        if trial.trial_id % 3 == 0 and epoch == (2 if trial.trial_id == 0 else 1):
+            return "crash"
+        return {"epoch": epoch, "loss": loss_of(trial.config, epoch)}
+
+    loop = Loop(SCHEDULERS[name](SPACE), report=report)
+    loop.run(14)
+    found = states(loop.scheduler)
+    assert "running" not in found
+    assert [place for place, state in enumerate(found) if state == "failed"] == [0, 3, 6, 9, 12]
+    if "ASHA" in name:
+        assert not loop.scheduler.trial_info
+
+
+def test_rungs_reach_the_searcher_with_their_resource() -> None:
+    loop = Loop(ashadre(), n_workers=4)
+    loop.run(16)
+    trials = searcher_in(loop.scheduler).trials
+    assert {trial.state for trial in trials} == {TrialState.COMPLETE, TrialState.PRUNED}
+    for trial in trials:
+        assert [*trial.rungs] == [float(epoch) for epoch in range(1, len(trial.rungs) + 1)]
+        for epoch, value in trial.rungs.items():
+            assert value == pytest.approx(loss_of(dict(trial.configuration), int(epoch)))
+        assert (trial.state is TrialState.COMPLETE) == (len(trial.rungs) == 9)
+    assert not loop.scheduler.trial_info
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["MedianStoppingRule", "MedianStoppingRule(ASHADRE)", "AsynchronousSuccessiveHalving"]
+)
+def test_it_learns_from_reports_where_it_is_told_no_end(name: str) -> None:
+    loop = Loop(SCHEDULERS[name](SPACE, preset=QUICK))
+    loop.run(24)
+    assert searcher_in(loop.scheduler).stats["model"] >= 10
+    late = [loss_of(trial.config, 9) for trial in loop.trials[12:]]
+    early = [loss_of(trial.config, 9) for trial in loop.trials[:4]]
+    assert np.median(late) < min(early)
+
+
+@pytest.mark.slow
+def test_a_region_that_crashes_before_any_report_is_avoided_though_nobody_says_so() -> None:
+    def report(trial: Trial, epoch: int) -> Any:
+        distance = (math.log10(trial.config["lr"]) + 2) ** 2
+        return "crash" if trial.config["layers"] > 3 else {"epoch": epoch, "loss": distance}
+
+    loop = Loop(
+        SCHEDULERS["SingleObjectiveScheduler"](SPACE, preset=QUICK), max_epochs=1, report=report
+    )
+    loop.run(30)
+    assert sum(trial.config["layers"] > 3 for trial in loop.trials[10:]) <= 5
+
+
+def test_a_bounding_box_can_choose_the_space() -> None:
+    scheduler = BoundingBox(
+        lambda space, metric, do_minimize, seed: DRE(
+            space, metric, do_minimize, seed, preset=TINY, n_startup_trials=4
+        ),
+        SPACE,
+        "loss",
+        {"one": evaluations(), "two": evaluations({**SPACE, "act": cs.choice(["relu"])})},
+        num_hyperparameters_per_task=6,
+        random_seed=0,
+    )
+    loop = Loop(scheduler)
+    configs = loop.run(8)
+    assert all(config.keys() == SPACE.keys() for config in configs)
+    assert states(scheduler) == ["complete"] * 8
+
+
+# ---- without a tuner
+
+
+@ours
+def test_ask_and_tell(name: str) -> None:
+    loop = AskTellScheduler(SCHEDULERS[name](SPACE))
+    values = []
+    for number in range(12):
+        trial = loop.ask()
+        values.append(loss_of(trial.config, 9))
+        result = {"epoch": 9, "loss": values[-1]}
+        loop.tell(trial, {"other": 1.0} if number == 5 else result)
+    del loop.completed_experiments[5]
+    del values[5]
+    assert loop.best_trial("loss").metrics["loss"] == min(values)
+    found = states(loop.base_scheduler)
+    assert [place for place, state in enumerate(found) if state != "complete"] == [5]
+
+
+def test_ask_and_tell_finds_the_largest_too() -> None:
+    loop = AskTellScheduler(dre(do_minimize=False))
+    told = []
+    for _ in range(6):
+        trial = loop.ask()
+        told.append(-loss_of(trial.config, 9))
+        loop.tell(trial, {"loss": told[-1]})
+    assert loop.best_trial("loss").metrics["loss"] == max(told)
+
+
+# ---- arguments
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda: DRE(SPACE, ["loss", "time"]), r"metric must be the name of one metric.*time"),
+        (lambda: ASHADRE(SPACE, ["loss"], "epoch", 9), "metric must be the name of one metric"),
+        (lambda: DRE(SPACE, "loss", random_seed=-1), "random_seed must be"),
+        (lambda: ashadre(grace_period=0), "grace_period must be above 0, got 0"),
+        (lambda: ashadre(grace_period=10), "max_t must be at least grace_period=10, got 9"),
+        (lambda: ashadre(reduction_factor=1), "reduction_factor must be above 1, got 1"),
+        (lambda: ashadre(brackets=0), "brackets must be at least 1, got 0"),
+        (lambda: dre(prior="nowhere"), "nowhere"),
+    ],
+)
+def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        build()
+
+
+def test_unknown_arguments_are_refused() -> None:
+    with pytest.raises(TypeError, match="mode"):
+        dre(mode="max")
+
+
+def test_several_metrics_are_refused_by_syne_tune() -> None:
+    with pytest.raises(AssertionError, match="single metric"):
+        SingleFidelityScheduler(SPACE, ["loss", "time"], searcher=searcher_of())
+
+
+@pytest.mark.skipif(version("syne-tune") < "0.16", reason="other orders before Syne Tune 0.16")
+def test_arguments_stand_as_in_the_baselines() -> None:
+    import inspect
+
+    from syne_tune.optimizer.baselines import ASHABORE, BORE
+
+    for mine, theirs in ((DRE, BORE), (ASHADRE, ASHABORE)):
+        wanted = [*inspect.signature(theirs).parameters.values()]
+        found = [*inspect.signature(mine).parameters.values()][: len(wanted)]
+        assert [(p.name, p.default) for p in found] == [(p.name, p.default) for p in wanted]

@@ -1,0 +1,113 @@
+"""What past evaluations teach `DRETransfer` and the others, whatever their spaces and metrics."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("syne_tune")
+pytest.importorskip("pandas")
+dill = pytest.importorskip("dill")
+
+from presets import TINY  # noqa: E402
+from syne_tune import config_space as cs  # noqa: E402
+from syne_tune.optimizer.scheduler import TrialScheduler  # noqa: E402
+from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving  # noqa: E402
+from syne_tune_rows import SPACE, evaluations  # noqa: E402
+
+from dre_plugins.adapters.syne_tune import (  # noqa: E402
+    ASHADRE,
+    DRE,
+    DRESearcher,
+    DRETransfer,
+    prior_from_evaluations,
+)
+
+pytestmark = pytest.mark.syne_tune
+
+KNOWING: dict[str, Any] = {"random_seed": 0, "preset": TINY}  # a prior suggests from the start
+
+
+def best_of(scheduler: TrialScheduler) -> dict[str, Any]:
+    return scheduler.suggest().config
+
+
+@pytest.mark.parametrize(
+    ("space", "present"),
+    [
+        (SPACE, SPACE),
+        ({k: SPACE[k] for k in ("lr", "layers")}, SPACE),  # one is new
+        ({**SPACE, "dropout": cs.uniform(0, 1)}, SPACE),  # one is gone
+        (SPACE, {**SPACE, "lr": cs.loguniform(1e-3, 10.0), "layers": cs.finrange(1, 6, 6)}),
+        ({**SPACE, "act": cs.choice(["tanh", "gelu", "relu"])}, SPACE),
+    ],
+    ids=["same", "new", "gone", "other domains", "other choices"],
+)
+def test_the_first_suggestion_is_what_was_good_in_the_past(
+    space: dict[str, Any], present: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    past = {"one": evaluations(space), "two": evaluations(space)}
+    with caplog.at_level(logging.INFO, logger="dre_plugins.syne_tune"):
+        scheduler = DRETransfer(present, "loss", past, random_seed=0, preset=TINY)
+    assert "Learning from 2 past tasks with 40 evaluations." in caplog.text
+    config = best_of(scheduler)
+    assert 1e-3 < config["lr"] < 1e-1 and config["layers"] >= 4
+    assert scheduler.searcher.stats["prior"] == 1
+    assert len(dill.dumps(scheduler)) < 1_000_000
+    assert len(json.dumps(scheduler.metadata())) < 2_000
+
+
+def test_metrics_of_the_past_may_have_another_name_or_direction() -> None:
+    plain = best_of(DRETransfer(SPACE, "loss", {"t": evaluations()}, **KNOWING))
+    only = {"t": evaluations(metric="error")}
+    assert best_of(DRETransfer(SPACE, "loss", only, **KNOWING)) == plain
+    upwards = DRETransfer(
+        SPACE, "acc", only, do_minimize=False, past_metric="error", past_mode="min", **KNOWING
+    )
+    assert best_of(upwards) == plain
+    wrong = best_of(DRETransfer(SPACE, "loss", only, past_mode="max", **KNOWING))
+    assert wrong["layers"] <= 3
+    several = evaluations()
+    several.objectives_names = ["error", "seconds"]
+    several.objectives_evaluations = np.repeat(several.objectives_evaluations, 2, axis=-1)
+    with pytest.raises(ValueError, match=r"\['error', 'seconds'\] and no 'loss'.*past_metric"):
+        DRETransfer(SPACE, "loss", {"t": several})
+    assert (
+        best_of(DRETransfer(SPACE, "loss", {"t": several}, past_metric="error", **KNOWING))
+        == plain
+    )
+
+
+def test_the_past_can_serve_every_scheduler() -> None:
+    prior = prior_from_evaluations([{"one": evaluations()}, {"two": evaluations()}], "loss")
+    wanted = best_of(
+        DRETransfer(
+            SPACE, "loss", {"one": evaluations(), "two": evaluations()}, random_seed=0, preset=TINY
+        )
+    )
+    assert best_of(ASHADRE(SPACE, "loss", "epoch", 9, random_seed=0, prior=prior)) == wanted
+    plain = AsynchronousSuccessiveHalving(
+        SPACE, "loss", searcher=DRESearcher(SPACE, random_seed=0, prior=prior), time_attr="epoch"
+    )
+    assert best_of(plain) == wanted
+
+
+def test_other_names_are_joined_by_a_mapping() -> None:
+    prior = prior_from_evaluations({"t": evaluations()}, "loss")
+    renamed = {"rate": SPACE["lr"], "blocks": SPACE["layers"], "f": SPACE["act"]}
+    mapping = {"rate": "lr", "blocks": "layers", "f": "act"}
+    wanted = best_of(DRE(SPACE, "loss", prior=prior, random_seed=0))
+    config = best_of(DRE(renamed, "loss", prior=prior.with_mapping(mapping), random_seed=0))
+    assert {mapping[name]: value for name, value in config.items()}.items() <= wanted.items()
+
+
+def test_a_past_that_teaches_nothing_is_refused_at_once() -> None:
+    nothing_in_common = {"momentum": cs.uniform(0, 1)}
+    with pytest.raises(ValueError, match=r"(?s)lr.*momentum|momentum.*lr"):
+        DRETransfer(nothing_in_common, "loss", {"t": evaluations()})
+    with pytest.raises(ValueError, match="nothing to learn"):
+        DRETransfer(SPACE, "loss", {})
