@@ -4,6 +4,9 @@ Public names are imported on first use, so that ``import dre_plugins`` needs no 
 stays fast:
 
     DRESampler: the sampler for Optuna.
+    DRESearch: the search algorithm for Ray Tune.
+    DRE, ASHADRE, DRETransfer: the schedulers for Syne Tune.
+    DRESearcher: the searcher for any scheduler of Syne Tune.
     AskTell: ask-and-tell tuning without a framework.
     Prior: what past tasks taught, to start a study from.
     MetaDataset: the past tasks themselves, read from many places.
@@ -21,6 +24,8 @@ from dre_plugins._version import __version__
 
 if TYPE_CHECKING:
     from dre_plugins.adapters.optuna import DRESampler
+    from dre_plugins.adapters.ray_tune import DRESearch
+    from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings
     from dre_plugins.space import SearchSpace
@@ -28,8 +33,13 @@ if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
 
 __all__ = [
+    "ASHADRE",
+    "DRE",
     "AskTell",
     "DRESampler",
+    "DRESearch",
+    "DRESearcher",
+    "DRETransfer",
     "DeepRankingEnsemble",
     "MetaDataset",
     "Prior",
@@ -40,8 +50,13 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ASHADRE": "dre_plugins.adapters.syne_tune",
     "AskTell": "dre_plugins.recommend",
+    "DRE": "dre_plugins.adapters.syne_tune",
     "DRESampler": "dre_plugins.adapters.optuna",
+    "DRESearch": "dre_plugins.adapters.ray_tune",
+    "DRESearcher": "dre_plugins.adapters.syne_tune",
+    "DRETransfer": "dre_plugins.adapters.syne_tune",
     "DeepRankingEnsemble": "dre_plugins.engine.surrogate",
     "MetaDataset": "dre_plugins.transfer.metadata",
     "Prior": "dre_plugins.transfer.prior",

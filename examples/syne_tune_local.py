@@ -31,6 +31,8 @@ else:
     space["loss"] = choice(["hinge", "log_loss", "modified_huber"])
     scheduler = ASHADRE(space, "accuracy", "epoch", max_t=9, do_minimize=False, random_seed=0)
     stop = StoppingCriterion(max_num_trials_finished=12)
-    tuner = Tuner(LocalBackend(__file__), scheduler, stop, n_workers=2, sleep_time=0.1)
+    tuner = Tuner(
+        LocalBackend(__file__, rotate_gpus=False), scheduler, stop, n_workers=2, sleep_time=0.1
+    )
     tuner.run()
     print("best trial and configuration:", tuner.best_config())

@@ -80,10 +80,25 @@ def test_core_needs_no_framework(name):
     run(f"from dre_plugins import {name}", missing=FRAMEWORKS)
 
 
-@pytest.mark.parametrize("home", ["dre_plugins", "dre_plugins.adapters.optuna"])
-def test_missing_optuna_says_what_to_install(home):
+ADAPTERS = [
+    ("optuna", "dre_plugins.adapters.optuna", "DRESampler", "optuna"),
+    ("ray", "dre_plugins.adapters.ray_tune", "DRESearch", "ray"),
+    ("syne_tune", "dre_plugins.adapters.syne_tune", "DRE", "syne-tune"),
+]
+
+
+@pytest.mark.parametrize(("framework", "home", "name", "extra"), ADAPTERS)
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_a_missing_framework_says_what_to_install(framework, home, name, extra, is_direct):
+    origin = home if is_direct else "dre_plugins"
     message = run(
-        f"try:\n    from {home} import DRESampler\nexcept ImportError as error:\n    print(error)",
-        missing={"optuna"},
+        f"try:\n    from {origin} import {name}\nexcept ImportError as error:\n    print(error)",
+        missing={framework},
     )
-    assert "pip install 'dre-plugins[optuna]'" in message
+    assert f"pip install 'dre-plugins[{extra}]'" in message
+
+
+@pytest.mark.parametrize(("framework", "home", "name", "extra"), ADAPTERS)
+def test_an_adapter_needs_no_other_framework_and_no_torch(framework, home, name, extra):
+    code = f"import sys; from {home} import {name}; assert 'torch' not in sys.modules"
+    run(code, missing=FRAMEWORKS - {framework})

@@ -172,7 +172,7 @@ def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list
             [_run_of_result(source[place]) for place in range(len(source))],
         )
     elif isinstance(source, (str, PathLike)):
-        for folder in _folders(Path(source)):
+        for folder in _folders(Path(source).expanduser()):
             yield folder.name, [*_runs_in(folder, skipped)]
     else:
         raise ValueError(

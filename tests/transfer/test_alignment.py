@@ -219,9 +219,7 @@ class TestMatching:
 
     def test_nothing_in_common_is_an_error_that_names_both_spaces(self) -> None:
         source, target = SearchSpace({"x": Float(0, 1)}), SearchSpace({"q": Float(0, 1)})
-        message = (
-            r"\['x'\] in the source, \['q'\] in the target.*mapping=.*Prior.load"
-        )
+        message = r"\['x'\] in the source, \['q'\] in the target.*mapping=.*Prior.load"
         with pytest.raises(ValueError, match=message):
             align(source, target)
         assert align(source, target, on_incompatible="ignore") is None

@@ -1,0 +1,517 @@
+"""Deep Ranking Ensembles as a search algorithm of Ray Tune.
+
+`DRESearch` translates: a parameter space → a search space, Ray's results → reports of trials,
+a suggestion → a nested configuration. It decides nothing about the search;
+`dre_plugins.recommend` does.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import operator
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from dre_plugins.engine.settings import Preset
+from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.trials import TrialState
+from dre_plugins.space.search_space import SearchSpace
+
+try:
+    from ray import cloudpickle
+    from ray.air.constants import TRAINING_ITERATION
+    from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
+    from ray.tune.search import Searcher
+except ImportError as error:
+    raise ImportError(
+        "DRESearch needs Ray Tune 2.40 or newer: pip install 'dre-plugins[ray]'"
+    ) from error
+
+from dre_plugins.adapters.ray_tune_conversion import ParamSpace
+from dre_plugins.adapters.ray_tune_sources import Source, metadata_from_results
+from dre_plugins.transfer.knowledge import GivenPrior, prior_from
+from dre_plugins.transfer.metadata import MetaDataset
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.prior import Prior
+
+PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
+
+logger = logging.getLogger("dre_plugins.ray_tune")
+
+STATE_FORMAT = "dre_plugins.DRESearch"
+STATE_VERSION = 1
+
+_DIRECTIONS = {"min": "minimize", "max": "maximize"}
+
+
+class DRESearch(Searcher):
+    """Search with a deep ranking ensemble (Khazi, Pineda Arango and Grabocka, ICLR 2023).
+
+    An ensemble of neural networks learns to *rank* configurations, with a weighted list-wise loss
+    that cares most about the best ones; the next trial is where the expected improvement of the
+    rank is largest. Only the order of the metric's values counts, so their scale, outliers and
+    infinities do no harm.
+
+    - Every domain of Ray Tune is searched as it is: quantised ones on their grid, `tune.randn`,
+      choices of any values, domains in dictionaries and lists. A choice of dictionaries with
+      domains inside makes conditional parameters: each is modelled where it exists.
+      `tune.sample_from` is left to Ray.
+    - Trials that run at the same time are taken into account, and no configuration is suggested
+      twice (see `allow_duplicates`). A finite space ends the experiment when it is used up.
+    - What trials report on their way is learnt from at once. Trials that a scheduler has stopped
+      are compared with others at the iterations that they reported.
+    - Failed trials, those that report NaN and those without the metric rank last, so that regions
+      that fail are avoided.
+    - A suggestion depends on the trials so far and `seed` only. So an experiment that was killed
+      and restored with `Tuner.restore` goes on as if it had never stopped.
+    - If the surrogate fails, space-filling points take its place: one warning, and
+      `search.stats["fallbacks"]` counts.
+
+    Example:
+        ```python
+        from ray import tune
+        from dre_plugins.adapters.ray_tune import DRESearch
+
+        def trainable(config):
+            return {"loss": (config["x"] - 2) ** 2}
+
+        tuner = tune.Tuner(
+            trainable,
+            param_space={"x": tune.uniform(-10, 10)},
+            tune_config=tune.TuneConfig(
+                search_alg=DRESearch(), metric="loss", mode="min", num_samples=30
+            ),
+        )
+        results = tuner.fit()
+        ```
+
+    Args:
+        space: Parameter space, as for the `param_space` of the Tuner; None takes that one. With
+            a space here, the Tuner's may have constants and `tune.sample_from` only, or the same
+            domains. Objects to choose from (functions, for example) are known to the search by
+            themselves only if the space is given here: a Tuner hides them.
+        metric: Name of the metric, with "/" between nested keys; None takes that of the
+            `TuneConfig`. Ray hands the latter on only if there is a `param_space`.
+        mode: "min" or "max"; None takes that of the `TuneConfig`.
+        points_to_evaluate: Configurations to run first, in order: nested as a trial gets them or
+            with "/" between the keys, complete or in part; the rest is then chosen to go with
+            them.
+        evaluated_rewards: Values of the metric at `points_to_evaluate`, which are then learnt
+            from and not run.
+        seed: Non-negative seed; None draws one.
+        prior: What past tasks taught: the name of a prior that ships with the package
+            ("xgboost", "decision-tree"), the path of one, or a `dre_plugins.Prior`. The very
+            first trial comes from it, whether or not the search spaces are the same.
+        past_results: Experiments of the same kind to learn from: what `Tuner.fit` has returned,
+            an `ExperimentAnalysis`, a folder of experiments, several of these, or a
+            `dre_plugins.MetaDataset`. Their metric has the same name. Learning takes some
+            seconds, once. For more than about 20 of them train a prior (`Prior.train`,
+            `dre meta-train`).
+        n_startup_trials: Trials that must have ended before the surrogate takes over; until then
+            configurations are points of a scrambled Sobol sequence. Points to evaluate and
+            evaluated ones count. None takes 10, or 0 with a prior.
+        acquisition: "log-rank-ei" (expected improvement of the logarithm of the rank), "ei" (of
+            the rank, as in the paper), "pi" (probability of improvement), "lcb" (lower confidence
+            bound), "average-rank" or "thompson". None takes the preset's: "log-rank-ei" by
+            default.
+        allow_duplicates: Whether a configuration may be suggested again, as one may want when
+            the metric is noisy. Then a finite space does not end the experiment.
+        failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
+        preset: "default", "paper" (as in the paper; slower) or a `dre_plugins.engine.Preset`.
+        device: Torch device of the surrogate, such as "cpu" or "cuda".
+        n_threads: Threads that one suggestion may use; torch's own setting is restored.
+        max_history: Trials that the surrogate is fitted to; of longer experiments it takes the
+            best and a spread of the rest, so that a suggestion takes no longer.
+        order_numeric_choices: Whether choices that are numbers in ascending order are treated as
+            ordered.
+
+    Raises:
+        ValueError: If an argument is invalid or there is nothing to learn from in the past
+            results; here, or in `Tuner.fit` before the first trial for what needs the space.
+        UnsupportedDomainError: If a domain cannot be searched (a ValueError, too).
+    """
+
+    def __init__(
+        self,
+        space: Mapping[str, Any] | None = None,
+        metric: str | None = None,
+        mode: str | None = None,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        evaluated_rewards: Sequence[float | None] | None = None,
+        *,
+        seed: int | None = None,
+        prior: GivenPrior = None,
+        past_results: PastResults | None = None,
+        n_startup_trials: int | None = None,
+        acquisition: str | None = None,
+        allow_duplicates: bool = False,
+        failed: str = "worst",
+        preset: str | Preset = "default",
+        device: str = "cpu",
+        n_threads: int = 1,
+        max_history: int = 128,
+        order_numeric_choices: bool = True,
+    ) -> None:
+        _check_objective(metric, mode)
+        super().__init__(metric=metric, mode=mode)
+        self._seed = None if seed is None else operator.index(seed)
+        if self._seed is not None and self._seed < 0:
+            raise ValueError(f"seed must be a non-negative integer or None, got {seed!r}.")
+        self._settings: dict[str, Any] = {
+            "n_startup_trials": n_startup_trials,
+            "acquisition": acquisition,
+            "allow_duplicates": allow_duplicates,
+            "failed": failed,
+            "preset": preset,
+            "device": device,
+            "n_threads": n_threads,
+            "max_history": max_history,
+        }
+        RecommenderSettings(**self._settings)  # says at once what is wrong
+        if prior is not None and past_results is not None:
+            raise ValueError(
+                "prior and past_results cannot be combined: leave one of them out, or train a "
+                "prior on all of it with Prior.train."
+            )
+        self._prior = prior_from(prior)
+        self._past_results = past_results
+        self._order_numeric_choices = order_numeric_choices
+        self._points, self._evaluated = _warm_start(points_to_evaluate, evaluated_rewards)
+        self._param_space = None if space is None else self._converted(space)
+        self._study: AskTell | None = None
+        self._running: dict[str, _Running] = {}
+        if self._param_space is not None and metric and mode:
+            self._set_up(self._param_space)
+
+    @property
+    def stats(self) -> Counter[str]:
+        """Count "suggestions", among them "random", "model" and others, and "fallbacks".
+
+        The sources are those of `dre_plugins.Recommender`; "enqueued" counts points to evaluate.
+        """
+        return Counter() if self._study is None else self._study.stats
+
+    # ---- setting up
+
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
+    ) -> bool:
+        """Take the metric, the mode and the parameter space of a Tuner.
+
+        Raises:
+            ValueError: If they contradict what `DRESearch` was given, or something is missing.
+        """
+        _check_objective(metric, mode)
+        metric = _only("metric", self._metric, metric)
+        mode = _only("mode", self._mode, mode)
+        given = self._converted(config)
+        own = self._param_space
+        if own is None:
+            param_space = given
+        elif not given.space.n_parameters or given.searches_like(own):
+            param_space = own.beside(given)
+        else:
+            raise ValueError(
+                f"DRESearch searches {list(own.space.names)} already, and the param_space of the "
+                f"Tuner has other domains, of {list(given.space.names)}; give all of them in one "
+                "place, and use a new DRESearch for a new param_space."
+            )
+        self._metric, self._mode = metric, mode
+        if self._study is None:
+            self._set_up(param_space)
+        self._param_space = param_space
+        return True
+
+    def _converted(self, space: Mapping[str, Any]) -> ParamSpace:
+        if not isinstance(space, Mapping):
+            raise ValueError(f"space must be a dictionary of Ray Tune's domains, got {space!r}.")
+        return ParamSpace.of(space, order_numeric_choices=self._order_numeric_choices)
+
+    def _set_up(self, param_space: ParamSpace) -> AskTell:
+        """Begin the study, now that the parameter space is known."""
+        if self._metric is None and self._mode is not None:
+            self._metric = DEFAULT_METRIC  # what trainables report that return a number
+        is_empty = not param_space.space.n_parameters
+        if is_empty:
+            logger.warning("There are constants only: all trials get the same configuration.")
+        elif not self._metric or not self._mode:
+            raise ValueError(
+                f"DRESearch needs a metric and a mode, got {self._metric!r} and {self._mode!r}: "
+                "DRESearch(metric=..., mode='min'), or tune.TuneConfig(metric=..., mode='min') "
+                "of a Tuner with a param_space."
+            )
+        study = AskTell(
+            param_space.space,
+            direction=_DIRECTIONS[self._mode or "min"],
+            seed=self._seed,
+            prior=None if is_empty else self._knowledge(param_space.space),
+            **self._settings,
+        )
+        for point in self._points:
+            study.enqueue(param_space.to_configuration(point))
+        for evaluated in self._evaluated:
+            evaluated.add_to(study, param_space)
+        self._study, self._param_space = study, param_space
+        # The study has them now; they would make every saved state larger.
+        self._points, self._evaluated, self._prior, self._past_results = [], [], None, None
+        return study
+
+    def _knowledge(self, space: SearchSpace) -> Prior | None:
+        if self._past_results is None:
+            return self._prior
+        # torch: only for those who need it at once
+        from dre_plugins.transfer.prior import Prior
+
+        return Prior.of_few(_past_tasks(self._past_results, self._metric, self._mode, space))
+
+    # ---- suggesting
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | None:
+        """Return the configuration of a new trial, or `FINISHED` if there is none left."""
+        study = self._study
+        if self._param_space is None:
+            raise ValueError(
+                "DRESearch has nothing to search: give it a space, or the Tuner a param_space "
+                "(Tuner.restore too, if the state of the experiment could not be read)."
+            )
+        if study is None:
+            study = self._set_up(self._param_space)
+        if trial_id in self._running:
+            configuration = study.trials[self._running[trial_id].number].configuration
+            return self._param_space.to_config(configuration)
+        if study.is_exhausted:
+            return self.FINISHED  # type: ignore[return-value]  # what Ray documents
+        number, configuration = study.ask()
+        self._running[trial_id] = _Running(number)
+        return self._param_space.to_config(configuration)
+
+    # ---- results
+
+    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        """Learn from what a trial reports on its way."""
+        trial = self._running.get(trial_id)
+        if trial is None or self._study is None:
+            logger.debug("A result of trial %s, which is not running, is ignored.", trial_id)
+            return
+        trial.delivered = _mark(result)
+        self._report(self._study, trial, result)
+
+    def on_trial_complete(
+        self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Learn from how a trial has ended.
+
+        Args:
+            trial_id: The trial.
+            result: Its last result, if it has one.
+            error: Whether it failed.
+        """
+        trial = self._running.pop(trial_id, None)
+        if trial is None or self._study is None:
+            logger.debug("The end of trial %s, which is not running, is ignored.", trial_id)
+            return
+        study, value = self._study, None
+        if result and self.metric in result:
+            value = _number(result[self.metric])
+        if error and (value is None or math.isnan(value)):
+            study.tell(trial.number, None)
+        elif result is None or value is None:
+            # Stopped while it was paused, or its last result is without the metric: it counts by
+            # what it reported before.
+            study.stop(trial.number)
+        elif TRAINING_ITERATION not in result or _mark(result) == trial.delivered:
+            # It has ended by itself. Ray does not say so, but it keeps a result from
+            # `on_trial_result` if a scheduler or a stop criterion ends the trial there, whereas a
+            # function that returns ends with the result that was delivered before. (A `Repeater`
+            # hands on a mean without an iteration.)
+            study.tell(trial.number, value)
+        else:
+            # Somebody has stopped it; or it is a class that says that it is done, whose last
+            # result is kept as well: that is complete if no other trial has got further.
+            self._report(study, trial, result)
+            study.stop(trial.number)
+
+    def _report(self, study: AskTell, trial: _Running, result: Mapping[str, Any]) -> None:
+        iteration = _number(result.get(TRAINING_ITERATION))
+        if self.metric in result and math.isfinite(iteration):
+            study.report(trial.number, iteration, _number(result[self.metric]))
+
+    def on_pause(self, trial_id: str) -> None:
+        """Do nothing: a paused trial counts by what it has reported (`HyperBandForBOHB` asks)."""
+
+    def on_unpause(self, trial_id: str) -> None:
+        """Do nothing: a trial that goes on reports more (`HyperBandForBOHB` asks)."""
+
+    # ---- what was evaluated elsewhere
+
+    def add_evaluated_point(
+        self,
+        parameters: Mapping[str, Any],
+        value: float,
+        error: bool = False,
+        pruned: bool = False,
+        intermediate_values: Sequence[float] | None = None,
+    ) -> None:
+        """Learn from a configuration that was evaluated elsewhere.
+
+        Args:
+            parameters: The complete configuration, nested or flat, with constants or without.
+            value: Value of the metric; NaN if there is none.
+            error: Whether it failed.
+            pruned: Whether it was stopped early; it then counts by its intermediate values if
+                there are any, otherwise by `value`.
+            intermediate_values: Values of the metric at the training iterations from the first.
+
+        Raises:
+            ValueError: If the configuration is not complete or not of the space.
+        """
+        values = [_number(reported) for reported in intermediate_values or ()]
+        rungs = {float(iteration): one for iteration, one in enumerate(values, start=1)}
+        state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
+        point = _Evaluated(dict(parameters), _number(value), state, rungs)
+        if self._study is None or self._param_space is None:
+            self._evaluated.append(point)
+        else:
+            point.add_to(self._study, self._param_space)
+
+    # ---- state
+
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of all that a search with the same future needs."""
+        state = copy.deepcopy(self.__dict__)
+        return {"format": STATE_FORMAT, "version": STATE_VERSION, "state": state}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Become what `get_state` has returned, arguments included.
+
+        Raises:
+            ValueError: If it is no such state, or one of a newer version.
+        """
+        if not isinstance(state, dict) or state.get("format") != STATE_FORMAT:
+            raise ValueError(f"This is no state of a DRESearch: {str(state)[:80]}.")
+        if state["version"] > STATE_VERSION:
+            raise ValueError(
+                f"The state has version {state['version']}, and this is a DRESearch of version "
+                f"{STATE_VERSION}; upgrade dre-plugins."
+            )
+        self.__dict__.update(copy.deepcopy(state["state"]))
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write the state to a file, at once or not at all.
+
+        The values of a parameter space may be any objects, so that the file is a pickle as all
+        states of Ray Tune are: restore none that you do not trust.
+        """
+        path = Path(checkpoint_path)
+        unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        unfinished.write_bytes(cloudpickle.dumps(self.get_state()))  # type: ignore[no-untyped-call]
+        os.replace(unfinished, path)
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Read the state from a file that `save` wrote.
+
+        Raises:
+            ValueError: If it is the state of something else, or of a newer version.
+        """
+        self.set_state(cloudpickle.loads(Path(checkpoint_path).read_bytes()))
+
+
+@dataclass(slots=True)
+class _Running:
+    """Hold the number of a trial that has not ended, and which result of it came last."""
+
+    number: int
+    delivered: tuple[Any, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluated:
+    """Hold what was evaluated elsewhere, until the parameter space is known."""
+
+    config: Mapping[str, Any]
+    value: float
+    state: TrialState | None
+    rungs: Mapping[float, float]
+
+    def add_to(self, study: AskTell, param_space: ParamSpace) -> None:
+        configuration = param_space.to_configuration(self.config)
+        study.add(configuration, self.value, state=self.state, rungs=self.rungs)
+
+
+def _check_objective(metric: Any, mode: Any) -> None:
+    for name, value in (("metric", metric), ("mode", mode)):
+        if isinstance(value, (list, tuple)):
+            raise ValueError(
+                f"DRESearch does not support several objectives yet, got {name}={value!r}; give "
+                "one, or use OptunaSearch."
+            )
+    if metric is not None and not isinstance(metric, str):
+        raise ValueError(f"metric must be the name of a metric, got {metric!r}.")
+    if mode not in (None, *_DIRECTIONS):
+        raise ValueError(f"mode must be 'min' or 'max', got {mode!r}.")
+
+
+def _only(name: str, own: str | None, given: str | None) -> str | None:
+    """Return what was given to the searcher or to the Tuner, or to both alike."""
+    if own is not None and given is not None and own != given:
+        raise ValueError(
+            f"{name} is {own!r} for DRESearch and {given!r} for the Tuner; give it once."
+        )
+    return given if own is None else own
+
+
+def _warm_start(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], list[_Evaluated]]:
+    """Return the points to run and those that were evaluated."""
+    points = [] if points is None else points
+    is_list = isinstance(points, Sequence) and all(isinstance(one, Mapping) for one in points)
+    if not is_list:
+        raise ValueError(f"points_to_evaluate must be a list of dictionaries, got {points!r}.")
+    if rewards is None:
+        return [dict(point) for point in points], []
+    if len(rewards) != len(points):
+        raise ValueError(
+            f"evaluated_rewards must have one value for each of the {len(points)} "
+            f"points_to_evaluate, got {len(rewards)}."
+        )
+    return [], [
+        _Evaluated(dict(point), _number(reward), None, {})
+        for point, reward in zip(points, rewards, strict=True)
+    ]
+
+
+def _past_tasks(
+    results: PastResults, metric: str | None, mode: Any, space: SearchSpace
+) -> MetaDataset:
+    """Return past experiments as tasks, in the present space if that is what they searched."""
+    if isinstance(results, MetaDataset):
+        return results
+    inferred = metadata_from_results(results, metric=metric, mode=mode)
+    searched = SearchSpace({name: space.domains[name] for name in space.names}, space.conditions)
+    given = metadata_from_results(results, metric=metric, mode=mode, space=searched)
+    are_equal = sum(map(len, given)) == sum(map(len, inferred)) and not any(
+        np.isnan(task.units).all(axis=0).any() for task in given
+    )
+    return given if are_equal else inferred
+
+
+def _mark(result: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return what tells results of a trial apart, also where it began anew after a pause."""
+    return result.get(TRAINING_ITERATION), result.get(TIME_TOTAL_S)
+
+
+def _number(value: Any) -> float:
+    """Return a number as a trainable may report it; NaN for everything else."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

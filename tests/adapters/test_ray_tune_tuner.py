@@ -1,0 +1,388 @@
+"""`DRESearch` in real Tuners, on one small cluster: what Ray does to it and what trials get."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray.tune")
+
+import ray
+import ray_tune_worker
+from ray import cloudpickle, tune
+from ray.tune import schedulers
+from ray.tune.search import ConcurrencyLimiter, Repeater
+from ray_tune_worker import (
+    MIXED_SPACE,
+    POINTS,
+    SMALL_SPACE,
+    RunConfig,
+    Steps,
+    mixed,
+    patient,
+    tiny_search,
+)
+
+from dre_plugins.adapters.ray_tune import DRESearch
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[str]:
+    """Start a cluster of eight logical processors and return its address."""
+    cloudpickle.register_pickle_by_value(ray_tune_worker)  # workers do not know this folder
+    ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    yield ray.get_runtime_context().gcs_address
+    ray.shutdown()
+    cloudpickle.unregister_pickle_by_value(ray_tune_worker)
+
+
+@pytest.fixture
+def fit(tmp_path: Path) -> Callable[..., Any]:
+    """Run a Tuner; trials share a process, as starting one takes seconds."""
+
+    def run(
+        trainable: Any,
+        search: Any,
+        space: dict[str, Any],
+        num_samples: int,
+        *,
+        stop: Any = None,
+        **config: Any,
+    ) -> Any:
+        return tune.Tuner(
+            trainable,
+            param_space=space,
+            tune_config=tune.TuneConfig(
+                **{
+                    "metric": "loss",
+                    "mode": "min",
+                    "search_alg": search,
+                    "num_samples": num_samples,
+                    "reuse_actors": True,
+                    "max_concurrent_trials": 1,
+                    **config,
+                }
+            ),
+            run_config=RunConfig(storage_path=str(tmp_path), verbose=0, stop=stop),
+        ).fit()
+
+    return run
+
+
+def trials(search: DRESearch) -> Any:
+    assert search._study is not None
+    return search._study.trials
+
+
+def states(search: DRESearch) -> list[str]:
+    return sorted(trial.state.value for trial in trials(search))
+
+
+# ---- domains
+
+
+def test_trials_get_what_table_b2_says(fit: Callable[..., Any]) -> None:
+    choices = [None, True, 1, "a", (1, 2), [3], {"k": 1}]
+    optimizers = [
+        {"name": "sgd", "rate": tune.loguniform(1e-4, 1), "momentum": tune.uniform(0, 1)},
+        {"name": "adam", "rate": tune.loguniform(1e-4, 1), "of": abs},
+    ]
+    space = {
+        "uniform": tune.uniform(0.5, 2),
+        "loguniform": tune.loguniform(1e-4, 1),
+        "quniform": tune.quniform(0.1, 0.9, 0.1),
+        "qloguniform": tune.qloguniform(0.5, 8, 0.5),
+        "randint": tune.randint(1, 4),
+        "lograndint": tune.lograndint(1, 1000),
+        "qrandint": tune.qrandint(4, 12, 4),
+        "qlograndint": tune.qlograndint(4, 64, 4),
+        "randn": tune.randn(1, 2),
+        "qrandn": tune.qrandn(1, 2, 0.5),
+        "choice": tune.choice(choices),
+        "ordered": tune.choice([16, 32, 64]),
+        "object": tune.choice([len, max]),
+        "numpy": tune.choice([np.int64(2), np.int64(5)]),
+        "optimizer": tune.choice(optimizers),
+        "nested": {"deep": {"x": tune.uniform(2, 3), "constant": 5}, "function": len},
+        "layers": [tune.randint(1, 9), 64, (tune.choice(["a", "b"]), max)],
+        "constant": 7,
+        "callable": sum,
+        "array": np.arange(3),
+        "empty": {"dictionary": {}, "list": []},
+        "sampled": tune.sample_from(lambda config: config["uniform"] + 1),
+    }
+
+    def trainable(config: dict[str, Any]) -> dict[str, Any]:
+        return {"loss": config["uniform"], "seen": {key: config[key] for key in space}}
+
+    search = tiny_search(points_to_evaluate=[{"nested/deep/x": 2.5, "optimizer": {"momentum": 1}}])
+    results = fit(trainable, search, space, 12)
+    assert results.num_errors == 0 and len(results) == 12
+    configs = [result.metrics["seen"] for result in results]
+    assert any(config["nested"]["deep"]["x"] == 2.5 for config in configs)
+    for config in configs:
+        assert list(config) == list(space)
+        for name, kind, low, high, step in [
+            ("uniform", float, 0.5, 2, None),
+            ("loguniform", float, 1e-4, 1, None),
+            ("quniform", float, 0.1, 0.9, 0.1),
+            ("qloguniform", float, 0.5, 8, 0.5),
+            ("randint", int, 1, 3, 1),
+            ("lograndint", int, 1, 999, 1),
+            ("qrandint", int, 4, 12, 4),
+            ("qlograndint", int, 4, 64, 4),
+            ("randn", float, -7, 9, None),
+            ("qrandn", float, -7, 9, 0.5),
+        ]:
+            value = config[name]
+            assert type(value) is kind and low <= value <= high, (name, value)
+            assert step is None or value == round(round(value / step) * step, 10), (name, value)
+        assert any(
+            config["choice"] == one and type(config["choice"]) is type(one) for one in choices
+        )
+        assert config["ordered"] in (16, 32, 64)
+        assert config["object"] in (len, max)
+        assert type(config["numpy"]) is np.int64
+        optimizer = config["optimizer"]
+        assert 1e-4 <= optimizer["rate"] <= 1
+        if optimizer["name"] == "sgd":
+            assert list(optimizer) == ["name", "rate", "momentum"]
+        else:
+            assert list(optimizer) == ["name", "rate", "of"] and optimizer["of"] is abs
+        assert config["nested"]["deep"]["constant"] == 5 and config["nested"]["function"] is len
+        first, second, third = config["layers"]
+        assert 1 <= first < 9 and second == 64
+        assert type(third) is tuple and third[0] in "ab" and third[1] is max
+        assert config["constant"] == 7 and config["callable"] is sum
+        assert config["array"].tolist() == [0, 1, 2]
+        assert config["empty"] == {"dictionary": {}, "list": []}
+        assert config["sampled"] == config["uniform"] + 1
+    assert search.stats["fallbacks"] == 0 < search.stats["model"]
+
+
+def test_objects_to_choose_from_in_a_space_of_the_constructor(fit: Callable[..., Any]) -> None:
+    space = {"f": tune.choice([abs, math.sqrt]), "x": tune.uniform(0, 1), "own": 3}
+    beside = {"constant": 7, "sampled": tune.sample_from(lambda config: 2 * config["x"])}
+
+    def trainable(config: dict[str, Any]) -> dict[str, Any]:
+        assert (config["own"], config["constant"]) == (3, 7)
+        assert config["sampled"] == 2 * config["x"]
+        return {"loss": config["f"](config["x"])}
+
+    search = tiny_search(space, points_to_evaluate=[{"f": math.sqrt, "x": 0.25}])
+    results = fit(trainable, search, beside, 5)
+    assert results.num_errors == 0
+    assert trials(search)[0].value == 0.5
+
+
+def test_a_grid_and_a_missing_space_are_refused(fit: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match=r"'g' is a tune.grid_search"):
+        fit(mixed, tiny_search(), {"g": tune.grid_search([1, 2])}, 2)
+    with pytest.raises(ValueError, match="nothing to search"):
+        fit(mixed, tiny_search(metric="loss", mode="min"), {}, 2)
+    with pytest.raises(ValueError, match="other domains"):
+        fit(mixed, tiny_search(SMALL_SPACE, metric="loss", mode="min"), MIXED_SPACE, 2)
+
+
+# ---- concurrency
+
+
+def test_eight_trials_at_a_time_take_two_rounds(
+    fit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Older versions of Ray start one trial after the other unless told so.
+    monkeypatch.setenv("TUNE_MAX_PENDING_TRIALS_PG", "8")
+
+    def trainable(config: dict[str, Any]) -> dict[str, float]:
+        time.sleep(config["seconds"])
+        return {"loss": config["x"], "began": time.time() - config["seconds"]}
+
+    space = {"x": tune.uniform(0, 1), "seconds": 1.0}
+    search = tiny_search()
+    results = fit(trainable, search, space, 16, max_concurrent_trials=8)
+    assert results.num_errors == 0
+    began = sorted(result.metrics["began"] for result in results)
+    # What remains is start-up: eight processes on two real processors.
+    assert began[-1] + 1 - began[0] < 8 + 1.0 * (began[7] - began[0])
+    print(f"16 trials of 1 s: {began[-1] + 1 - began[0]:.1f} s, start {began[7] - began[0]:.1f} s")
+    assert len({result.config["x"] for result in results}) == 16
+
+
+def test_a_batch_limiter_and_a_repeater_come_to_an_end(fit: Callable[..., Any]) -> None:
+    limited = tiny_search()
+    limiter = ConcurrencyLimiter(limited, max_concurrent=3, batch=True)
+    results = fit(mixed, limiter, MIXED_SPACE, 7, max_concurrent_trials=None)
+    assert len(results) == 7 and states(limited) == ["complete"] * 7
+
+    repeated = tiny_search()
+    results = fit(mixed, Repeater(repeated, repeat=2), MIXED_SPACE, 8)
+    assert len(results) == 8
+    assert states(repeated) == ["complete"] * 4
+
+
+def test_a_finite_space_ends_the_experiment(fit: Callable[..., Any]) -> None:
+    space = {"y": tune.randint(0, 6)}
+    results = fit(lambda config: {"loss": config["y"]}, tiny_search(), space, 30)
+    assert sorted(result.config["y"] for result in results) == [0, 1, 2, 3, 4, 5]
+
+
+# ---- schedulers
+
+
+def scheduled(name: str) -> Any:
+    if name == "ASHA":
+        return schedulers.ASHAScheduler(max_t=4, grace_period=1, reduction_factor=2)
+    if name == "HyperBand":
+        return schedulers.HyperBandScheduler(max_t=4, reduction_factor=2)
+    if name == "HyperBandForBOHB":
+        return schedulers.HyperBandForBOHB(max_t=4, reduction_factor=2)
+    return schedulers.MedianStoppingRule(grace_period=1, min_samples_required=1, hard_stop=False)
+
+
+@pytest.mark.parametrize("name", ["ASHA", "HyperBand", "HyperBandForBOHB", "MedianStoppingRule"])
+def test_schedulers_run_to_the_end_and_what_they_stop_is_pruned(
+    fit: Callable[..., Any], name: str
+) -> None:
+    search = tiny_search()
+    space = {"x": tune.uniform(0, 1)}
+    scheduler, stop = scheduled(name), {"training_iteration": 4}
+    results = fit(Steps, search, space, 6, scheduler=scheduler, stop=stop, max_concurrent_trials=2)
+    assert results.num_errors == 0 and len(results) == 6
+    assert set(states(search)) <= {"complete", "pruned"}
+    iterations = {result.config["x"]: result.metrics["training_iteration"] for result in results}
+    for trial in trials(search):
+        n = iterations[trial.configuration["x"]]
+        assert list(trial.rungs) == list(range(1, n + 1))
+        assert trial.state.value == ("complete" if n == 4 else "pruned")
+        assert trial.value == (trial.rungs[4.0] if n == 4 else None)
+    if name == "ASHA":
+        assert "pruned" in states(search)
+
+
+def test_pbt_wants_no_searcher_at_all(fit: Callable[..., Any]) -> None:
+    """Ray refuses any: population-based training draws configurations itself."""
+    pbt = schedulers.PopulationBasedTraining(
+        perturbation_interval=1, hyperparam_mutations={"x": tune.uniform(0, 1)}
+    )
+    with pytest.raises(ValueError, match="Search algorithms cannot be used with Population"):
+        fit(Steps, tiny_search(), {"x": tune.uniform(0, 1)}, 2, scheduler=pbt)
+
+
+# ---- trials that go wrong
+
+
+def test_trials_that_crash_or_report_nothing_of_use(
+    fit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Otherwise Ray itself ends the run at the first result without the metric.
+    monkeypatch.setenv("TUNE_DISABLE_STRICT_METRIC_CHECKING", "1")
+
+    def trainable(config: dict[str, Any]) -> Iterator[dict[str, float]]:
+        outcomes = {"nan": {"loss": math.nan}, "other": {"accuracy": 1.0}, "crash": {}}
+        if config["kind"] != "nothing":
+            yield outcomes.get(config["kind"], {"loss": 2.0})
+        if "crash" in config["kind"]:
+            raise RuntimeError("out of memory")
+
+    kinds = ["good", "crash", "late crash", "nan", "other", "nothing"]
+    search = tiny_search(points_to_evaluate=[{"kind": kind, "x": 0.5} for kind in kinds])
+    space = {"kind": tune.choice(kinds), "x": tune.uniform(0, 1)}
+    results = fit(trainable, search, space, 8)
+    assert len(results) == 8
+    values = [trial.value for trial in trials(search)[:6]]
+    assert values == [2.0, None, None, None, None, None]
+    assert search.stats["fallbacks"] == 0 < search.stats["model"]
+
+
+def test_a_broken_surrogate_ends_no_run(
+    fit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from dre_plugins.engine.surrogate import DeepRankingEnsemble
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("injected")
+
+    monkeypatch.setattr(DeepRankingEnsemble, "fit", fail)
+    search = tiny_search()
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+        results = fit(mixed, search, MIXED_SPACE, 50)
+    assert results.num_errors == 0 and states(search) == ["complete"] * 50
+    assert search.stats["fallbacks"] == search.stats["fallback"] == 50 - search.stats["random"]
+    ours = [one for one in caplog.records if one.name.startswith("dre_plugins")]
+    assert len(ours) == 1 and "surrogate failed" in ours[0].getMessage()
+
+
+# ---- what was evaluated before
+
+
+def test_trials_and_results_of_an_earlier_run_are_learnt_from(fit: Callable[..., Any]) -> None:
+    space = {**MIXED_SPACE, "object": len, "sampled": tune.sample_from(lambda config: 3)}
+    first = fit(mixed, tiny_search(), space, 8, mode="max")
+    # As a later session reads it from its folder.
+    analysis = tune.ExperimentAnalysis(first.experiment_path)
+
+    search = tiny_search()
+    search.add_evaluated_trials(analysis, metric="loss")  # complete configurations
+    assert fit(mixed, search, space, 2).num_errors == 0
+    values = [trial.value for trial in trials(search)[:8]]
+    assert sorted(values) == sorted(result.metrics["loss"] for result in first)
+    assert search.stats == {"suggestions": 2, "model": 2}
+
+    for past in (first, [first.experiment_path], analysis):  # the Tuner pickles them
+        search = tiny_search(past_results=past, n_startup_trials=None)
+        assert fit(mixed, search, space, 1).num_errors == 0
+        assert search.stats == {"suggestions": 1, "prior": 1}
+
+
+# ---- killed and restored
+
+
+def test_a_killed_driver_loses_nothing(cluster: str, tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "TUNE_GLOBAL_CHECKPOINT_S": "0.2",  # seconds between two states on the disk
+    }
+    killed = subprocess.run(
+        [sys.executable, ray_tune_worker.__file__, cluster, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode == -9, killed.stderr.decode()
+    (tmp_path / "killed").touch()
+
+    study = str(tmp_path / "study")
+    before = DRESearch()
+    before.restore_from_dir(study)
+    depths = [trial.configuration["kind/depth"] for trial in trials(before)]
+    assert depths == [1, 2, 3, 4, 5, 6, 7]  # one point is left
+    assert states(before) == ["complete"] * 5 + ["running"] * 2
+
+    results = tune.Tuner.restore(study, trainable=patient).fit()
+    assert len(results) == 10 and results.num_errors == 0
+    after = DRESearch()
+    after.restore_from_dir(study)
+    assert states(after) == ["complete"] * 10
+    assert trials(after)[:5] == trials(before)[:5]
+    configs = [result.config["kind"] for result in results]
+    assert all(point["kind"] in configs for point in POINTS)
+    assert len({str(trial.configuration) for trial in trials(after)}) == 10
+    assert after.stats == {"enqueued": 8, "suggestions": 2, "model": 2}
