@@ -16,7 +16,7 @@ INSTALLED := $(VENV)/.installed
 PIP_TORCH = -m pip install --disable-pip-version-check $(TORCH) $(addprefix --extra-index-url ,$(TORCH_INDEX))
 
 .DELETE_ON_ERROR:
-.PHONY: help test test-slow demo lint format types examples bench-quality bench-speed priors wheel wheel-check clean
+.PHONY: help test test-slow demo lint format types examples bench-quality bench-speed priors wheel wheel-check extras-check clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -74,6 +74,17 @@ wheel-check: wheel
 	build/empty/bin/python $(PIP_TORCH)
 	build/empty/bin/python -m pip install --disable-pip-version-check dist/*.whl
 	cd build/empty && bin/python -I ../../.ci/check_wheel.py
+
+# Each extra alone, in an environment of its own (some minutes, hence not part of .ci/run).
+extras-check: wheel
+	rm -rf build/extras && mkdir -p build/extras
+	for extra in optuna ray syne-tune; do \
+		$(PYTHON) -m venv build/extras/$$extra && \
+		build/extras/$$extra/bin/python $(PIP_TORCH) --quiet && \
+		build/extras/$$extra/bin/python -m pip install --disable-pip-version-check --quiet "$$(ls $(CURDIR)/dist/*.whl)[$$extra]" && \
+		build/extras/$$extra/bin/python -m pip check && \
+		(cd build/extras && $$extra/bin/python -I ../../.ci/check_extra.py $$extra) || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
