@@ -37,7 +37,10 @@ TOP = {"_version"}
 
 # Where private framework API may be used, once each, and what for: Optuna has no public way to
 # show the parameters of a running trial to other processes but its storage.
-PRIVATE_USE = {("adapters/optuna.py", "_storage"), ("adapters/optuna.py", "_trial_id")}
+PRIVATE_USE = {
+    ("adapters/optuna_claims.py", "_storage"),
+    ("adapters/optuna_claims.py", "_trial_id"),
+}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOM_MODULES = [path for path in MODULES if path.parent != PACKAGE]

@@ -2,24 +2,17 @@
 
 `DRESampler` translates: distributions → domains, Optuna's trials → the recommender's trials,
 a suggestion → parameter values. It decides nothing about the search; `dre_plugins.recommend` does.
-
-How workers see each other's pending trials: Optuna stores a parameter of a running trial when the
-objective asks for it, long after all were chosen. So the sampler *claims* a configuration when it
-is chosen, by a system attribute in Optuna's internal representation, and then looks whether
-another trial holds the same. Of two that do, the later one (by number) moves and the earlier one
-waits for that; if the other has begun to use its parameters, it moves itself.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import operator
 import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dre_plugins.engine.settings import Preset
@@ -35,20 +28,21 @@ from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
 
 try:
-    import optuna
+    from optuna.distributions import BaseDistribution
 except ImportError as error:
     raise ImportError(
         "DRESampler needs Optuna 4 or newer: pip install 'dre-plugins[optuna]'"
     ) from error
 
-from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
+from dre_plugins.adapters.optuna_claims import claim, conflicting_trials, set_attributes
 from dre_plugins.adapters.optuna_conversion import (
-    CLAIM_KEY,
+    CONSTRAINTS_KEY,
+    ENDED,
     STATES,
     domain_of,
     number_of,
@@ -65,14 +59,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("dre_plugins.optuna")
 
 SOURCE_KEY = "dre:source"
-# Optuna's RDB storage holds up to 2046 characters in one attribute on MySQL.
-MAX_ATTRIBUTE_LENGTH = 2000
 
 # What infer_relative_search_space read is good for the sample_relative that follows at once (one
 # read per trial, R21). Optuna 4 may ask for the parameters much later: then it is read anew.
 READ_LIFETIME = 0.05
-# Seconds to wait for a later trial to give way, in turn; choosing and storing take less.
-PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1)
 # Of w workers in conflict one stays at each move, so w - 1 moves settle it.
 MAX_MOVES = 20
 # Spaces up to this size are checked for conflicts even if no other trial was running.
@@ -96,6 +86,9 @@ class DRESampler(BaseSampler):
       study goes on as if it had never stopped, and workers may share a seed.
     - Failed trials rank last, so that regions that fail are avoided. Pruned trials are compared
       with others at the steps that they reported.
+    - Constraints that trials state (`Trial.set_constraint`, or `constraints_func`) are modelled
+      one by one; a trial is chosen by what it may gain and how likely it meets them all.
+    - Several objectives: each trial pushes the Pareto front in a direction of its own.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
     - If the surrogate fails, space-filling points take its place: one warning, and
       `sampler.stats["fallbacks"]` counts.
@@ -147,6 +140,10 @@ class DRESampler(BaseSampler):
             and a spread of the rest, so that a suggestion takes no longer.
         order_numeric_choices: Whether choices that are numbers in ascending order are treated as
             ordered.
+        constraints_func: Called with each trial that has ended, returns how far each constraint
+            is violated, at most 0 where it is met. With Optuna 5 `Trial.set_constraint` does the
+            same from within the objective. If it raises, the trial's constraints are unknown: one
+            warning, and `sampler.stats["constraint_errors"]` counts.
 
     Attributes:
         stats: Counts "suggestions" and among them "random", "prior", "model", "contrast",
@@ -163,8 +160,7 @@ class DRESampler(BaseSampler):
         with one warning: a define-by-run study may show others later.
 
     Raises:
-        ValueError: If an argument is invalid, if no past study has anything to learn from, or, at
-            the first trial, if the study has several objectives.
+        ValueError: If an argument is invalid, or no past study has anything to learn from.
     """
 
     def __init__(
@@ -184,6 +180,7 @@ class DRESampler(BaseSampler):
         n_threads: int = 1,
         max_history: int = 128,
         order_numeric_choices: bool = True,
+        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
     ) -> None:
         self._seed = secrets.randbits(63) if seed is None else operator.index(seed)
         if self._seed < 0:
@@ -200,6 +197,7 @@ class DRESampler(BaseSampler):
         )
         self._knowledge = Knowledge(prior, past_studies)
         self._order_numeric_choices = order_numeric_choices
+        self._constraints_func = constraints_func
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling
         self.stats: Counter[str] = Counter()
@@ -218,13 +216,12 @@ class DRESampler(BaseSampler):
             self._independent_sampler.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Refuse several objectives and mark enqueued trials."""
-        _require_one_objective(study)
+        """Mark enqueued trials."""
         self._read = None
         self._knowledge.leave_out(study.study_name)
         self._open.add((study.study_name, trial.number))
         if "fixed_params" in trial.system_attrs:
-            _set_attributes(study, trial, {SOURCE_KEY: "enqueued"})
+            set_attributes(study, trial, {SOURCE_KEY: "enqueued"})
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
@@ -235,17 +232,40 @@ class DRESampler(BaseSampler):
         state: OptunaState,
         values: Sequence[float] | None,
     ) -> None:
-        """Tell the independent sampler."""
+        """Evaluate the constraints and tell the independent sampler."""
         self._read = None
+        if self._constraints_func is not None and state in ENDED:
+            violations = self._violations(study, trial, self._constraints_func)
+            if violations is not None:
+                set_attributes(study, trial, {CONSTRAINTS_KEY: violations})
         self._open.discard((study.study_name, trial.number))
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
+
+    def _violations(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        constraints_func: Callable[[FrozenTrial], Sequence[float]],
+    ) -> list[float] | None:
+        """Return what the user's function says; None if it fails, which must end no study."""
+        try:
+            return [float(violation) for violation in constraints_func(trial)]
+        except Exception as error:
+            self.stats["constraint_errors"] += 1
+            self._say(
+                logging.WARNING,
+                study,
+                "<constraints>",
+                f"constraints_func failed in trial {trial.number}, whose constraints count as "
+                f"unknown ({type(error).__name__}: {error}). Further failures are only counted.",
+            )
+            return None
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return every parameter that any trial of the study has asked for."""
-        _require_one_objective(study)
         trials = study.get_trials(deepcopy=False)
         self._read = (study.study_name, trial.number, time.monotonic(), trials)
         return union_of_distributions(trials)
@@ -254,7 +274,6 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Suggest values of all parameters in the search space, also of inactive ones."""
-        _require_one_objective(study)
         if not search_space:
             self._set_source(study, trial, "independent")
             return {}
@@ -265,12 +284,13 @@ class DRESampler(BaseSampler):
                 name: number_of(search_space[name], value)
                 for name, value in suggestion.configuration.items()
             }
-            _claim(study, trial, numbers)
+            claim(study, trial, numbers)
             if not self._may_conflict(space, suggestion, trial, trials):
                 break
-            conflicting = self._conflicting_trials(study, trial, numbers, search_space)
+            conflicting = conflicting_trials(study, trial, numbers, search_space)
             if conflicting is None:
                 break
+            self.stats["conflicts"] += 1
             trials = conflicting
         self._set_source(study, trial, suggestion.source)
         values = space.to_configuration(suggestion.units, include_inactive=True)
@@ -284,7 +304,6 @@ class DRESampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """Sample a parameter that is new to the study, or whose range has moved."""
-        _require_one_objective(study)
         ordered = self._order_numeric_choices
         domain = domain_of(param_name, param_distribution, order_numeric_choices=ordered)
         if self._knowledge.knows(param_name, domain):
@@ -305,9 +324,10 @@ class DRESampler(BaseSampler):
         held = numbers_of(trial)
         for shift in range(1, min(domain.n_values, MAX_MOVES) + 1):
             numbers = {**held, param_name: number_of(param_distribution, value)}
-            _claim(study, trial, numbers)
-            if self._conflicting_trials(study, trial, numbers, None) is None:
+            claim(study, trial, numbers)
+            if conflicting_trials(study, trial, numbers, None) is None:
                 break
+            self.stats["conflicts"] += 1
             value = domain.from_unit((unit + shift / domain.n_values) % 1.0)
         return value
 
@@ -377,7 +397,7 @@ class DRESampler(BaseSampler):
         trials: Sequence[FrozenTrial],
     ) -> tuple[SearchSpace, Suggestion]:
         others = [one for one in trials if one.number != trial.number and one.state in STATES]
-        history = [trial_of(one, search_space, study.directions[0]) for one in others]
+        history = [trial_of(one, search_space, study.directions) for one in others]
         ordered = self._order_numeric_choices
         space = space_of(search_space, others, history, order_numeric_choices=ordered)
         recommender = self._recommender(study, space, self.stats)
@@ -422,38 +442,12 @@ class DRESampler(BaseSampler):
             )
         )
 
-    def _conflicting_trials(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        numbers: Mapping[str, float],
-        search_space: Mapping[str, BaseDistribution] | None,
-    ) -> list[FrozenTrial] | None:
-        """Return the study's trials if another one holds what `trial` claims, else None.
-
-        Only parameters in the search space are compared, or all if it is None.
-        """
-        for pause in PATIENCE:
-            time.sleep(pause)
-            trials = study.get_trials(deepcopy=False)
-            rivals = [
-                one
-                for one in trials
-                if one.number != trial.number and _holds(one, numbers, search_space)
-            ]
-            if not rivals:
-                return None
-            if any(one.params or one.number < trial.number for one in rivals):
-                break
-        self.stats["conflicts"] += 1
-        return trials
-
     def _set_source(self, study: Study, trial: FrozenTrial, source: str) -> None:
         if source in ANNOUNCEMENTS:
             text = ANNOUNCEMENTS[source].format(trial.number)
             self._say(logging.INFO, study, f"<{source}>", text)
         if "fixed_params" not in trial.system_attrs:
-            _set_attributes(study, trial, {SOURCE_KEY: source})
+            set_attributes(study, trial, {SOURCE_KEY: source})
 
     def _say(self, level: int, study: Study, topic: str, text: str) -> None:
         """Log once per study and topic."""
@@ -461,50 +455,3 @@ class DRESampler(BaseSampler):
         if key not in self._said:
             self._said.add(key)
             logger.log(level, "%s", text)
-
-
-def _require_one_objective(study: Study) -> None:
-    if len(study.directions) > 1:
-        raise ValueError(
-            f"DRESampler does not support several objectives yet, and the study has "
-            f"{len(study.directions)}. Use optuna.samplers.TPESampler or NSGAIISampler, or "
-            "optimize one objective."
-        )
-
-
-def _holds(
-    trial: FrozenTrial,
-    numbers: Mapping[str, float],
-    search_space: Mapping[str, BaseDistribution] | None,
-) -> bool:
-    held = numbers_of(trial)
-    if search_space is not None:
-        held = {name: number for name, number in held.items() if name in search_space}
-    return held == numbers
-
-
-def _claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> None:
-    """Let other workers see what a trial is going to evaluate."""
-    text = json.dumps(numbers)
-    starts = range(0, len(text), MAX_ATTRIBUTE_LENGTH)
-    _set_attributes(
-        study,
-        trial,
-        {
-            f"{CLAIM_KEY}:{part}": text[start : start + MAX_ATTRIBUTE_LENGTH]
-            for part, start in enumerate(starts)
-        },
-    )
-
-
-def _set_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, str]) -> None:
-    """Write system attributes of a trial: the only use of a private API in this project.
-
-    Optuna's own samplers do so; there is no public way. Other workers and users profit, but a
-    storage that refuses (the trial has just ended, another kind of storage) must cost no trial.
-    """
-    try:
-        for key, value in attributes.items():
-            study._storage.set_trial_system_attr(trial._trial_id, key, value)
-    except (AttributeError, KeyError, optuna.exceptions.OptunaError) as error:
-        logger.debug("Trial %d has no %s: %r", trial.number, list(attributes), error)

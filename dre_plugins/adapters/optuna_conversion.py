@@ -29,6 +29,7 @@ from dre_plugins.space.domains import (
 from dre_plugins.space.search_space import SearchSpace
 
 CLAIM_KEY = "dre:suggestion"
+CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
 
 STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
@@ -123,23 +124,38 @@ def configuration_of(
 
 
 def trial_of(
-    trial: FrozenTrial, search_space: Mapping[str, BaseDistribution], direction: StudyDirection
+    trial: FrozenTrial,
+    search_space: Mapping[str, BaseDistribution],
+    directions: Sequence[StudyDirection],
 ) -> Trial:
     """Return the recommender's view of a trial that is not waiting.
 
     Args:
-        trial: A trial of a study with one objective.
+        trial: A trial of the study.
         search_space: The parameters to keep.
-        direction: Direction of the study.
+        directions: Directions of the study, one for each objective.
     """
-    sign = 1.0 if direction == StudyDirection.MAXIMIZE else -1.0
-    is_complete = trial.state is OptunaState.COMPLETE
+    signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in directions]
+    values = trial.values if trial.state is OptunaState.COMPLETE else []
+    signed = tuple(sign * value for sign, value in zip(signs, values, strict=False))
+    is_one = len(signs) == 1
     return Trial(
         configuration=configuration_of(trial, search_space),
         state=STATES[trial.state],
-        value=sign * trial.values[0] if is_complete else None,
-        rungs={step: sign * value for step, value in trial.intermediate_values.items()},
+        value=signed[0] if is_one and signed else None,
+        rungs={step: signs[0] * value for step, value in trial.intermediate_values.items()},
+        objectives=() if is_one else signed,
+        constraints=constraints_of(trial),
     )
+
+
+def constraints_of(trial: FrozenTrial) -> dict[str, float]:
+    """Return how far a trial violates each constraint, by name; at most 0 where it is met."""
+    named = getattr(trial, "constraints", None)  # since Optuna 5
+    if named is not None:
+        return dict(named)
+    listed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
+    return {str(place): violation for place, violation in enumerate(listed)}
 
 
 def space_of(

@@ -116,7 +116,7 @@ def _task(study: optuna.Study, skipped: Counter[str]) -> Task | None:
         return None
     trials = study.get_trials(deepcopy=False, states=_ENDED)
     distributions = union_of_distributions(trials)
-    history = [trial_of(trial, distributions, study.direction) for trial in trials]
+    history = [trial_of(trial, distributions, study.directions) for trial in trials]
     try:
         space = space_of(distributions, trials, history)
         return Task.from_trials(study.study_name, space, history)

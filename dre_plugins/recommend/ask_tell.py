@@ -15,16 +15,19 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.pareto import layers
 from dre_plugins.recommend.prior import PriorLike
 from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.trials import Trial, TrialState, feasible
 from dre_plugins.space.base import match_key
 from dre_plugins.space.candidates import keys
 from dre_plugins.space.domains import Domain, ordered_choices
 from dre_plugins.space.search_space import SearchSpace
 
 logger = logging.getLogger("dre_plugins")
+
+_SIGNS: Mapping[str, float] = {"maximize": 1.0, "minimize": -1.0}
 
 
 class AskTell:
@@ -38,7 +41,7 @@ class AskTell:
     Args:
         space: A `SearchSpace`, or a domain or a list of choices by parameter name; choices that
             are numbers in ascending order are treated as ordered.
-        direction: "minimize" or "maximize".
+        direction: "minimize" or "maximize"; a list of these for several objectives.
         seed: Non-negative seed of everything random; None draws one.
         prior: What past tasks taught, such as a `dre_plugins.Prior`.
         settings: Options of `RecommenderSettings`, by name.
@@ -63,17 +66,14 @@ class AskTell:
         self,
         space: SearchSpace | Mapping[str, Domain | Sequence[Any]],
         *,
-        direction: str = "minimize",
+        direction: str | Sequence[str] = "minimize",
         seed: int | None = None,
         prior: PriorLike | None = None,
         **settings: Any,
     ) -> None:
-        require(
-            direction in ("minimize", "maximize"),
-            "direction",
-            direction,
-            "'minimize' or 'maximize'",
-        )
+        directions = [direction] if isinstance(direction, str) else [*direction]
+        is_known = bool(directions) and all(one in _SIGNS for one in directions)
+        require(is_known, "direction", direction, "'minimize' or 'maximize', or a list of these")
         if not isinstance(space, SearchSpace):
             space = SearchSpace(
                 {
@@ -88,7 +88,7 @@ class AskTell:
         self._settings = RecommenderSettings(**settings)
         self._seed = seed
         self._prior = prior
-        self._sign = 1.0 if direction == "maximize" else -1.0
+        self._signs = tuple(_SIGNS[one] for one in directions)
         self._trials: list[Trial] = []
         self._stopped: set[int] = set()
         self._queue: list[dict[str, Any]] = []
@@ -120,20 +120,24 @@ class AskTell:
 
     @property
     def best(self) -> Trial:
-        """The complete trial of the best value.
+        """The complete trial of the best value among those that meet all constraints.
 
         Raises:
-            ValueError: If no trial is complete.
+            ValueError: If there is no such trial, or there are several objectives.
         """
-        complete = [
-            known
-            for trial, known in zip(self._trials, self._history(), strict=True)
-            if TrialState.RUNNING is not trial.state and known.state is TrialState.COMPLETE
-        ]
-        require(bool(complete), "best", None, "asked for after a trial is complete")
-        worst = -math.inf
-        best = max(complete, key=lambda one: worst if one.value is None else one.value)
-        return self._in_users_sign(best)
+        require(len(self._signs) == 1, "best", None, "best_trials where objectives are several")
+        good = [trial for trial in self._feasible_trials() if trial.value is not None]
+        require(bool(good), "best", None, "asked for after a trial is complete and feasible")
+        return self._in_users_sign(max(good, key=lambda one: one.value or 0.0))
+
+    @property
+    def best_trials(self) -> tuple[Trial, ...]:
+        """The complete trials that meet all constraints and that no other one beats throughout."""
+        good = [trial for trial in self._feasible_trials() if _values(trial)]
+        if not good:
+            return ()
+        front = layers(np.array([_values(trial) for trial in good])) == 0
+        return tuple(self._in_users_sign(t) for t, is_in in zip(good, front, strict=True) if is_in)
 
     @property
     def is_exhausted(self) -> bool:
@@ -199,25 +203,41 @@ class AskTell:
             value: The value; NaN if there is none.
 
         Raises:
-            ValueError: If the trial is not running, or step or value is no number.
+            ValueError: If the trial is not running, step or value is no number, or there are
+                several objectives.
         """
         trial = self._running(number)
+        require(len(self._signs) == 1, "report", number, "for one objective")
         require(_is_number(step) and math.isfinite(step), "step", step, "a finite number")
         require(_is_number(value), "value", value, "a number")
-        rungs = {**trial.rungs, float(step): self._sign * float(value)}
+        rungs = {**trial.rungs, float(step): self._signs[0] * float(value)}
         self._trials[number] = replace(trial, rungs=rungs)
 
-    def tell(self, number: int, value: float | None) -> None:
+    def tell(
+        self,
+        number: int,
+        value: float | Sequence[float] | None,
+        *,
+        constraints: Mapping[str, float] | None = None,
+    ) -> None:
         """Report the final value of a trial; None or NaN says that it failed.
 
+        Args:
+            number: What `ask` returned.
+            value: The value; one for each objective, if there are several.
+            constraints: How far each constraint is violated, by name; at most 0 where it is met,
+                NaN where that is unknown.
+
         Raises:
-            ValueError: If there is no such trial, it has been told before, or the value is no
+            ValueError: If there is no such trial, it has been told before, or a value is no
                 number.
         """
         trial = self._running(number)
-        self._trials[number] = self._ended(trial.configuration, value, None, trial.rungs)
+        checked = _checked_constraints(constraints)
+        ended = self._ended(trial.configuration, value, None, trial.rungs)
+        self._trials[number] = replace(ended, constraints=checked)
 
-    def stop(self, number: int) -> None:
+    def stop(self, number: int, *, constraints: Mapping[str, float] | None = None) -> None:
         """Say that a running trial was stopped, by a scheduler for example.
 
         It counts by what it has reported: as complete if no trial has got further, otherwise as
@@ -227,25 +247,28 @@ class AskTell:
         Raises:
             ValueError: If there is no such trial, or it has ended.
         """
-        self._trials[number] = replace(self._running(number), state=TrialState.PRUNED)
+        trial, checked = self._running(number), _checked_constraints(constraints)
+        self._trials[number] = replace(trial, state=TrialState.PRUNED, constraints=checked)
         self._stopped.add(number)
 
     def add(
         self,
         configuration: Mapping[str, Any],
-        value: float | None,
+        value: float | Sequence[float] | None,
         *,
         state: TrialState | None = None,
         rungs: Mapping[float, float] | None = None,
+        constraints: Mapping[str, float] | None = None,
     ) -> None:
         """Add a trial that was evaluated elsewhere.
 
         Args:
             configuration: Values of all active parameters; a number out of its parameter's range
                 is kept, with one warning.
-            value: Its value; None or NaN if it has none.
+            value: Its value, or values; None or NaN if it has none.
             state: What became of it; None: complete, or failed without a value.
             rungs: Intermediate values by step.
+            constraints: See `tell`.
 
         Raises:
             ValueError: If the configuration is not one of the space, or a value no number.
@@ -255,10 +278,21 @@ class AskTell:
         require(not missing, "configuration", dict(configuration), f"complete, it lacks {missing}")
         for step, reported in (rungs or {}).items():
             require(_is_number(step) and _is_number(reported), "rungs", rungs, "numbers by step")
-        signed = {float(step): self._sign * float(v) for step, v in (rungs or {}).items()}
-        self._trials.append(self._ended(dict(configuration), value, state, signed))
+        sign, checked = self._signs[0], _checked_constraints(constraints)
+        signed = {float(step): sign * float(v) for step, v in (rungs or {}).items()}
+        ended = self._ended(dict(configuration), value, state, signed)
+        self._trials.append(replace(ended, constraints=checked))
 
     # ---- the rest
+
+    def _feasible_trials(self) -> list[Trial]:
+        """Return the complete trials that meet all constraints, larger values are better."""
+        known = [
+            known
+            for trial, known in zip(self._trials, self._history(), strict=True)
+            if trial.state is not TrialState.RUNNING and known.state is TrialState.COMPLETE
+        ]
+        return [trial for trial, is_met in zip(known, feasible(known), strict=True) if is_met]
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[dict[str, Any]]:
         suggestions = self._recommender.suggest(
@@ -341,17 +375,34 @@ class AskTell:
     def _ended(
         self,
         configuration: Mapping[str, Any],
-        value: float | None,
+        value: float | Sequence[float] | None,
         state: TrialState | None,
         rungs: Mapping[float, float],
     ) -> Trial:
-        require(value is None or _is_number(value), "value", value, "a number or None")
-        has_value = value is not None and not math.isnan(value)
+        values = self._signed(value)
+        has_value = values is not None and not any(math.isnan(one) for one in values)
         if state is None:
             state = TrialState.COMPLETE if has_value else TrialState.FAILED
-        if value is None or not has_value or state is not TrialState.COMPLETE:
+        if values is None or not has_value or state is not TrialState.COMPLETE:
             return Trial(configuration, state, None, rungs)
-        return Trial(configuration, state, self._sign * float(value), rungs)
+        if len(values) == 1:
+            return Trial(configuration, state, values[0], rungs)
+        return Trial(configuration, state, None, rungs, values)
+
+    def _signed(self, value: float | Sequence[float] | None) -> tuple[float, ...] | None:
+        """Return what was told, one number for each objective, larger is better."""
+        if value is None:
+            return None
+        if len(self._signs) == 1:
+            require(_is_number(value), "value", value, "a number or None")
+            return (self._signs[0] * float(value),)  # type: ignore[arg-type]
+        wanted = f"{len(self._signs)} numbers, one for each objective, or None"
+        is_list = isinstance(value, Sequence) and len(value) == len(self._signs)
+        require(is_list and all(map(_is_number, value)), "value", value, wanted)  # type: ignore[arg-type]
+        return tuple(
+            sign * float(one)
+            for sign, one in zip(self._signs, value, strict=True)  # type: ignore[arg-type]
+        )
 
     def _is_running(self, number: int) -> bool:
         return self._trials[number].state is TrialState.RUNNING
@@ -362,9 +413,23 @@ class AskTell:
         return self._trials[number]
 
     def _in_users_sign(self, trial: Trial) -> Trial:
-        value = None if trial.value is None else self._sign * trial.value
-        rungs = {step: self._sign * reported for step, reported in trial.rungs.items()}
-        return replace(trial, value=value, rungs=rungs)
+        value = None if trial.value is None else self._signs[0] * trial.value
+        rungs = {step: self._signs[0] * reported for step, reported in trial.rungs.items()}
+        objectives = tuple(
+            sign * one for sign, one in zip(self._signs, trial.objectives, strict=False)
+        )
+        return replace(trial, value=value, rungs=rungs, objectives=objectives)
+
+
+def _values(trial: Trial) -> tuple[float, ...]:
+    return trial.objectives or (() if trial.value is None else (trial.value,))
+
+
+def _checked_constraints(constraints: Mapping[str, float] | None) -> dict[str, float]:
+    checked = dict(constraints or {})
+    is_numbers = all(_is_number(value) for value in checked.values())
+    require(is_numbers, "constraints", constraints, "numbers by name")
+    return {str(name): float(value) for name, value in checked.items()}
 
 
 def _is_number(value: object) -> bool:

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend.feasibility import Constraint, Feasibility, constraints_of
 from dre_plugins.recommend.lists import TrialList, dense_ranks, insert_believed, trial_lists
 from dre_plugins.recommend.mixture import Mixture, Part
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trials import Trial
+from dre_plugins.recommend.trials import Trial, feasible
 from dre_plugins.recommend.trust import is_contrast_due, trust
 from dre_plugins.space.candidates import (
     distinct,
@@ -33,7 +34,7 @@ from dre_plugins.space.candidates import (
 from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
-Value = Callable[[torch.Tensor], torch.Tensor]
+Value = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 # Search effort of one suggestion: about 50 ms of scoring (docs/decisions.md, Search).
 N_REFERENCE = 512
@@ -108,9 +109,13 @@ class RankingModel:
             reference = space.canonical(sobol(space.n_parameters, N_REFERENCE, rng_of_study))
         self._reference = reference
         self._prior = prior
+        self._constraints = [one for one in constraints_of(history) if not one.is_met.all()]
+        self._feasible = feasible(history)
+        self._feasibilities: list[Feasibility] = []
         self._expected = self._expectation(units)
         self._parts = self._initial_parts(prior)
         self._fit(share=1.0)
+        self._feasibilities = [self._fit_constraint(one) for one in self._constraints]
 
     @property
     def needs_contrast(self) -> bool:
@@ -162,18 +167,18 @@ class RankingModel:
         """
         value_of = self._value(self._incumbent(), index)
         if self._table is None:
-            pool, ranks = self._evolve(value_of, seen, fixed)
+            pool, ranks, chance = self._evolve(value_of, seen, fixed)
         else:
             pool = with_fixed(self._table, fixed)
-            ranks = self._ranks(self._space.canonical(pool))
+            ranks, chance = self._judge(pool)
         new = distinct(self._space.canonical(pool), seen)
         if not new.any() and not self._is_given:
             # The last configurations of a finite space are easily missed by a search.
             left = unseen(self._space, fixed, seen, self._rng, MAX_TABLE)
             if len(left):
-                pool, ranks = left, self._ranks(self._space.canonical(left))
+                pool, (ranks, chance) = left, self._judge(left)
                 new = np.ones(len(left), dtype=bool)
-        value = value_of(ranks).numpy()
+        value = value_of(ranks, chance).numpy()
         eligible = np.flatnonzero(new) if new.any() else np.arange(len(pool))
         best = eligible[np.argmax(value[eligible])]
         mean, spread = rank_statistics(ranks)
@@ -203,16 +208,20 @@ class RankingModel:
             ensemble = ensemble.to(settings.device, settings.n_threads)
             parts.append(Part(ensemble, prior.encode, self._preset.from_prior))
         if n_fresh:
-            fresh = DeepRankingEnsemble.initialise(
-                replace(self._preset.scorer, n_members=n_fresh),
-                self._space.n_features,
-                seed=self._seed(),
-                device=settings.device,
-                n_threads=settings.n_threads,
-            )
-            # Not snapped: what was observed outside today's range is taught where it was.
-            parts.append(Part(fresh, self._space.features, self._preset.from_random))
+            parts.append(self._fresh(n_fresh))
         return parts
+
+    def _fresh(self, n_members: int) -> Part:
+        """Return members with random weights."""
+        ensemble = DeepRankingEnsemble.initialise(
+            replace(self._preset.scorer, n_members=n_members),
+            self._space.n_features,
+            seed=self._seed(),
+            device=self._settings.device,
+            n_threads=self._settings.n_threads,
+        )
+        # Not snapped: what was observed outside today's range is taught where it was.
+        return Part(ensemble, self._space.features, self._preset.from_random)
 
     def _trust(self) -> float:
         """Return how far the prior is trusted after what was observed."""
@@ -237,17 +246,29 @@ class RankingModel:
         self._n_fits += 1
 
     def _value(self, incumbent: torch.Tensor | None, index: int) -> Value:
-        """Return what turns ranks `[M, C]` into what each candidate is worth `[C]`."""
+        """Return what turns ranks `[M, C]` and chances `[C]` into what candidates are worth `[C]`.
+
+        A chance is the probability that all constraints are met. Until something met them all, it
+        is all that counts.
+        """
         if incumbent is not None:
-            return lambda ranks: self._acquisition(ranks, incumbent)
+            return lambda ranks, chance: self._constrained(
+                self._acquisition(ranks, incumbent), chance
+            )
+        if self._feasibilities:
+            return lambda ranks, chance: chance
         if index == 0:
-            return lambda ranks: -ranks.mean(0)
-        return lambda ranks: -ranks[(index - 1) % len(ranks)]
+            return lambda ranks, chance: -ranks.mean(0)
+        return lambda ranks, chance: -ranks[(index - 1) % len(ranks)]
+
+    def _constrained(self, value: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
+        """Return the expected constrained improvement `[C]`."""
+        return value * chance if self._feasibilities else value
 
     def _evolve(
         self, value_of: Value, seen: set[bytes], fixed: Units
-    ) -> tuple[Units, torch.Tensor]:
-        """Return a pool `[C, P]` that has evolved towards high acquisition, and its ranks.
+    ) -> tuple[Units, torch.Tensor, torch.Tensor]:
+        """Return a pool `[C, P]` that has evolved towards high acquisition, ranks and chances.
 
         Optima lie on bounds of several parameters at once, where no Sobol point ever is: children
         of the best candidates and of the best observed configurations get there (DESIGN, 4.3).
@@ -257,21 +278,22 @@ class RankingModel:
             pool = with_fixed(favourites, fixed)
             pool = pool[distinct(self._space.canonical(pool), seen)]
             if len(pool):
-                return pool, self._ranks(self._space.canonical(pool))
+                return pool, *self._judge(pool)
         first = [sobol(self._space.n_parameters, N_SOBOL, self._rng), favourites]
         if self._lists:
-            main = self._lists[0]
-            elite = self._units[main.trials[np.argsort(-main.ranks, kind="stable")[:N_PARENTS]]]
+            elite = self._units[self._best_observed(N_PARENTS)]
             first.append(mutate(self._space, elite, N_CHILDREN, self._rng))
         pool = with_fixed(np.concatenate(first), fixed)
-        ranks = self._ranks(self._space.canonical(pool))
+        ranks, chance = self._judge(pool)
         for _ in range(N_ROUNDS):
-            value = value_of(ranks).numpy()
+            value = value_of(ranks, chance).numpy()
             parents = pool[np.argsort(-value, kind="stable")[:N_PARENTS]]
             children = with_fixed(mutate(self._space, parents, N_CHILDREN, self._rng), fixed)
             pool = np.concatenate([pool, children])
-            ranks = torch.cat([ranks, self._ranks(self._space.canonical(children))], dim=1)
-        return pool, ranks
+            more_ranks, more_chance = self._judge(children)
+            ranks = torch.cat([ranks, more_ranks], dim=1)
+            chance = torch.cat([chance, more_chance])
+        return pool, ranks, chance
 
     def _favourites(self) -> Units:
         """Return what was best in past tasks `[F, P]`, with draws where the prior says nothing."""
@@ -286,11 +308,34 @@ class RankingModel:
             return None
         main = self._lists[0]
         observed = main.trials < self._n_observed  # believed trials are not
+        observed[observed] = self._feasible[main.trials[observed]]
         if not observed.any():
             return None
         best = main.trials[observed & (main.ranks == main.ranks[observed].max())]
         ranks = self._ranks(self._units[best])
         return ranks[:, ranks.mean(0).argmin()]
+
+    def _best_observed(self, n: int) -> NDArray[np.intp]:
+        """Return positions of the `n` best trials of the first list, feasible ones first."""
+        main = self._lists[0]
+        is_known = main.trials < self._n_observed
+        met = np.ones(len(main.trials), dtype=np.bool_)
+        met[is_known] = self._feasible[main.trials[is_known]]
+        return main.trials[np.lexsort([-main.ranks, ~met])[:n]]
+
+    def _fit_constraint(self, constraint: Constraint) -> Feasibility:
+        parts = [self._fresh(self._preset.scorer.n_members)]
+        listed = [constraint.list(self._settings.max_history)]
+        fitted = [part.fit(listed, self._units, self._seed(), 1.0) for part in parts]
+        return Feasibility(constraint, self._units, fitted, self._reference)
+
+    def _judge(self, pool: Units) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return ranks `[M, C]` and chances `[C]` of a pool `[C, P]`."""
+        units = self._space.canonical(pool)
+        chance = torch.ones(len(pool), dtype=torch.float32)
+        for one in self._feasibilities:
+            chance = chance * one.probability(units)
+        return self._ranks(units), chance
 
     def _ranks(self, units: Units) -> torch.Tensor:
         """Return ranks `[M, C]` of canonical coordinates `[C, P]` against the reference."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.lists import final_value, has_failed
+from dre_plugins.recommend.pareto import as_one_objective
 from dre_plugins.recommend.prior import PriorLike
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -160,6 +161,7 @@ class Recommender:
                 the history, is none that its parameter can have.
         """
         require(count >= 1, "count", count, "at least 1")
+        history = as_one_objective(history, np.random.default_rng([self.seed, index]))
         history = tuple(history)
         task = _Task(
             history,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 class TrialState(str, Enum):
@@ -27,9 +30,23 @@ class Trial:
         value: Final value, larger is better. `None` or NaN on a complete trial means that it
             failed; infinities are ranked like any other value.
         rungs: Intermediate values by step (resource), larger is better.
+        objectives: Final values of several objectives, larger is better; then `value` is None.
+            A NaN among them means that the trial failed.
+        constraints: How far each constraint is violated, by name; at most 0 where it is met. One
+            that is absent or NaN is unknown.
     """
 
     configuration: Mapping[str, Any]
     state: TrialState
     value: float | None = None
     rungs: Mapping[float, float] = field(default_factory=dict)
+    objectives: tuple[float, ...] = ()
+    constraints: Mapping[str, float] = field(default_factory=dict)
+
+
+def feasible(history: Sequence[Trial]) -> NDArray[np.bool_]:
+    """Return which trials meet all constraints that they state `[N]`; NaN meets none."""
+    return np.array(
+        [all(value <= 0.0 for value in trial.constraints.values()) for trial in history],
+        dtype=np.bool_,
+    )

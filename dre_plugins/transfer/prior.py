@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -148,6 +148,31 @@ class Prior:
         from dre_plugins.transfer.training import prior_of_few
 
         return prior_of_few(metadata)
+
+    @classmethod
+    def of_beliefs(
+        cls,
+        space: SearchSpace | Mapping[str, Domain],
+        configurations: Sequence[Mapping[str, Any]],
+    ) -> Prior:
+        """Make a prior of where good values are expected, in seconds.
+
+        It is used like any other: the first trials are near what is favoured, and the more is
+        observed, the less it counts, if it is wrong.
+
+        Args:
+            space: The search space, or a domain by parameter name.
+            configurations: What is expected to be good; leave out parameters of which nothing is
+                expected.
+
+        Raises:
+            ValueError: If there are no configurations, or they are not in the space.
+        """
+        from dre_plugins.transfer.beliefs import metadata_of_beliefs
+
+        if not isinstance(space, SearchSpace):
+            space = SearchSpace(space)
+        return cls.of_few(metadata_of_beliefs(space, configurations))
 
     @classmethod
     def load(

@@ -16,6 +16,7 @@ import pytest
 from optuna.trial import TrialState
 from optuna_worker import mixed_objective, open_storage, small_objective
 
+from dre_plugins.adapters import optuna_claims as claims
 from dre_plugins.adapters.optuna import DRESampler
 
 WORKER = Path(__file__).with_name("optuna_worker.py")
@@ -121,23 +122,20 @@ def test_an_earlier_trial_waits_for_a_later_one_to_give_way(
     tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two trials that claim the same, neither in use yet, only the later one moves."""
-    from dre_plugins.adapters import optuna as adapter
-
     study = optuna.create_study(sampler=tiny_sampler())
     first, second = study.ask(), study.ask()
     mine, other = study.get_trials(deepcopy=False)
-    adapter._claim(study, mine, {"x": 1.0})
-    adapter._claim(study, other, {"x": 1.0})
-    sampler: Any = study.sampler
+    claims.claim(study, mine, {"x": 1.0})
+    claims.claim(study, other, {"x": 1.0})
     space = {"x": optuna.distributions.IntDistribution(0, 3)}
-    assert sampler._conflicting_trials(study, other, {"x": 1.0}, space) is not None
+    assert claims.conflicting_trials(study, other, {"x": 1.0}, space) is not None
 
     def give_way(_: float) -> None:
-        adapter._claim(study, other, {"x": 2.0})
+        claims.claim(study, other, {"x": 2.0})
 
-    monkeypatch.setattr(adapter.time, "sleep", lambda pause: give_way(pause) if pause else None)
-    assert sampler._conflicting_trials(study, mine, {"x": 1.0}, space) is None
-    adapter._claim(study, other, {"x": 1.0})
+    monkeypatch.setattr(claims.time, "sleep", lambda pause: give_way(pause) if pause else None)
+    assert claims.conflicting_trials(study, mine, {"x": 1.0}, space) is None
+    claims.claim(study, other, {"x": 1.0})
     second.suggest_int("x", 1, 1)  # now in use: the earlier one moves although it is earlier
-    assert sampler._conflicting_trials(study, mine, {"x": 1.0}, space) is not None
+    assert claims.conflicting_trials(study, mine, {"x": 1.0}, space) is not None
     assert first.number < second.number

@@ -251,3 +251,51 @@ def test_the_model_announces_itself_once(caplog) -> None:
     assert [r.getMessage() for r in caplog.records] == [
         "The ranking ensemble suggests from trial 4 on."
     ]
+
+
+def test_several_objectives_push_the_front() -> None:
+    study = AskTell(
+        PLANE, direction=["minimize", "maximize"], seed=0, preset=QUICK, n_startup_trials=6
+    )
+    for _ in range(20):
+        number, c = study.ask()
+        # What is best lies between (0, 0) and (1, 1), where x = y.
+        near = c["x"] ** 2 + c["y"] ** 2
+        far = (c["x"] - 1) ** 2 + (c["y"] - 1) ** 2
+        study.tell(number, (near, -far))
+    front = study.best_trials
+    assert study.stats["model"] == 14
+    off = [abs(t.configuration["x"] - t.configuration["y"]) for t in front]
+    assert len(front) >= 4 and sorted(off)[len(off) // 2] < 0.4
+    nearness, farness = ([t.objectives[place] for t in front] for place in (0, 1))
+    assert min(nearness) < 0.3 and max(farness) > -0.3
+    with pytest.raises(ValueError, match="best_trials"):
+        _ = study.best
+
+
+def test_signs_of_several_objectives_do_not_matter() -> None:
+    def run(directions: list[str]) -> list[dict]:
+        signs = [1.0 if one == "maximize" else -1.0 for one in directions]
+        study = AskTell(PLANE, direction=directions, seed=0, preset=QUICK, n_startup_trials=4)
+        for _ in range(8):
+            number, c = study.ask()
+            study.tell(
+                number, [sign * c[name] ** 2 for sign, name in zip(signs, "xy", strict=True)]
+            )
+        return [trial.configuration for trial in study.trials]
+
+    assert run(["minimize", "maximize"]) == run(["maximize", "minimize"])
+
+
+def test_values_of_several_objectives_are_checked() -> None:
+    study = AskTell(PLANE, direction=["minimize", "maximize"], seed=0)
+    number, _ = study.ask()
+    for value in (1.0, (1.0,), (1.0, "a"), (1.0, 2.0, 3.0)):
+        with pytest.raises(ValueError, match="value must be 2 numbers"):
+            study.tell(number, value)
+    with pytest.raises(ValueError, match="report must be for one objective"):
+        study.report(number, 1, 0.5)
+    study.tell(number, (1.0, math.nan))
+    assert study.trials[0].state is TrialState.FAILED
+    with pytest.raises(ValueError, match="direction must be"):
+        AskTell(PLANE, direction=[])

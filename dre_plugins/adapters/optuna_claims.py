@@ -1,0 +1,93 @@
+"""How workers of one Optuna study avoid each other.
+
+Optuna stores a parameter of a running trial when the objective asks for it, long after all were
+chosen. So the sampler *claims* a configuration when it is chosen, by a system attribute in
+Optuna's internal representation, and then looks whether another trial holds the same. Of two that
+do, the later one (by number) moves and the earlier one waits for that; if the other has begun to
+use its parameters, it moves itself.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from dre_plugins.adapters.optuna_conversion import CLAIM_KEY, numbers_of
+
+logger = logging.getLogger("dre_plugins.optuna")
+
+# Optuna's RDB storage holds up to 2046 characters in one attribute on MySQL.
+MAX_ATTRIBUTE_LENGTH = 2000
+# Seconds to wait for a later trial to give way, in turn; choosing and storing take less.
+PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1)
+
+
+def claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> None:
+    """Let other workers see what a trial is going to evaluate."""
+    text = json.dumps(numbers)
+    starts = range(0, len(text), MAX_ATTRIBUTE_LENGTH)
+    set_attributes(
+        study,
+        trial,
+        {
+            f"{CLAIM_KEY}:{part}": text[start : start + MAX_ATTRIBUTE_LENGTH]
+            for part, start in enumerate(starts)
+        },
+    )
+
+
+def conflicting_trials(
+    study: Study,
+    trial: FrozenTrial,
+    numbers: Mapping[str, float],
+    search_space: Mapping[str, BaseDistribution] | None,
+) -> list[FrozenTrial] | None:
+    """Return the study's trials if another one holds what `trial` claims, else None.
+
+    Only parameters in the search space are compared, or all if it is None.
+    """
+    for pause in PATIENCE:
+        time.sleep(pause)
+        trials = study.get_trials(deepcopy=False)
+        rivals = [
+            one
+            for one in trials
+            if one.number != trial.number and _holds(one, numbers, search_space)
+        ]
+        if not rivals:
+            return None
+        if any(one.params or one.number < trial.number for one in rivals):
+            break
+    return trials
+
+
+def set_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:
+    """Write system attributes of a trial: the only use of a private API in this project.
+
+    Optuna's own samplers do so; there is no public way. Other workers and users profit, but a
+    storage that refuses (the trial has just ended, another kind of storage) must cost no trial.
+    """
+    try:
+        for key, value in attributes.items():
+            study._storage.set_trial_system_attr(trial._trial_id, key, value)
+    except (AttributeError, KeyError, optuna.exceptions.OptunaError) as error:
+        logger.debug("Trial %d has no %s: %r", trial.number, list(attributes), error)
+
+
+def _holds(
+    trial: FrozenTrial,
+    numbers: Mapping[str, float],
+    search_space: Mapping[str, BaseDistribution] | None,
+) -> bool:
+    held = numbers_of(trial)
+    if search_space is not None:
+        held = {name: number for name, number in held.items() if name in search_space}
+    return held == numbers

@@ -1,0 +1,97 @@
+"""Constraints: one ranking ensemble each, on how far the constraint is violated (DESIGN, 4.6).
+
+Notation: see docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dre_plugins.engine.acquisition import probability_of_improvement
+from dre_plugins.recommend.lists import TrialList, dense_ranks, thin
+from dre_plugins.recommend.mixture import Mixture, Part
+from dre_plugins.recommend.trials import Trial
+
+Units = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Hold what was observed of one constraint.
+
+    Args:
+        trials: Positions in the history of the trials that tell `[N]`.
+        violations: How far they violate it `[N]`; at most 0 is met.
+    """
+
+    trials: NDArray[np.intp]
+    violations: NDArray[np.float64]
+
+    @property
+    def is_met(self) -> NDArray[np.bool_]:
+        """Which of the trials meet it `[N]`."""
+        return self.violations <= 0.0
+
+    def list(self, max_length: int) -> TrialList:
+        """Return the trials in order of violation, the least violated one first."""
+        ranks = dense_ranks(-self.violations)
+        kept = thin(ranks, max_length)
+        return TrialList(self.trials[kept], ranks[kept], 1.0)
+
+
+def constraints_of(history: Sequence[Trial]) -> list[Constraint]:
+    """Return what a history tells of each constraint, by name in order of first appearance."""
+    names = dict.fromkeys(name for trial in history for name in trial.constraints)
+    constraints = []
+    for name in names:
+        known = {
+            i: violation
+            for i, trial in enumerate(history)
+            if not math.isnan(violation := trial.constraints.get(name, math.nan))
+        }
+        if known:
+            trials, violations = np.array([*known], dtype=np.intp), np.array([*known.values()])
+            constraints.append(Constraint(trials, violations))
+    return constraints
+
+
+class Feasibility:
+    """Tell how likely a configuration is to meet one constraint.
+
+    Args:
+        constraint: What was observed; a violation at least.
+        units: Canonical coordinates of the history `[N, P]`.
+        parts: Fitted members, see `Mixture`.
+        reference: Canonical coordinates of the reference points `[K, P]`.
+    """
+
+    def __init__(
+        self, constraint: Constraint, units: Units, parts: Sequence[Part], reference: Units
+    ) -> None:
+        self._mixture = Mixture(parts, reference)
+        self._boundary = self._boundary_of(constraint, units)
+
+    def probability(self, units: Units) -> torch.Tensor:
+        """Return the probability that the constraint is met `[C]`; canonical units `[C, P]`.
+
+        While nothing met it, the probability of a smaller violation than any so far.
+        """
+        return probability_of_improvement(self._mixture.ranks(units), self._boundary)
+
+    def _boundary_of(self, constraint: Constraint, units: Units) -> torch.Tensor:
+        """Return the rank `[M]` that members must give what meets the constraint."""
+        met = constraint.is_met
+        violations = constraint.violations
+        least = constraint.trials[~met][violations[~met].argmin()]
+        boundary = self._mixture.ranks(units[[least]])[:, 0]
+        if not met.any():
+            return boundary
+        nearest = constraint.trials[met][violations[met].argmax()]
+        # Half-way: optima lie on boundaries, which a search that keeps inside never reaches.
+        return 0.5 * (boundary + self._mixture.ranks(units[[nearest]])[:, 0])

@@ -1,0 +1,60 @@
+"""What a user expects, as if it were a past task: the nearer to the favoured, the better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dre_plugins.engine.settings import require
+from dre_plugins.space.candidates import mutate, sobol
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.metadata import MetaDataset, Task
+
+# How often a partial configuration is completed, each time by other values.
+N_COMPLETIONS = 8
+# Points near the favoured configurations, and all over the space.
+N_NEAR = 128
+N_SPREAD = 128
+
+
+def metadata_of_beliefs(
+    space: SearchSpace, configurations: Sequence[Mapping[str, Any]], *, seed: int = 0
+) -> MetaDataset:
+    """Return the task of somebody's beliefs.
+
+    Args:
+        space: The search space.
+        configurations: Where good values are expected; parameters of which nothing is expected
+            are left out.
+        seed: Seed of the points that are compared.
+
+    Raises:
+        ValueError: If there are no configurations, or they are not in the space.
+    """
+    require(len(configurations) > 0, "configurations", configurations, "at least one")
+    for configuration in configurations:
+        unknown = [name for name in configuration if name not in space.domains]
+        require(not unknown, "configurations", unknown, f"made of {[*space.domains]}")
+        for name, value in configuration.items():
+            domain = space.domains[name]
+            require(domain.contains(value), name, value, f"in {domain}")
+    rng = np.random.default_rng(seed)
+    known = space.to_units(configurations)
+    favoured = np.repeat(known, N_COMPLETIONS, axis=0)
+    favoured = space.canonical(np.where(np.isnan(favoured), rng.random(favoured.shape), favoured))
+    near = space.canonical(mutate(space, favoured, N_NEAR, rng))
+    spread = space.canonical(sobol(space.n_parameters, N_SPREAD, rng))
+    units = np.concatenate([favoured, near, spread])
+    # Only what is said counts: elsewhere a belief agrees with everything.
+    features = space.features(units)
+    values = np.full(len(units), -np.inf)
+    for row, configuration in enumerate(configurations):
+        columns = space.feature_columns(configuration)
+        wanted = space.features(space.canonical(favoured[row * N_COMPLETIONS][None]))
+        distance = np.abs(features[:, columns] - wanted[:, columns]).sum(1)
+        values = np.maximum(values, -distance)
+    failed = np.zeros(len(units), dtype=np.bool_)
+    task = Task("beliefs", space, units, values, failed)
+    return MetaDataset.of([task], source="beliefs")

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dre_plugins.engine import get_preset
+from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.feasibility import constraints_of
+from dre_plugins.recommend.trials import feasible
+from dre_plugins.space import Float, SearchSpace
+
+DEFAULT = get_preset("default")
+QUICK = replace(
+    DEFAULT,
+    scorer=replace(DEFAULT.scorer, n_members=5, hidden=(32, 32)),
+    from_random=replace(DEFAULT.from_random, n_steps=100),
+)
+PLANE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+
+
+def trial(**constraints: float) -> Trial:
+    return Trial({"x": 0.5, "y": 0.5}, TrialState.COMPLETE, 0.0, constraints=constraints)
+
+
+def tuned(violation_of, n: int = 30, seed: int = 0, **settings) -> AskTell:
+    """Maximise x + y, under constraints."""
+    options = {"preset": QUICK, "n_startup_trials": 8, **settings}
+    study = AskTell(PLANE, direction="maximize", seed=seed, **options)
+    for _ in range(n):
+        number, c = study.ask()
+        study.tell(number, c["x"] + c["y"], constraints=violation_of(c))
+    return study
+
+
+def test_what_is_known_of_each_constraint() -> None:
+    history = [trial(a=1.0), trial(b=-1.0, a=math.nan), trial(), trial(a=-2.0, b=0.0)]
+    a, b = constraints_of(history)
+    assert a.trials.tolist() == [0, 3] and a.is_met.tolist() == [False, True]
+    assert b.trials.tolist() == [1, 3] and b.is_met.all()
+    assert a.list(10).ranks.tolist() == [0.0, 1.0]
+    assert feasible(history).tolist() == [False, False, True, True]
+
+
+def test_a_constraint_is_learnt() -> None:
+    study = tuned(lambda c: {"ball": (c["x"] ** 2 + c["y"] ** 2) - 0.25})
+    late = study.trials[20:]
+    # The optimum lies on the boundary, 0.5 * sqrt(2) = 0.707.
+    assert max(abs(t.constraints["ball"]) for t in late) < 0.2
+    assert study.best.value > 0.69
+    assert study.best.constraints["ball"] <= 0.0
+
+
+def test_feasibility_comes_first() -> None:
+    """Two percent of the space is feasible, where the objective is worst."""
+    study = tuned(lambda c: {"corner": max(c["x"], c["y"]) - 0.14})
+    assert any(t.constraints["corner"] <= 0 for t in study.trials)
+    assert study.best.constraints["corner"] <= 0
+
+
+def test_several_constraints_must_all_be_met() -> None:
+    study = tuned(lambda c: {"x": c["x"] - 0.3, "y": 0.6 - c["y"], "both": c["y"] - 0.9})
+    assert study.best.value > 1.15  # of 1.2
+    assert all(violation <= 0.0 for violation in study.best.constraints.values())
+
+
+def test_a_constraint_that_everything_meets_changes_nothing() -> None:
+    with_it = tuned(lambda c: {"easy": -1.0}, n=14)
+    without = tuned(lambda c: {}, n=14)
+    assert [t.configuration for t in with_it.trials] == [t.configuration for t in without.trials]
+
+
+def test_only_the_order_of_violations_and_their_sign_count() -> None:
+    plain = tuned(lambda c: {"ball": c["x"] + c["y"] - 0.7}, n=14)
+    bent = tuned(lambda c: {"ball": 1e6 * math.atan(3.0 * (c["x"] + c["y"] - 0.7)) ** 3}, n=14)
+    assert [t.configuration for t in plain.trials] == [t.configuration for t in bent.trials]
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 1e300])
+def test_hard_violations_are_survived(value, caplog) -> None:
+    study = tuned(lambda c: {"a": value if c["x"] > 0.5 else -1.0}, n=14)
+    assert study.stats["fallbacks"] == 0
+    assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+def test_binary_constraints_are_two_levels() -> None:
+    study = tuned(lambda c: {"crash": 1.0 if c["x"] > 0.7 else -1.0})
+    late = study.trials[20:]
+    assert np.mean([t.constraints["crash"] > 0 for t in late]) < 0.3
+    assert study.best.value > 1.6  # of 1.7
+
+
+def test_nothing_feasible_is_no_best_trial() -> None:
+    study = tuned(lambda c: {"never": 1.0}, n=3)
+    with pytest.raises(ValueError, match="feasible"):
+        _ = study.best
+    assert study.best_trials == ()
+
+
+def test_a_batch_under_constraints_is_diverse() -> None:
+    rng = np.random.default_rng(0)
+    history = []
+    for x, y in rng.random((12, 2)):
+        configuration = {"x": float(x), "y": float(y)}
+        violations = {"ball": x * x + y * y - 0.5}
+        history.append(
+            Trial(configuration, TrialState.COMPLETE, float(x + y), constraints=violations)
+        )
+    settings = RecommenderSettings(preset=QUICK, n_startup_trials=4)
+    suggestions = Recommender(PLANE, settings, seed=0).suggest(history, 4, index=12)
+    assert {suggestion.source for suggestion in suggestions} == {"model"}
+    assert len({tuple(s.configuration.values()) for s in suggestions}) == 4
