@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.lists import final_value, has_failed
+from dre_plugins.recommend.noise import without_noise
 from dre_plugins.recommend.pareto import as_one_objective
 from dre_plugins.recommend.prior import PriorLike
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -163,9 +164,10 @@ class Recommender:
         require(count >= 1, "count", count, "at least 1")
         history = as_one_objective(history, np.random.default_rng([self.seed, index]))
         history = tuple(history)
+        units = self.space.to_units([trial.configuration for trial in history])
         task = _Task(
-            history,
-            self.space.to_units([trial.configuration for trial in history]),
+            tuple(without_noise(history, keys(units))),
+            units,
             self._fixed_units(fixed or {}),
             count,
             index,

@@ -1,0 +1,72 @@
+"""How much of a difference between trials is noise, as far as repeated configurations tell.
+
+Notation: `N` trials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dre_plugins.recommend.lists import final_value
+from dre_plugins.recommend.trials import Trial
+
+# So many repetitions are needed to say how large the noise is.
+MIN_REPETITIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The trials of one configuration: their mean value and how many there are."""
+
+    trials: tuple[int, ...]
+    mean: float
+
+
+def without_noise(history: Sequence[Trial], keys: Sequence[bytes]) -> list[Trial]:
+    """Give trials that noise alone may have set apart the same value.
+
+    Repetitions of a configuration get their mean, and configurations whose means differ by less
+    than its standard error are tied. Without repetitions nothing is known of the noise, and
+    nothing changes.
+
+    Args:
+        history: Trials; larger values are better.
+        keys: What is equal for equal configurations `[N]`.
+    """
+    groups = _groups(history, keys)
+    n_repetitions = sum(len(group.trials) - 1 for group in groups)
+    if n_repetitions < MIN_REPETITIONS:
+        return [*history]
+    squares = sum(
+        ((final_value(history[i]) or 0.0) - group.mean) ** 2
+        for group in groups
+        for i in group.trials
+    )
+    noise = math.sqrt(squares / n_repetitions)
+    values: dict[int, float] = {}
+    level: _Group | None = None
+    for group in sorted(groups, key=lambda one: one.mean):
+        if level is None or group.mean - level.mean >= noise * _error(group, level):
+            level = group
+        values.update(dict.fromkeys(group.trials, level.mean))
+    return [replace(t, value=values[i]) if i in values else t for i, t in enumerate(history)]
+
+
+def _groups(history: Sequence[Trial], keys: Sequence[bytes]) -> list[_Group]:
+    places: defaultdict[bytes, list[int]] = defaultdict(list)
+    for i, trial in enumerate(history):
+        value = final_value(trial)
+        if value is not None and math.isfinite(value):
+            places[keys[i]].append(i)
+    return [
+        _Group(tuple(one), math.fsum((final_value(history[i]) or 0.0) / len(one) for i in one))
+        for one in places.values()
+    ]
+
+
+def _error(one: _Group, other: _Group) -> float:
+    """Return the standard error of the difference of two means, in units of the noise."""
+    return math.sqrt(1.0 / len(one.trials) + 1.0 / len(other.trials))
