@@ -15,7 +15,7 @@ pytest_samplers = pytest.importorskip(
 class TestDRESampler(
     pytest_samplers.BasicSamplerTestCase,
     pytest_samplers.RelativeSamplerTestCase,
-    pytest_samplers.SingleOnlySamplerTestCase,
+    pytest_samplers.MultiObjectiveSamplerTestCase,
 ):
     @pytest.fixture
     def sampler(self, tiny_sampler: Callable[..., BaseSampler]) -> Callable[[], BaseSampler]:

@@ -20,7 +20,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters import optuna as adapter
+from dre_plugins.adapters import optuna_claims as claims
 from dre_plugins.adapters import optuna_conversion as conversion
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend.trials import TrialState
@@ -198,12 +198,12 @@ def test_long_claims_are_read_whole_and_broken_ones_not_at_all() -> None:
     study.ask()
     numbers = {f"parameter_{i}": i / 7 for i in range(300)}
     known = study.get_trials(deepcopy=False)[0]
-    adapter._claim(study, known, numbers)
+    claims.claim(study, known, numbers)
     attributes = study.trials[0].system_attrs
     assert len(attributes) > 3
     assert all(len(value) <= 2000 for value in attributes.values())
     assert conversion.numbers_of(study.trials[0]) == numbers
-    adapter._claim(study, known, {"x": 1.0})  # the old tail stays behind
+    claims.claim(study, known, {"x": 1.0})  # the old tail stays behind
     assert conversion.numbers_of(study.trials[0]) == {"x": 1.0}
     broken = frozen({}, OptunaState.RUNNING, claim='{"x')
     assert conversion.numbers_of(broken) == {}
@@ -223,7 +223,7 @@ def test_states_values_and_rungs(
     state: OptunaState, expected: TrialState, direction: str, sign: float
 ) -> None:
     trial = frozen({"x": (0.5, UNIT)}, state, value=3.0, intermediate_values={0: 1.0, 4: 2.0})
-    converted = conversion.trial_of(trial, {"x": UNIT, "y": UNIT}, StudyDirection[direction])
+    converted = conversion.trial_of(trial, {"x": UNIT, "y": UNIT}, [StudyDirection[direction]])
     assert converted.configuration == {"x": 0.5}
     assert converted.state is expected
     assert converted.value == (sign * 3.0 if state is OptunaState.COMPLETE else None)
@@ -253,7 +253,7 @@ FOREST = frozen({"family": ("forest", FAMILY), "depth": (3, DEPTH)})
 
 
 def active_names(trials: list[FrozenTrial], **values: Any) -> set[str]:
-    history = [conversion.trial_of(one, CONDITIONAL, StudyDirection.MINIMIZE) for one in trials]
+    history = [conversion.trial_of(one, CONDITIONAL, [StudyDirection.MINIMIZE]) for one in trials]
     space = conversion.space_of(CONDITIONAL, trials, history)
     configuration = {"C": 0.5, "depth": 3, **values}
     return set(space.to_configuration(space.to_units([configuration])[0]))

@@ -145,12 +145,6 @@ def test_a_range_without_end_is_an_error_that_names_it(
         study.optimize(lambda trial: trial.suggest_float("width", 0, math.inf), n_trials=1)
 
 
-def test_several_objectives_are_refused_at_the_first_trial(tiny_sampler: MakeSampler) -> None:
-    study = optuna.create_study(sampler=tiny_sampler(), directions=["minimize", "maximize"])
-    with pytest.raises(ValueError, match=r"several objectives.*TPESampler"):
-        study.optimize(lambda trial: (0.0, 0.0), n_trials=1)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

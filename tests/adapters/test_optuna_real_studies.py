@@ -1,0 +1,136 @@
+"""Constraints and several objectives through Optuna."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from typing import Any
+
+import optuna
+import pytest
+
+from dre_plugins.adapters.optuna import DRESampler
+
+MakeSampler = Callable[..., DRESampler]
+
+
+def plane(trial: optuna.Trial) -> tuple[float, float]:
+    return trial.suggest_float("x", 0.0, 1.0), trial.suggest_float("y", 0.0, 1.0)
+
+
+def circle(x: float, y: float) -> float:
+    return x * x + y * y - 0.25
+
+
+def params_of(study: optuna.Study) -> list[dict[str, Any]]:
+    return [trial.params for trial in study.trials]
+
+
+def constrained_by_trial(sampler: DRESampler, n_trials: int = 12) -> optuna.Study:
+    def objective(trial: optuna.Trial) -> float:
+        x, y = plane(trial)
+        trial.set_constraint("circle", circle(x, y))
+        return x + y
+
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(objective, n_trials=n_trials)
+    return study
+
+
+def constrained_by_function(sampler: DRESampler, n_trials: int = 12) -> optuna.Study:
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(lambda trial: sum(plane(trial)), n_trials=n_trials)
+    return study
+
+
+def circle_of(trial: optuna.trial.FrozenTrial) -> list[float]:
+    return [circle(trial.params["x"], trial.params["y"])]
+
+
+needs_set_constraint = pytest.mark.skipif(
+    not hasattr(optuna.Trial, "set_constraint"), reason="Trial.set_constraint is new in Optuna 5"
+)
+
+
+@needs_set_constraint
+def test_both_ways_of_stating_constraints_are_the_same(tiny_sampler: MakeSampler) -> None:
+    by_trial = constrained_by_trial(tiny_sampler())
+    by_function = constrained_by_function(tiny_sampler(constraints_func=circle_of))
+    unconstrained = constrained_by_function(tiny_sampler())
+    assert params_of(by_trial) == params_of(by_function) != params_of(unconstrained)
+    assert by_trial.best_trial.number == by_function.best_trial.number
+    assert circle_of(by_function.best_trial)[0] <= 0.0
+
+
+def broken_of(trial: optuna.trial.FrozenTrial) -> list[float]:
+    if trial.number % 3 == 0:
+        raise RuntimeError("no measurement")
+    if trial.number % 3 == 1:
+        return [math.nan]
+    return [1.0] * (trial.number % 4)  # of varying length
+
+
+def test_broken_constraints_end_no_study(
+    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture
+) -> None:
+    sampler = tiny_sampler(constraints_func=broken_of)
+    study = constrained_by_function(sampler)
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 12
+    assert sampler.stats["constraint_errors"] == 4
+    assert sampler.stats["fallbacks"] == 0
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert len(warnings) == 1 and "no measurement" in warnings[0]
+
+
+def test_several_objectives_are_resumed_and_reproducible(tiny_sampler: MakeSampler) -> None:
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        x, y = plane(trial)
+        return x**2 + y, (x - 1) ** 2 + y
+
+    def run(*parts: int) -> optuna.Study:
+        storage = optuna.storages.InMemoryStorage()
+        for n_trials in parts:
+            study = optuna.create_study(
+                study_name="s",
+                storage=storage,
+                load_if_exists=True,
+                directions=["minimize", "minimize"],
+                sampler=tiny_sampler(),
+            )
+            study.optimize(objective, n_trials=n_trials)
+        return study
+
+    whole = run(14)
+    assert params_of(whole) == params_of(run(7, 7))
+    sources = [trial.system_attrs["dre:source"] for trial in whole.trials]
+    assert sources[4:] == ["model"] * 10
+    assert len(whole.best_trials) >= 2
+
+
+def test_failed_trials_of_several_objectives_are_survived(tiny_sampler: MakeSampler) -> None:
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        x, y = plane(trial)
+        if trial.number % 4 == 0:
+            raise ValueError("crash")
+        return (math.nan if trial.number % 4 == 1 else x), (math.inf if y > 0.5 else y)
+
+    sampler = tiny_sampler()
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
+    study.optimize(objective, n_trials=16, catch=ValueError)
+    assert len(study.trials) == 16
+    assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 6
+
+
+@needs_set_constraint
+def test_constraints_of_several_objectives(tiny_sampler: MakeSampler) -> None:
+    def objective(trial: optuna.Trial) -> tuple[float, float]:
+        x, y = plane(trial)
+        trial.set_constraint("circle", circle(x, y))
+        return x, y
+
+    sampler = tiny_sampler()
+    study = optuna.create_study(directions=["maximize", "maximize"], sampler=sampler)
+    study.optimize(objective, n_trials=16)
+    assert sampler.stats["fallbacks"] == 0
+    assert all(trial.constraints["circle"] <= 0.0 for trial in study.best_trials)
