@@ -1,0 +1,67 @@
+"""Limits on reported metrics as constraints, for frameworks whose trials report by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dre_plugins.engine.settings import require
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Hold the range in which each of some metrics has to be.
+
+    Args:
+        ranges: Lowest and highest value allowed, by metric; infinite where there is no limit.
+    """
+
+    ranges: Mapping[str, tuple[float, float]]
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | None) -> Limits:
+        """Return the limits that a user gives.
+
+        Args:
+            given: By metric the highest value allowed, or a pair of the lowest and the highest,
+                where None is no limit.
+
+        Raises:
+            ValueError: If a limit is no number, or a range is empty.
+        """
+        ranges = {}
+        wanted = "a number, the highest value allowed, or a pair of the lowest and the highest"
+        for metric, limit in (given or {}).items():
+            pair = limit if isinstance(limit, (tuple, list)) else (None, limit)
+            name = f"constraints[{metric!r}]"
+            require(len(pair) == 2 and any(one is not None for one in pair), name, limit, wanted)
+            require(all(one is None or _is_number(one) for one in pair), name, limit, wanted)
+            low = -math.inf if pair[0] is None else float(pair[0])
+            high = math.inf if pair[1] is None else float(pair[1])
+            require(low <= high, name, limit, "a range that is not empty")
+            ranges[str(metric)] = (low, high)
+        return cls(ranges)
+
+    def violations(self, result: Mapping[str, Any]) -> dict[str, float]:
+        """Return how far a result is beyond each limit, at most 0 within; NaN if it lacks it."""
+        return {
+            metric: _violation(result.get(metric), low, high)
+            for metric, (low, high) in self.ranges.items()
+        }
+
+
+def _violation(value: Any, low: float, high: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    if math.isnan(number):
+        return math.nan
+    return max(low - number, number - high)
+
+
+def _is_number(value: object) -> bool:
+    is_real = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_real and not math.isnan(value)  # type: ignore[arg-type]

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dre_plugins.recommend.limits import Limits
+
+
+def test_violations_by_hand() -> None:
+    limits = Limits.of({"size": 10, "accuracy": (0.5, None), "share": (0.25, 0.75)})
+    result = {"size": 12.0, "accuracy": 0.75, "share": 0.5, "other": 1.0}
+    assert limits.violations(result) == {"size": 2.0, "accuracy": -0.25, "share": -0.25}
+    assert limits.violations({"size": math.inf})["size"] == math.inf
+
+
+@pytest.mark.parametrize("result", [{}, {"size": None}, {"size": "big"}, {"size": math.nan}])
+def test_what_is_not_reported_is_unknown(result) -> None:
+    assert math.isnan(Limits.of({"size": 10}).violations(result)["size"])
+
+
+@pytest.mark.parametrize(
+    "limit", ["10", None, (None, None), (1, 2, 3), (2.0, 1.0), math.nan, True, ("a", 1.0)]
+)
+def test_a_limit_must_be_one(limit) -> None:
+    with pytest.raises(ValueError, match=r"constraints\['size'\] must be"):
+        Limits.of({"size": limit})
+
+
+def test_no_limits_are_no_constraints() -> None:
+    assert Limits.of(None).violations({"size": 1.0}) == {}
