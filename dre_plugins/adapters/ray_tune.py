@@ -16,12 +16,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dre_plugins.engine.settings import Preset
 from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space.search_space import SearchSpace
@@ -36,22 +37,27 @@ except ImportError as error:
         "DRESearch needs Ray Tune 2.40 or newer: pip install 'dre-plugins[ray]'"
     ) from error
 
+from dre_plugins.adapters.ray_tune_arguments import (
+    DIRECTIONS,
+    Evaluated,
+    PastResults,
+    check_objectives,
+    number_of,
+    numbers_of,
+    only,
+    past_tasks,
+    warm_start,
+)
 from dre_plugins.adapters.ray_tune_conversion import ParamSpace
-from dre_plugins.adapters.ray_tune_sources import Source, metadata_from_results
 from dre_plugins.transfer.knowledge import GivenPrior, prior_from
-from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
-
-PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
 
 logger = logging.getLogger("dre_plugins.ray_tune")
 
 STATE_FORMAT = "dre_plugins.DRESearch"
 STATE_VERSION = 1
-
-_DIRECTIONS = {"min": "minimize", "max": "maximize"}
 
 
 class DRESearch(Searcher):
@@ -100,9 +106,10 @@ class DRESearch(Searcher):
             a space here, the Tuner's may have constants and `tune.sample_from` only, or the same
             domains. Objects to choose from (functions, for example) are known to the search by
             themselves only if the space is given here: a Tuner hides them.
-        metric: Name of the metric, with "/" between nested keys; None takes that of the
-            `TuneConfig`. Ray hands the latter on only if there is a `param_space`.
-        mode: "min" or "max"; None takes that of the `TuneConfig`.
+        metric: Name of the metric, with "/" between nested keys; a list for several objectives.
+            None takes that of the `TuneConfig`, which is one. Ray hands it on only if there is a
+            `param_space`.
+        mode: "min" or "max", or a list of these; None takes that of the `TuneConfig`.
         points_to_evaluate: Configurations to run first, in order: nested as a trial gets them or
             with "/" between the keys, complete or in part; the rest is then chosen to go with
             them.
@@ -117,6 +124,9 @@ class DRESearch(Searcher):
             `dre_plugins.MetaDataset`. Their metric has the same name. Learning takes some
             seconds, once. For more than about 20 of them train a prior (`Prior.train`,
             `dre meta-train`).
+        constraints: Limits on other metrics that trials report, by name: the highest value
+            allowed, or a pair of the lowest and the highest, where None is no limit. A trial is
+            chosen by what it may gain and how likely it keeps within all of them.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             configurations are points of a scrambled Sobol sequence. Points to evaluate and
             evaluated ones count. None takes 10, or 0 with a prior.
@@ -144,14 +154,15 @@ class DRESearch(Searcher):
     def __init__(
         self,
         space: Mapping[str, Any] | None = None,
-        metric: str | None = None,
-        mode: str | None = None,
+        metric: str | list[str] | None = None,
+        mode: str | list[str] | None = None,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
-        evaluated_rewards: Sequence[float | None] | None = None,
+        evaluated_rewards: Sequence[Any] | None = None,
         *,
         seed: int | None = None,
         prior: GivenPrior = None,
         past_results: PastResults | None = None,
+        constraints: Mapping[str, Any] | None = None,
         n_startup_trials: int | None = None,
         acquisition: str | None = None,
         allow_duplicates: bool = False,
@@ -162,8 +173,8 @@ class DRESearch(Searcher):
         max_history: int = 128,
         order_numeric_choices: bool = True,
     ) -> None:
-        _check_objective(metric, mode)
-        super().__init__(metric=metric, mode=mode)
+        check_objectives(metric, mode)
+        super().__init__(metric=metric, mode=mode)  # type: ignore[arg-type]  # lists, too
         self._seed = None if seed is None else operator.index(seed)
         if self._seed is not None and self._seed < 0:
             raise ValueError(f"seed must be a non-negative integer or None, got {seed!r}.")
@@ -185,8 +196,9 @@ class DRESearch(Searcher):
             )
         self._prior = prior_from(prior)
         self._past_results = past_results
+        self._limits = Limits.of(constraints)
         self._order_numeric_choices = order_numeric_choices
-        self._points, self._evaluated = _warm_start(points_to_evaluate, evaluated_rewards)
+        self._points, self._evaluated = warm_start(points_to_evaluate, evaluated_rewards)
         self._param_space = None if space is None else self._converted(space)
         self._study: AskTell | None = None
         self._running: dict[str, _Running] = {}
@@ -204,16 +216,16 @@ class DRESearch(Searcher):
     # ---- setting up
 
     def set_search_properties(
-        self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
+        self, metric: Any, mode: Any, config: dict[str, Any], **spec: Any
     ) -> bool:
         """Take the metric, the mode and the parameter space of a Tuner.
 
         Raises:
             ValueError: If they contradict what `DRESearch` was given, or something is missing.
         """
-        _check_objective(metric, mode)
-        metric = _only("metric", self._metric, metric)
-        mode = _only("mode", self._mode, mode)
+        check_objectives(metric, mode)
+        metric = only("metric", self._metric, metric)
+        mode = only("mode", self._mode, mode)
         given = self._converted(config)
         own = self._param_space
         if own is None:
@@ -252,7 +264,7 @@ class DRESearch(Searcher):
             )
         study = AskTell(
             param_space.space,
-            direction=_DIRECTIONS[self._mode or "min"],
+            direction=self._directions(),
             seed=self._seed,
             prior=None if is_empty else self._knowledge(param_space.space),
             **self._settings,
@@ -266,13 +278,19 @@ class DRESearch(Searcher):
         self._points, self._evaluated, self._prior, self._past_results = [], [], None, None
         return study
 
+    def _directions(self) -> str | list[str]:
+        mode: Any = self._mode
+        if isinstance(mode, (list, tuple)):
+            return [DIRECTIONS[one] for one in mode]
+        return DIRECTIONS[mode or "min"]
+
     def _knowledge(self, space: SearchSpace) -> Prior | None:
         if self._past_results is None:
             return self._prior
         # torch: only for those who need it at once
         from dre_plugins.transfer.prior import Prior
 
-        return Prior.of_few(_past_tasks(self._past_results, self._metric, self._mode, space))
+        return Prior.of_few(past_tasks(self._past_results, self._metric, self._mode, space))
 
     # ---- suggesting
 
@@ -320,31 +338,42 @@ class DRESearch(Searcher):
         if trial is None or self._study is None:
             logger.debug("The end of trial %s, which is not running, is ignored.", trial_id)
             return
-        study, value = self._study, None
-        if result and self.metric in result:
-            value = _number(result[self.metric])
-        if error and (value is None or math.isnan(value)):
-            study.tell(trial.number, None)
+        study, value = self._study, self._value_in(result or {})
+        constraints = self._limits.violations(result or {})
+        if error and (value is None or np.isnan(value).any()):
+            study.tell(trial.number, None, constraints=constraints)
         elif result is None or value is None:
             # Stopped while it was paused, or its last result is without the metric: it counts by
             # what it reported before.
-            study.stop(trial.number)
+            study.stop(trial.number, constraints=constraints)
+        elif isinstance(value, tuple):
+            study.tell(trial.number, value, constraints=constraints)
         elif TRAINING_ITERATION not in result or _mark(result) == trial.delivered:
             # It has ended by itself. Ray does not say so, but it keeps a result from
             # `on_trial_result` if a scheduler or a stop criterion ends the trial there, whereas a
             # function that returns ends with the result that was delivered before. (A `Repeater`
             # hands on a mean without an iteration.)
-            study.tell(trial.number, value)
+            study.tell(trial.number, value, constraints=constraints)
         else:
             # Somebody has stopped it; or it is a class that says that it is done, whose last
             # result is kept as well: that is complete if no other trial has got further.
             self._report(study, trial, result)
-            study.stop(trial.number)
+            study.stop(trial.number, constraints=constraints)
+
+    def _value_in(self, result: Mapping[str, Any]) -> float | tuple[float, ...] | None:
+        """Return what a result says of the metric, or of several; None if it lacks any."""
+        metric: Any = self._metric
+        names = [metric] if isinstance(metric, str) else list(metric or ())
+        if not names or any(name not in result for name in names):
+            return None
+        values = tuple(number_of(result[name]) for name in names)
+        return values if len(values) > 1 else values[0]
 
     def _report(self, study: AskTell, trial: _Running, result: Mapping[str, Any]) -> None:
-        iteration = _number(result.get(TRAINING_ITERATION))
-        if self.metric in result and math.isfinite(iteration):
-            study.report(trial.number, iteration, _number(result[self.metric]))
+        """Report a value on the way; those of several objectives count at the end only."""
+        iteration, value = number_of(result.get(TRAINING_ITERATION)), self._value_in(result)
+        if isinstance(value, float) and math.isfinite(iteration):
+            study.report(trial.number, iteration, value)
 
     def on_pause(self, trial_id: str) -> None:
         """Do nothing: a paused trial counts by what it has reported (`HyperBandForBOHB` asks)."""
@@ -375,10 +404,10 @@ class DRESearch(Searcher):
         Raises:
             ValueError: If the configuration is not complete or not of the space.
         """
-        values = [_number(reported) for reported in intermediate_values or ()]
+        values = [number_of(reported) for reported in intermediate_values or ()]
         rungs = {float(iteration): one for iteration, one in enumerate(values, start=1)}
         state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
-        point = _Evaluated(dict(parameters), _number(value), state, rungs)
+        point = Evaluated(dict(parameters), numbers_of(value), state, rungs)
         if self._study is None or self._param_space is None:
             self._evaluated.append(point)
         else:
@@ -434,84 +463,6 @@ class _Running:
     delivered: tuple[Any, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Evaluated:
-    """Hold what was evaluated elsewhere, until the parameter space is known."""
-
-    config: Mapping[str, Any]
-    value: float
-    state: TrialState | None
-    rungs: Mapping[float, float]
-
-    def add_to(self, study: AskTell, param_space: ParamSpace) -> None:
-        configuration = param_space.to_configuration(self.config)
-        study.add(configuration, self.value, state=self.state, rungs=self.rungs)
-
-
-def _check_objective(metric: Any, mode: Any) -> None:
-    for name, value in (("metric", metric), ("mode", mode)):
-        if isinstance(value, (list, tuple)):
-            raise ValueError(
-                f"DRESearch does not support several objectives yet, got {name}={value!r}; give "
-                "one, or use OptunaSearch."
-            )
-    if metric is not None and not isinstance(metric, str):
-        raise ValueError(f"metric must be the name of a metric, got {metric!r}.")
-    if mode not in (None, *_DIRECTIONS):
-        raise ValueError(f"mode must be 'min' or 'max', got {mode!r}.")
-
-
-def _only(name: str, own: str | None, given: str | None) -> str | None:
-    """Return what was given to the searcher or to the Tuner, or to both alike."""
-    if own is not None and given is not None and own != given:
-        raise ValueError(
-            f"{name} is {own!r} for DRESearch and {given!r} for the Tuner; give it once."
-        )
-    return given if own is None else own
-
-
-def _warm_start(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], list[_Evaluated]]:
-    """Return the points to run and those that were evaluated."""
-    points = [] if points is None else points
-    is_list = isinstance(points, Sequence) and all(isinstance(one, Mapping) for one in points)
-    if not is_list:
-        raise ValueError(f"points_to_evaluate must be a list of dictionaries, got {points!r}.")
-    if rewards is None:
-        return [dict(point) for point in points], []
-    if len(rewards) != len(points):
-        raise ValueError(
-            f"evaluated_rewards must have one value for each of the {len(points)} "
-            f"points_to_evaluate, got {len(rewards)}."
-        )
-    return [], [
-        _Evaluated(dict(point), _number(reward), None, {})
-        for point, reward in zip(points, rewards, strict=True)
-    ]
-
-
-def _past_tasks(
-    results: PastResults, metric: str | None, mode: Any, space: SearchSpace
-) -> MetaDataset:
-    """Return past experiments as tasks, in the present space if that is what they searched."""
-    if isinstance(results, MetaDataset):
-        return results
-    inferred = metadata_from_results(results, metric=metric, mode=mode)
-    searched = SearchSpace({name: space.domains[name] for name in space.names}, space.conditions)
-    given = metadata_from_results(results, metric=metric, mode=mode, space=searched)
-    are_equal = sum(map(len, given)) == sum(map(len, inferred)) and not any(
-        np.isnan(task.units).all(axis=0).any() for task in given
-    )
-    return given if are_equal else inferred
-
-
 def _mark(result: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return what tells results of a trial apart, also where it began anew after a pause."""
     return result.get(TRAINING_ITERATION), result.get(TIME_TOTAL_S)
-
-
-def _number(value: Any) -> float:
-    """Return a number as a trainable may report it; NaN for everything else."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
