@@ -120,7 +120,8 @@ def test_a_mode_alone_means_the_anonymous_metric() -> None:
         ({}, ("loss", None), "got 'loss' and None"),
         ({"metric": "loss"}, ("score", "min"), "metric is 'loss' for DRESearch and 'score'"),
         ({"mode": "max"}, ("loss", "min"), "mode is 'max' for DRESearch and 'min'"),
-        ({}, (["loss", "time"], ["min", "min"]), "several objectives.*'loss', 'time'"),
+        ({}, (["loss", "time"], ["min"]), "several objectives.*'loss', 'time'"),
+        ({}, (["loss", "time"], "min"), "several objectives.*'loss', 'time'"),
         ({}, ("loss", "smallest"), "mode must be 'min' or 'max', got 'smallest'"),
     ],
 )
@@ -134,7 +135,9 @@ def test_a_wrong_objective_is_refused_at_set_up(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"metric": ["a", "b"], "mode": ["min", "max"]}, "several objectives"),
+        ({"metric": ["a", "b"], "mode": ["min", "up"]}, "mode.*'up'"),
+        ({"metric": ["a", 2], "mode": ["min", "max"]}, "metric.*2"),
+        ({"constraints": {"size": "small"}}, "constraints.*'size'.*'small'"),
         ({"mode": "up"}, "mode.*'up'"),
         ({"metric": 3}, "metric.*3"),
         ({"seed": -1}, "seed.*-1"),

@@ -1,0 +1,114 @@
+"""Constraints and several objectives in Ray Tune."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ray.tune")
+
+import ray
+from presets import TINY
+from ray import tune
+
+from dre_plugins.adapters.ray_tune import DRESearch
+
+pytestmark = pytest.mark.ray
+
+SPACE = {"x": tune.uniform(0.0, 1.0), "y": tune.uniform(0.0, 1.0)}
+
+
+def search_of(**arguments: Any) -> DRESearch:
+    options = {"metric": "gain", "mode": "max", "seed": 0, "n_startup_trials": 4, "preset": TINY}
+    return DRESearch(SPACE, **{**options, **arguments})
+
+
+def run(search: DRESearch, n: int = 14) -> list[dict[str, float]]:
+    """Return the configurations of a run in which each trial reports all that it has once."""
+    asked = []
+    for number in range(n):
+        config = search.suggest(str(number))
+        asked.append(config)
+        search.on_trial_complete(str(number), result_of(config))
+    return asked
+
+
+def result_of(config: dict[str, float]) -> dict[str, float]:
+    x, y = config["x"], config["y"]
+    return {"gain": x + y, "loss": -x - y, "size": x * x + y * y, "rate": y, "x": x}
+
+
+def test_limits_are_learnt_and_kept_through_pickling() -> None:
+    limited = search_of(constraints={"size": 0.5, "rate": (0.1, 0.9)})
+    first = run(limited, 8)
+    copied = pickle.loads(pickle.dumps(limited))
+    assert copied.suggest("next") == limited.suggest("next")
+    assert first == run(search_of(constraints={"size": 0.5, "rate": (0.1, 0.9)}), 8)
+    assert first != run(search_of(), 8)
+    assert limited.stats["fallbacks"] == 0
+
+
+def test_a_limit_on_what_is_not_reported_ends_nothing() -> None:
+    search = search_of(constraints={"memory": 1.0})
+    run(search)
+    assert search.stats["model"] == 10 and search.stats["fallbacks"] == 0
+
+
+def test_several_objectives_whatever_their_signs() -> None:
+    plain = search_of(metric=["gain", "size"], mode=["max", "min"])
+    turned = search_of(metric=["loss", "size"], mode=["min", "min"])
+    assert run(plain) == run(turned) != run(search_of())
+    assert plain.stats["model"] == 10
+
+
+@pytest.mark.parametrize("result", [None, {}, {"gain": 1.0}, {"gain": math.nan, "size": 1.0}])
+def test_a_trial_without_all_objectives_has_failed(result: dict[str, float] | None) -> None:
+    search = search_of(metric=["gain", "size"], mode=["max", "min"])
+    for number in range(10):
+        search.suggest(str(number))
+        search.on_trial_result(str(number), {"gain": 1.0, "training_iteration": 1})
+        search.on_trial_complete(str(number), result, error=result is None)
+    run(search, 12)
+    assert search.stats["fallbacks"] == 0
+
+
+def test_points_of_several_objectives_that_were_evaluated() -> None:
+    search = search_of(
+        metric=["gain", "size"],
+        mode=["max", "min"],
+        points_to_evaluate=[{"x": 0.5, "y": 0.5}],
+        evaluated_rewards=[[1.0, 0.5]],
+    )
+    search.add_evaluated_point({"x": 0.25, "y": 0.5}, [0.75, 0.3])
+    assert search.suggest("0") not in ({"x": 0.5, "y": 0.5}, {"x": 0.25, "y": 0.5})
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("ignore")
+def test_a_tuner_with_limits_and_several_objectives(tmp_path: Path) -> None:
+    def trainable(config: dict[str, float]) -> dict[str, float]:
+        x, y = config["x"], config["y"]
+        return {"gain": x + y, "size": x * x + y * y, "rate": y}
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        search = search_of(
+            metric=["gain", "size"], mode=["max", "min"], constraints={"rate": (None, 0.8)}
+        )
+        tuner = tune.Tuner(
+            trainable,
+            tune_config=tune.TuneConfig(search_alg=search, num_samples=12, reuse_actors=True),
+            run_config=getattr(tune, "RunConfig", ray.train.RunConfig)(
+                storage_path=str(tmp_path), verbose=0
+            ),
+        )
+        results = tuner.fit()
+    finally:
+        ray.shutdown()
+    assert len(results) == 12 and results.num_errors == 0
+    assert search.stats["model"] >= 6 and search.stats["fallbacks"] == 0
