@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.limits import Limits
 from dre_plugins.transfer.knowledge import GivenPrior
 from dre_plugins.transfer.metadata import MetaDataset
 
@@ -58,6 +59,7 @@ class _Scheduler(TrialScheduler):  # type: ignore[misc]
     metric: str
     metric_multiplier: int
     searcher: DRESearcher
+    _limits: Limits
     _has_warned = False
 
     @property
@@ -112,6 +114,8 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         random_seed: Non-negative seed; None takes one from the operating system.
         points_to_evaluate: Configurations to begin with, see `DRESearcher`.
         prior: What past tasks taught, see `DRESearcher`.
+        constraints: Limits on other metrics that trials report, by name: the highest value
+            allowed, or a pair of the lowest and the highest, where None is no limit.
         settings: Further settings of `DRESearcher`, by name.
 
     Raises:
@@ -142,9 +146,11 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         random_seed: int | None = None,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         prior: GivenPrior = None,
+        constraints: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
         _check_metric(metric)
+        self._limits = Limits.of(constraints)
         seed = seed_from(random_seed)
         super().__init__(
             config_space=config_space,
@@ -163,8 +169,12 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
 
     def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
         """Learn the last report of a trial."""
-        value = self._value_in(trial, result)
-        self.searcher.on_trial_complete(trial.trial_id, trial.config, value)
+        self.searcher.on_trial_complete(
+            trial.trial_id,
+            trial.config,
+            self._value_in(trial, result),
+            constraints=self._limits.violations(result),
+        )
 
     def _value_in(self, trial: Trial, result: Mapping[str, Any]) -> float | None:
         if not self._is_complete(trial, result, [self.metric]):
@@ -239,6 +249,8 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
         reduction_factor: Of so many trials one goes on at each rung.
         brackets: How many brackets, each with a later first rung.
         prior: What past tasks taught, see `DRESearcher`.
+        constraints: Limits on other metrics that trials report, by name: the highest value
+            allowed, or a pair of the lowest and the highest, where None is no limit.
         settings: Further settings of `DRESearcher`, by name.
 
     Raises:
@@ -258,9 +270,11 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
         reduction_factor: float = 3,
         brackets: int = 1,
         prior: GivenPrior = None,
+        constraints: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
         _check_metric(metric)
+        self._limits = Limits.of(constraints)
         require(grace_period > 0, "grace_period", grace_period, "above 0")
         require(max_t >= grace_period, "max_t", max_t, f"at least grace_period={grace_period}")
         require(reduction_factor > 1, "reduction_factor", reduction_factor, "above 1")
@@ -299,6 +313,9 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
             return str(SchedulerDecision.CONTINUE)
         decision = super().on_trial_result(trial, self._comparable(result))
         self.searcher.on_trial_result(trial.trial_id, trial.config, *report)
+        if decision == SchedulerDecision.STOP:
+            violations = self._limits.violations(result)
+            self.searcher.on_trial_stop(trial.trial_id, trial.config, violations)
         return str(decision)
 
     def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
@@ -306,10 +323,11 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
         report = self._report_in(trial, result)
         if report is None:
             self.trial_info.pop(trial.trial_id, None)
-            self.searcher.on_trial_complete(trial.trial_id, trial.config, None)
-            return
-        super().on_trial_complete(trial, self._comparable(result))
-        self.searcher.on_trial_complete(trial.trial_id, trial.config, *report)
+        else:
+            super().on_trial_complete(trial, self._comparable(result))
+        value, step = report or (None, None)
+        violations = self._limits.violations(result)
+        self.searcher.on_trial_complete(trial.trial_id, trial.config, value, step, violations)
 
     def on_trial_error(self, trial: Trial) -> None:
         """Learn that a trial has failed."""

@@ -214,6 +214,7 @@ class DRESearcher(SingleObjectiveBaseSearcher):  # type: ignore[misc]
         config: Mapping[str, Any],
         metric: float | None,
         resource_level: float | None = None,
+        constraints: Mapping[str, float] | None = None,
     ) -> None:
         """Learn the final result of a trial; NaN says that it failed.
 
@@ -223,17 +224,18 @@ class DRESearcher(SingleObjectiveBaseSearcher):  # type: ignore[misc]
             metric: Its value, small is good; None if the last report had none: then the trial
                 counts by those before.
             resource_level: How far it got, if that is known.
+            constraints: How far each constraint is violated, by name; at most 0 where it is met.
         """
         number = self._running(trial_id, config)
         if number is None:
             return
         if metric is None:
-            self._study.stop(number)
+            self._study.stop(number, constraints=constraints)
             return
         value, step = number_of(metric), number_of(resource_level)
         if math.isfinite(step):
             self._study.report(number, step, value)
-        self._study.tell(number, value)
+        self._study.tell(number, value, constraints=constraints)
 
     def on_trial_error(self, trial_id: int, config: Mapping[str, Any] | None = None) -> None:
         """Learn that a trial failed.
@@ -247,16 +249,22 @@ class DRESearcher(SingleObjectiveBaseSearcher):  # type: ignore[misc]
         if number is not None:
             self._study.tell(number, None)
 
-    def on_trial_stop(self, trial_id: int, config: Mapping[str, Any] | None = None) -> None:
+    def on_trial_stop(
+        self,
+        trial_id: int,
+        config: Mapping[str, Any] | None = None,
+        constraints: Mapping[str, float] | None = None,
+    ) -> None:
         """Learn that a scheduler has stopped a trial, which counts by what it reported.
 
         Args:
             trial_id: The trial.
             config: Its configuration, see `on_trial_error`.
+            constraints: See `on_trial_complete`.
         """
         number = self._running(trial_id, config)
         if number is not None:
-            self._study.stop(number)
+            self._study.stop(number, constraints=constraints)
 
     # ---- which trial is which
 

@@ -1,0 +1,88 @@
+"""Constraints in Syne Tune: limits on other metrics."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import dill
+import pytest
+
+pytest.importorskip("syne_tune")
+
+from presets import TINY
+from syne_tune.backend.trial_status import Trial
+from syne_tune.config_space import uniform
+
+from dre_plugins.adapters.syne_tune import ASHADRE, DRE
+
+pytestmark = pytest.mark.syne_tune
+
+SPACE = {"x": uniform(0.0, 1.0), "y": uniform(0.0, 1.0), "epochs": 9}
+OPTIONS: dict[str, Any] = {"random_seed": 0, "preset": TINY, "n_startup_trials": 4}
+
+
+def result_of(config: dict[str, float], epoch: int = 9) -> dict[str, float]:
+    x, y = config["x"], config["y"]
+    return {"gain": x + y - 1 / epoch, "size": x * x + y * y, "epoch": epoch}
+
+
+def run(scheduler: DRE, first: int = 0, n: int = 14) -> list[tuple[float, float]]:
+    asked = []
+    for trial_id in range(first, first + n):
+        config = scheduler.suggest().config
+        trial = Trial(trial_id, config, datetime.datetime.now())
+        scheduler.on_trial_add(trial)
+        scheduler.on_trial_complete(trial, result_of(config))
+        asked.append((config["x"], config["y"]))
+    return asked
+
+
+def dre(**arguments: Any) -> DRE:
+    return DRE(SPACE, "gain", do_minimize=False, **{**OPTIONS, **arguments})
+
+
+def test_limits_are_learnt() -> None:
+    limited = dre(constraints={"size": 0.5})
+    assert run(limited) == run(dre(constraints={"size": (None, 0.5)})) != run(dre())
+    known = [trial.constraints["size"] for trial in limited.searcher.trials]
+    assert min(known) < 0.0 < max(known)
+    assert limited.searcher.stats["fallbacks"] == 0
+
+
+def test_limits_survive_dill() -> None:
+    limited = dre(constraints={"size": 0.5})
+    run(limited, n=8)
+    loaded = dill.loads(dill.dumps(limited))
+    assert run(loaded, 8, 4) == run(limited, 8, 4)
+    assert loaded.searcher.trials[-1].constraints.keys() == {"size"}
+
+
+def test_a_limit_on_what_is_not_reported_ends_nothing() -> None:
+    limited = dre(constraints={"memory": 1.0})
+    run(limited)
+    assert limited.searcher.stats["model"] == 10
+
+
+def test_stopped_trials_teach_their_constraints() -> None:
+    scheduler = ASHADRE(
+        SPACE, "gain", "epoch", max_t=9, do_minimize=False, constraints={"size": 0.5}, **OPTIONS
+    )
+    stopped = 0
+    for trial_id in range(14):
+        config = scheduler.suggest().config
+        trial = Trial(trial_id, config, datetime.datetime.now())
+        scheduler.on_trial_add(trial)
+        for epoch in range(1, 10):
+            if scheduler.on_trial_result(trial, result_of(config, epoch)) == "STOP":
+                stopped += epoch < 9
+                scheduler.on_trial_remove(trial)
+                break
+    assert stopped > 2
+    assert all("size" in trial.constraints for trial in scheduler.searcher.trials)
+    assert {trial.state.value for trial in scheduler.searcher.trials} == {"complete", "pruned"}
+
+
+def test_a_limit_must_be_one() -> None:
+    with pytest.raises(ValueError, match=r"constraints\['size'\] must be a number"):
+        dre(constraints={"size": "small"})
