@@ -31,13 +31,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, fields
-from functools import cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dre_plugins.benchmarks.tasks import SCENARIOS, Split, YahpoScenario
+from dre_plugins.benchmarks.tasks import SCENARIOS, Configuration, Split, YahpoScenario
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 SHIPPED_PRIORS = {"rbv2_xgboost": "xgboost", "rbv2_rpart": "decision-tree"}
 
 Record: TypeAlias = dict[str, Any]
+Perform: TypeAlias = "Callable[[Path, Any], Record]"
 
 N_STARTUP_TRIALS = 10
 N_REFERENCE = 2000
@@ -112,6 +114,7 @@ def plan(
     tasks_per_scenario: int,
     seeds: int,
     trials: int,
+    is_eligible: Callable[[YahpoScenario, int], bool] = lambda scenario, task: True,
 ) -> list[Run]:
     """List the runs, so that an interrupted benchmark holds whole pairs as far as it got.
 
@@ -123,11 +126,13 @@ def plan(
         tasks_per_scenario: How many of the split's tasks, spread evenly over them.
         seeds: Repetitions of every task.
         trials: Length of every study.
+        is_eligible: Whether a task of a scenario may be among them.
     """
-    tasks = {
-        name: _spread(YahpoScenario(data / name).splits[split], tasks_per_scenario)
-        for name in scenarios
-    }
+    tasks = {}
+    for name in scenarios:
+        scenario = scenario_of(data / name)
+        eligible = [task for task in scenario.splits[split] if is_eligible(scenario, task)]
+        tasks[name] = _spread(eligible, tasks_per_scenario)
     return [
         Run(sampler, name, task, seed, trials)
         for seed in range(seeds)
@@ -137,14 +142,47 @@ def plan(
     ]
 
 
-def execute(data: Path, runs: Sequence[Run], *, out: Path, jobs: int) -> int:
+def perform(data: Path, run: Run) -> Record:
+    """Run one study.
+
+    Returns:
+        The fields of ``run`` and: ``values`` and ``ask_seconds`` of every trial, ``reference``,
+        the median and the best of a random sample of the task, and what ``recorded`` adds.
+    """
+    return recorded(run, partial(_study_record, data, run))
+
+
+def describe(record: Record) -> str:
+    """Say in a line what came out of a run."""
+    run = run_of(record)
+    end = "FAILED" if "error" in record else f"best acc {max(record['values']):.4f}"
+    return f"{run.sampler} {run.scenario} task {run.task} seed {run.seed}: {end}"
+
+
+def execute(
+    data: Path,
+    runs: Sequence[Run],
+    *,
+    out: Path,
+    jobs: int,
+    perform: Perform = perform,
+    describe: Callable[[Record], str] = describe,
+) -> int:
     """Perform runs in parallel processes and append a line to ``out`` as each one ends.
+
+    Args:
+        data: Folder of the scenarios.
+        runs: The runs, in this order.
+        out: A JSONL file.
+        jobs: How many processes.
+        perform: Performs a run and returns its record; a function of a module.
+        describe: Returns what to print of a record.
 
     Returns:
         The number of runs that failed.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
-    workers = _Workers(data)
+    workers = _Workers(data, perform)
     n_failed = 0
     with (
         open_for_append(out) as file,
@@ -158,30 +196,26 @@ def execute(data: Path, runs: Sequence[Run], *, out: Path, jobs: int) -> int:
             file.flush()
             n_failed += "error" in record
             progress.advance(bar)
-            progress.update(bar, description=_describe(record))
+            progress.update(bar, description=describe(record))
             if not progress.console.is_terminal:
-                print(_describe(record), flush=True)
+                print(describe(record), flush=True)
         workers.close()
     return n_failed
 
 
-def perform(data: Path, run: Run) -> Record:
-    """Run one study.
+def recorded(run: Run, study: Callable[[], Record]) -> Record:
+    """Run a study, whatever it raises.
 
     Returns:
-        The fields of ``run`` and: ``values`` and ``ask_seconds`` of every trial, ``reference``,
-        the median and the best of a random sample of the task, and ``warnings``, each text once;
-        or ``error``.
+        The fields of ``run``, what the study returns, ``versions``, and ``warnings``, each text
+        once; or ``error``.
     """
     record: Record = asdict(run)
     try:
-        scenario = _scenario(data / run.scenario)
         record["versions"] = _versions()
-        record["reference"] = reference(scenario, run.task)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            sampler = make_sampler(run.sampler, run.sampler_seed, run.scenario)
-            record["values"], record["ask_seconds"] = run_study(scenario, run, sampler)
+            record.update(study())
         record["warnings"] = sorted({str(warning.message) for warning in caught})
     except Exception as error:  # whatever a sampler raises ends this run only, and is recorded
         record["error"] = "".join(traceback.format_exception(error))
@@ -212,23 +246,31 @@ def run_study(
 
 
 def reference(scenario: YahpoScenario, task: int) -> dict[str, float]:
-    """Median and best accuracy of a random sample that is the same in every run of the task."""
-    rng = np.random.default_rng(task)
-    sample = scenario.evaluate_many(task, scenario.random_configurations(N_REFERENCE, rng))["acc"]
-    return {"median": float(np.median(sample)), "best": float(sample.max())}
+    """Median and best accuracy of the random sample of a task."""
+    _, outputs = reference_sample(scenario, task)
+    return {"median": float(np.median(outputs["acc"])), "best": float(outputs["acc"].max())}
+
+
+@lru_cache(maxsize=4)
+def reference_sample(
+    scenario: YahpoScenario, task: int
+) -> tuple[list[Configuration], dict[str, NDArray[np.float64]]]:
+    """Random configurations and their outputs, the same in every run of the task."""
+    sample = scenario.random_configurations(N_REFERENCE, np.random.default_rng(task))
+    return sample, scenario.evaluate_many(task, sample)
 
 
 def make_sampler(specification: str, seed: int, scenario: str) -> BaseSampler:
     """Build a sampler from its name and keyword arguments: ``"tpe:multivariate=True"``."""
     name, _, arguments = specification.partition(":")
-    if name not in _SAMPLERS:
-        raise ValueError(f"unknown sampler {name!r}; known: {', '.join(_SAMPLERS)}.")
+    if name not in SAMPLERS:
+        raise ValueError(f"unknown sampler {name!r}; known: {', '.join(SAMPLERS)}.")
     options = parse_arguments(arguments)
     if options.get("prior") == "shipped":
         options["prior"] = SHIPPED_PRIORS[scenario]
     elif "prior" in options:
         options["prior"] = options["prior"].format(scenario=scenario)
-    return _SAMPLERS[name](seed=seed, **options)
+    return SAMPLERS[name](seed=seed, **options)
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
@@ -246,7 +288,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 def split_specifications(text: str) -> list[str]:
     """Split ``random,tpe:a=1,b=2,dre`` at the commas in front of a sampler's name."""
-    names = "|".join(_SAMPLERS)
+    names = "|".join(SAMPLERS)
     return re.split(rf",(?=(?:{names})(?:[:,]|$))", text)
 
 
@@ -268,14 +310,21 @@ def run_of(record: Record) -> Run:
     return Run(**{field.name: record[field.name] for field in fields(Run)})
 
 
+@cache
+def scenario_of(folder: Path) -> YahpoScenario:
+    """A scenario, loaded once a process."""
+    return YahpoScenario(folder)
+
+
 class _Workers:
     """A single-process pool for each calling thread, replaced when its process dies.
 
     One shared pool would be broken as a whole by one crash, without telling which run it was.
     """
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, perform: Perform = perform) -> None:
         self._data = data
+        self._perform = perform
         self._local = threading.local()
         self._pools: list[ProcessPoolExecutor] = []
 
@@ -283,7 +332,7 @@ class _Workers:
         if not hasattr(self._local, "pool"):
             self._start()
         try:
-            record: Record = self._local.pool.submit(perform, self._data, run).result()
+            record: Record = self._local.pool.submit(self._perform, self._data, run).result()
         except BrokenProcessPool:
             self._start()
             record = {**asdict(run), "error": "the worker process died"}
@@ -318,24 +367,25 @@ def _gp(seed: int, **arguments: Any) -> BaseSampler:
     return optuna.samplers.GPSampler(seed=seed, n_startup_trials=N_STARTUP_TRIALS, **arguments)
 
 
+def _nsga2(seed: int, **arguments: Any) -> BaseSampler:
+    import optuna
+
+    return optuna.samplers.NSGAIISampler(seed=seed, **arguments)
+
+
 def _dre(seed: int, **arguments: Any) -> BaseSampler:
     from dre_plugins.adapters.optuna import DRESampler
 
     return DRESampler(seed=seed, **arguments)
 
 
-_SAMPLERS: dict[str, Callable[..., BaseSampler]] = {
+SAMPLERS: dict[str, Callable[..., BaseSampler]] = {
     "random": _random,
     "tpe": _tpe,
     "gp": _gp,
+    "nsga2": _nsga2,
     "dre": _dre,
 }
-
-
-@cache
-def _scenario(folder: Path) -> YahpoScenario:
-    """Loaded once a worker."""
-    return YahpoScenario(folder)
 
 
 def _versions() -> dict[str, str]:
@@ -361,10 +411,12 @@ def open_for_append(path: Path) -> Any:
     return file
 
 
-def _describe(record: Record) -> str:
-    run = run_of(record)
-    end = "FAILED" if "error" in record else f"best acc {max(record['values']):.4f}"
-    return f"{run.sampler} {run.scenario} task {run.task} seed {run.seed}: {end}"
+def _study_record(data: Path, run: Run) -> Record:
+    scenario = scenario_of(data / run.scenario)
+    sampler = make_sampler(run.sampler, run.sampler_seed, run.scenario)
+    record: Record = {"reference": reference(scenario, run.task)}
+    record["values"], record["ask_seconds"] = run_study(scenario, run, sampler)
+    return record
 
 
 def _progress() -> Progress:

@@ -33,7 +33,7 @@ class Scenario:
 
 @pytest.fixture
 def scenario(monkeypatch):
-    monkeypatch.setattr(quality, "_scenario", lambda folder: Scenario())
+    monkeypatch.setattr(quality, "scenario_of", lambda folder: Scenario())
 
 
 def test_parse_arguments():
