@@ -75,6 +75,7 @@ class Feasibility:
         self, constraint: Constraint, units: Units, parts: Sequence[Part], reference: Units
     ) -> None:
         self._mixture = Mixture(parts, reference)
+        self._is_met = bool(constraint.is_met.any())
         self._boundary = self._boundary_of(constraint, units)
 
     def probability(self, units: Units) -> torch.Tensor:
@@ -82,7 +83,14 @@ class Feasibility:
 
         While nothing met it, the probability of a smaller violation than any so far.
         """
-        return probability_of_improvement(self._mixture.ranks(units), self._boundary)
+        ranks = self._mixture.ranks(units)
+        if not self._is_met:
+            return probability_of_improvement(ranks, self._boundary)
+        # Member by member: what shifts a member's ranks shifts its boundary as well, and is no
+        # doubt. Otherwise all near the boundary has probability 0.5 (docs/decisions.md).
+        return probability_of_improvement(
+            ranks - self._boundary[:, None], torch.zeros_like(self._boundary)
+        )
 
     def _boundary_of(self, constraint: Constraint, units: Units) -> torch.Tensor:
         """Return the rank `[M]` that members must give what meets the constraint."""
