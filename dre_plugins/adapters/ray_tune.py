@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import logging
 import math
-import operator
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,17 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dre_plugins.engine.settings import Preset
+from dre_plugins.engine.settings import Preset, require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import TrialState
+from dre_plugins.space.base import is_integer
 from dre_plugins.space.search_space import SearchSpace
 
 try:
     from ray import cloudpickle
     from ray.air.constants import TRAINING_ITERATION
-    from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
+    from ray.tune.result import DEFAULT_METRIC
     from ray.tune.search import Searcher
 except ImportError as error:
     raise ImportError(
@@ -42,13 +42,12 @@ from dre_plugins.adapters.ray_tune_arguments import (
     Evaluated,
     PastResults,
     check_objectives,
-    number_of,
-    numbers_of,
     only,
     past_tasks,
     warm_start,
 )
 from dre_plugins.adapters.ray_tune_conversion import ParamSpace
+from dre_plugins.adapters.ray_tune_results import mark, meets, number_of, numbers_of, value_in
 from dre_plugins.transfer.knowledge import GivenPrior, prior_from
 
 if TYPE_CHECKING:
@@ -144,6 +143,11 @@ class DRESearch(Searcher):
             best and a spread of the rest, so that a suggestion takes no longer.
         order_numeric_choices: Whether choices that are numbers in ascending order are treated as
             ordered.
+        stopped: What a trial counts as that was not the one that got furthest, and ended neither
+            by returning nor by a limit in `RunConfig(stop={…})`. Ray does not tell whether a
+            scheduler has stopped it or a class has said that it is done: "pruned" compares it
+            with others at the iterations that it reported, as is right beside a scheduler,
+            "complete" takes its last value.
 
     Raises:
         ValueError: If an argument is invalid or there is nothing to learn from in the past
@@ -172,12 +176,15 @@ class DRESearch(Searcher):
         n_threads: int = 1,
         max_history: int = 128,
         order_numeric_choices: bool = True,
+        stopped: str = "pruned",
     ) -> None:
         check_objectives(metric, mode)
         super().__init__(metric=metric, mode=mode)  # type: ignore[arg-type]  # lists, too
-        self._seed = None if seed is None else operator.index(seed)
-        if self._seed is not None and self._seed < 0:
-            raise ValueError(f"seed must be a non-negative integer or None, got {seed!r}.")
+        is_seed = seed is None or (is_integer(seed) and seed >= 0)
+        require(is_seed, "seed", seed, "a non-negative integer or None")
+        require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
+        self._seed = None if seed is None else int(seed)
+        self._stopped = stopped
         self._settings: dict[str, Any] = {
             "n_startup_trials": n_startup_trials,
             "acquisition": acquisition,
@@ -202,8 +209,12 @@ class DRESearch(Searcher):
         self._param_space = None if space is None else self._converted(space)
         self._study: AskTell | None = None
         self._running: dict[str, _Running] = {}
+        # Trials that crashed, which `Tuner.restore` may run again under the same id.
+        self._failed: dict[str, int] = {}
+        self._stop_criteria: dict[str, Any] = {}
+        self._has_warned = False
         if self._param_space is not None and metric and mode:
-            self._set_up(self._param_space)
+            self._begin(self._param_space)
 
     @property
     def stats(self) -> Counter[str]:
@@ -238,11 +249,22 @@ class DRESearch(Searcher):
                 f"Tuner has other domains, of {list(given.space.names)}; give all of them in one "
                 "place, and use a new DRESearch for a new param_space."
             )
-        self._metric, self._mode = metric, mode
+        self._metric, self._mode, self._param_space = metric, mode, param_space
+        stop = spec.get("stop")
+        self._stop_criteria = dict(stop) if isinstance(stop, Mapping) else {}
         if self._study is None:
-            self._set_up(param_space)
-        self._param_space = param_space
+            self._begin(param_space)
         return True
+
+    def _begin(self, param_space: ParamSpace) -> None:
+        """Check what can be checked, and begin the study if nothing has to be learnt first.
+
+        `Tuner.restore` comes here before it restores the state, which knows what was learnt from
+        past results; they need not be there any more.
+        """
+        self._require_objective(param_space)
+        if self._past_results is None:
+            self._set_up(param_space)
 
     def _converted(self, space: Mapping[str, Any]) -> ParamSpace:
         if not isinstance(space, Mapping):
@@ -251,17 +273,10 @@ class DRESearch(Searcher):
 
     def _set_up(self, param_space: ParamSpace) -> AskTell:
         """Begin the study, now that the parameter space is known."""
-        if self._metric is None and self._mode is not None:
-            self._metric = DEFAULT_METRIC  # what trainables report that return a number
+        self._require_objective(param_space)
         is_empty = not param_space.space.n_parameters
         if is_empty:
             logger.warning("There are constants only: all trials get the same configuration.")
-        elif not self._metric or not self._mode:
-            raise ValueError(
-                f"DRESearch needs a metric and a mode, got {self._metric!r} and {self._mode!r}: "
-                "DRESearch(metric=..., mode='min'), or tune.TuneConfig(metric=..., mode='min') "
-                "of a Tuner with a param_space."
-            )
         study = AskTell(
             param_space.space,
             direction=self._directions(),
@@ -277,6 +292,16 @@ class DRESearch(Searcher):
         # The study has them now; they would make every saved state larger.
         self._points, self._evaluated, self._prior, self._past_results = [], [], None, None
         return study
+
+    def _require_objective(self, param_space: ParamSpace) -> None:
+        if self._metric is None and self._mode is not None:
+            self._metric = DEFAULT_METRIC  # what trainables report that return a number
+        if param_space.space.n_parameters and not (self._metric and self._mode):
+            raise ValueError(
+                f"DRESearch needs a metric and a mode, got {self._metric!r} and {self._mode!r}: "
+                "DRESearch(metric=..., mode='min'), or tune.TuneConfig(metric=..., mode='min') "
+                "of a Tuner with a param_space."
+            )
 
     def _directions(self) -> str | list[str]:
         mode: Any = self._mode
@@ -317,12 +342,12 @@ class DRESearch(Searcher):
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Learn from what a trial reports on its way."""
-        trial = self._running.get(trial_id)
-        if trial is None or self._study is None:
+        study, trial = self._study, self._resumed(trial_id)
+        if trial is None or study is None:
             logger.debug("A result of trial %s, which is not running, is ignored.", trial_id)
             return
-        trial.delivered = _mark(result)
-        self._report(self._study, trial, result)
+        self._report(study, trial, result)
+        trial.delivered = mark(result)
 
     def on_trial_complete(
         self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
@@ -334,11 +359,16 @@ class DRESearch(Searcher):
             result: Its last result, if it has one.
             error: Whether it failed.
         """
-        trial = self._running.pop(trial_id, None)
-        if trial is None or self._study is None:
+        study, trial = self._study, self._resumed(trial_id)
+        if trial is None or study is None:
             logger.debug("The end of trial %s, which is not running, is ignored.", trial_id)
             return
-        study, value = self._study, self._value_in(result or {})
+        del self._running[trial_id]
+        value = value_in(self._metric, result or {})
+        if error:
+            self._failed[trial_id] = trial.number
+        elif result and (value is None or np.isnan(value).any()):
+            self._warn_of_missing(trial_id, result)
         constraints = self._limits.violations(result or {})
         if error and (value is None or np.isnan(value).any()):
             study.tell(trial.number, None, constraints=constraints)
@@ -348,31 +378,49 @@ class DRESearch(Searcher):
             study.stop(trial.number, constraints=constraints)
         elif isinstance(value, tuple):
             study.tell(trial.number, value, constraints=constraints)
-        elif TRAINING_ITERATION not in result or _mark(result) == trial.delivered:
+        elif TRAINING_ITERATION not in result or mark(result) == trial.delivered:
             # It has ended by itself. Ray does not say so, but it keeps a result from
             # `on_trial_result` if a scheduler or a stop criterion ends the trial there, whereas a
             # function that returns ends with the result that was delivered before. (A `Repeater`
             # hands on a mean without an iteration.)
             study.tell(trial.number, value, constraints=constraints)
         else:
-            # Somebody has stopped it; or it is a class that says that it is done, whose last
-            # result is kept as well: that is complete if no other trial has got further.
             self._report(study, trial, result)
-            study.stop(trial.number, constraints=constraints)
+            if self._stopped == "complete" or meets(self._stop_criteria, result):
+                study.tell(trial.number, value, constraints=constraints)
+            else:
+                # A scheduler has stopped it; or it is a class that says that it is done, whose
+                # last result is kept as well: complete if no other trial has got further.
+                study.stop(trial.number, constraints=constraints)
 
-    def _value_in(self, result: Mapping[str, Any]) -> float | tuple[float, ...] | None:
-        """Return what a result says of the metric, or of several; None if it lacks any."""
-        metric: Any = self._metric
-        names = [metric] if isinstance(metric, str) else list(metric or ())
-        if not names or any(name not in result for name in names):
-            return None
-        values = tuple(number_of(result[name]) for name in names)
-        return values if len(values) > 1 else values[0]
+    def _resumed(self, trial_id: str) -> _Running | None:
+        """Return a trial that runs, also one that crashed before and runs again."""
+        if trial_id in self._failed and self._study is not None:
+            number = self._failed.pop(trial_id)
+            self._study.restart(number)
+            self._running[trial_id] = _Running(number)
+        return self._running.get(trial_id)
+
+    def _warn_of_missing(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "Trial %s has ended without a number for %r, so that it counts by what it "
+                "reported before, or as failed; it reports %s. Further ones are not mentioned.",
+                trial_id,
+                self._metric,
+                sorted(name for name in result if not name.startswith("config/")),
+            )
 
     def _report(self, study: AskTell, trial: _Running, result: Mapping[str, Any]) -> None:
         """Report a value on the way; those of several objectives count at the end only."""
-        iteration, value = number_of(result.get(TRAINING_ITERATION)), self._value_in(result)
+        iteration, value = (
+            number_of(result.get(TRAINING_ITERATION)),
+            value_in(self._metric, result),
+        )
         if isinstance(value, float) and math.isfinite(iteration):
+            if trial.delivered and iteration < number_of(trial.delivered[0]):
+                study.restart(trial.number)  # after a crash, or a pause without a checkpoint
             study.report(trial.number, iteration, value)
 
     def on_pause(self, trial_id: str) -> None:
@@ -461,8 +509,3 @@ class _Running:
 
     number: int
     delivered: tuple[Any, Any] | None = None
-
-
-def _mark(result: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return what tells results of a trial apart, also where it began anew after a pause."""
-    return result.get(TRAINING_ITERATION), result.get(TIME_TOTAL_S)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -10,11 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dre_plugins.adapters.ray_tune_conversion import ParamSpace
+from dre_plugins.adapters.ray_tune_results import numbers_of
 from dre_plugins.adapters.ray_tune_sources import Source, metadata_from_results
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset
+
+logger = logging.getLogger("dre_plugins.ray_tune")
 
 PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
 
@@ -100,19 +103,11 @@ def past_tasks(results: PastResults, metric: Any, mode: Any, space: SearchSpace)
     are_equal = sum(map(len, given)) == sum(map(len, inferred)) and not any(
         np.isnan(task.units).all(axis=0).any() for task in given
     )
-    return given if are_equal else inferred
-
-
-def number_of(value: Any) -> float:
-    """Return a number as a trainable may report it; NaN for everything else."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def numbers_of(value: Any) -> float | tuple[float, ...]:
-    """Return a value, or the values of several objectives, as `number_of` does."""
-    if isinstance(value, (list, tuple)):
-        return tuple(number_of(one) for one in value)
-    return number_of(value)
+    used = given if are_equal else inferred
+    logger.info(
+        "Learning from %d past experiments with %d trials; left out: %s.",
+        len(used),
+        sum(map(len, used)),
+        dict(used.skipped) or "nothing",
+    )
+    return used

@@ -91,6 +91,9 @@ def metadata_from_results(
                     f"Experiment {name!r} needs metric and mode, got {key!r} and {mode!r}; its "
                     f"trials report {sorted(names - _NO_METRICS)}."
                 )
+            if names and key not in names:
+                skipped[f"experiment {name!r} without the metric {key!r}"] += 1
+                continue
             tasks.append(_task(name, runs, key, sign, space, skipped))
     if metric is not None and reported and metric not in reported:
         raise ValueError(f"No trial reports the metric {metric!r}; there are {sorted(reported)}.")

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dre_plugins.space.base import match_key
-from dre_plugins.space.domains import Categorical, Domain, Ordinal
+from dre_plugins.space.base import is_real, match_key
+from dre_plugins.space.domains import Categorical, Domain, Float, Integer, Normal, Ordinal
 
 # A Tuner hides functions and other objects from searchers behind a pair of a token and a hash.
 _PLACEHOLDERS = ("__fn_ph", "__ref_ph")
@@ -71,6 +71,7 @@ class Parameter(Node):
         return configuration[self.name]
 
     def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
+        given = _plain_number(self.domain, given)
         if self.domain.contains(given):
             return {self.name: given}
         for choice in _listed(self.domain):
@@ -79,7 +80,13 @@ class Parameter(Node):
         try:
             self.domain.to_unit(given)
         except ValueError as error:
-            raise ValueError(f"Parameter {self.name!r}: {error}") from error
+            hint = ""
+            if any(map(is_placeholder, _listed(self.domain))):
+                hint = (
+                    " A Tuner hides objects from searchers; give the space to "
+                    "DRESearch(space=…) instead of as param_space."
+                )
+            raise ValueError(f"Parameter {self.name!r}: {error}{hint}") from error
         if is_strict:
             raise ValueError(f"Parameter {self.name!r}: {given!r} is not in {self.domain!r}.")
         return {self.name: given}
@@ -176,6 +183,13 @@ def _merged(one: Any, other: Any) -> Any:
 def is_placeholder(value: object) -> bool:
     """Say whether a Tuner has put this in place of an object or a function."""
     return isinstance(value, tuple) and len(value) == 2 and value[0] in _PLACEHOLDERS
+
+
+def _plain_number(domain: Domain, given: Any) -> Any:
+    """Return a number as a trial is to get it: Python's own, and 2 for 2.0 where integers are."""
+    if isinstance(domain, Integer) and is_real(given) and float(given).is_integer():
+        return int(given)
+    return float(given) if isinstance(domain, (Float, Normal)) and is_real(given) else given
 
 
 def _listed(domain: Domain) -> tuple[Any, ...]:

@@ -343,15 +343,21 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
         """Return the value, small is good, and the resource of a report; None if it has none."""
         if not self._is_complete(trial, result, [self.metric, self.time_attr]):
             return None
+        resource = number_of(result[self.time_attr])
+        if not math.isfinite(resource):  # as good as none: it cannot be compared
+            self._is_complete(trial, {}, [self.time_attr])
+            return None
         if trial.trial_id not in self.trial_info:  # as from `AskTellScheduler`
             self._draw_bracket(trial)
-        return self.metric_multiplier * number_of(result[self.metric]), result[self.time_attr]
+        return self.metric_multiplier * number_of(result[self.metric]), resource
 
     def _comparable(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """Return a report with the worst value for NaN, which would upset the order of a rung."""
         value = number_of(result[self.metric])
         worst = math.inf * self.metric_multiplier
-        return {**result, self.metric: worst if math.isnan(value) else value}
+        resource = number_of(result[self.time_attr])
+        comparable = worst if math.isnan(value) else value
+        return {**result, self.metric: comparable, self.time_attr: resource}
 
 
 def prior_from_evaluations(
@@ -432,6 +438,9 @@ def load_tuner(path: str | PathLike[str]) -> Tuner:
 
 def _metric_of(tables: Sequence[Any], metric: str) -> str:
     """Return a metric's name in evaluations, where it may be the only one under another name."""
+    for table in tables:
+        is_table = hasattr(table, "objectives_names")
+        require(is_table, "evaluations", table, "TransferLearningTaskEvaluations by name")
     names = sorted({name for table in tables for name in table.objectives_names})
     if len(names) == 1:
         return str(names[0])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import math
-import operator
 import secrets
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -23,7 +22,7 @@ from dre_plugins.adapters.syne_tune_conversion import cast, hyperparameters, spa
 from dre_plugins.engine.settings import Preset, require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import match_key
+from dre_plugins.space.base import is_integer, match_key
 from dre_plugins.transfer.knowledge import GivenPrior, prior_from
 
 logger = logging.getLogger("dre_plugins.syne_tune")
@@ -40,8 +39,9 @@ class DRESearcher(SingleObjectiveBaseSearcher):  # type: ignore[misc]
     which were stopped.
 
     - Trials that run are taken into account: those that have reported count by their reports, the
-      others are not suggested again. Nothing is suggested twice (see `allow_duplicates`); when a
-      finite space is used up, `suggest` returns None and the tuner ends.
+      others are not suggested again. Nothing is suggested twice (see `allow_duplicates`) by one
+      searcher; `IndependentMultiFidelitySearcher` has one for each level, which do not know of
+      each other. When a finite space is used up, `suggest` returns None and the tuner ends.
     - Results with a resource level are compared at equal levels, others by their number.
     - Results of trials that it has not suggested count as well.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
@@ -319,12 +319,11 @@ def seed_from(random_seed: int | None) -> int:
     Raises:
         ValueError: If it is negative.
     """
-    seed = secrets.randbits(31) if random_seed is None else operator.index(random_seed)
-    if seed < 0:
-        raise ValueError(
-            f"random_seed must be a non-negative integer or None, got {random_seed!r}."
-        )
-    return seed
+    if random_seed is None:
+        return secrets.randbits(31)
+    is_seed = is_integer(random_seed) and random_seed >= 0
+    require(is_seed, "random_seed", random_seed, "a non-negative integer or None")
+    return int(random_seed)
 
 
 def number_of(value: object) -> float:

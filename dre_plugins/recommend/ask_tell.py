@@ -251,6 +251,16 @@ class AskTell:
         self._trials[number] = replace(trial, state=TrialState.PRUNED, constraints=checked)
         self._stopped.add(number)
 
+    def restart(self, number: int) -> None:
+        """Say that a trial runs again from its beginning, whatever became of it before.
+
+        Raises:
+            ValueError: If there is no such trial.
+        """
+        require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
+        self._trials[number] = Trial(self._trials[number].configuration, TrialState.RUNNING)
+        self._stopped.discard(number)
+
     def add(
         self,
         configuration: Mapping[str, Any],
@@ -326,10 +336,13 @@ class AskTell:
         for number, trial in enumerate(self._trials):
             if trial.rungs and (number in self._stopped or trial.state is TrialState.RUNNING):
                 last = max(trial.rungs)
-                if last == furthest:
-                    trial = replace(trial, state=TrialState.COMPLETE, value=trial.rungs[last])
-                else:
+                value = trial.rungs[last]
+                if last < furthest:
                     trial = replace(trial, state=TrialState.PRUNED)
+                elif math.isnan(value):
+                    trial = replace(trial, state=TrialState.FAILED)
+                else:
+                    trial = replace(trial, state=TrialState.COMPLETE, value=value)
             history.append(trial)
         return history
 
@@ -337,7 +350,7 @@ class AskTell:
         """Refuse what no parameter can have; warn once of what is only out of range."""
         domains = self.space.domains
         unknown = [name for name in configuration if name not in domains]
-        require(not unknown, "configuration", dict(configuration), f"of {[*domains]}")
+        require(not unknown, "configuration", unknown, f"made of {[*domains]}")
         for name, value in configuration.items():
             domain = domains[name]
             if name in self.space.constants:

@@ -15,10 +15,14 @@ def prior_from(given: GivenPrior) -> Prior | None:
     """Return a prior that was given itself, by name, by path, or not at all.
 
     Raises:
-        PriorError: If there is no such prior, or its file cannot be read.
+        ValueError: If there is no such prior, or its file cannot be read.
     """
     if given is None:
         return None
     from dre_plugins.transfer.prior import Prior
 
-    return given if isinstance(given, Prior) else Prior.load(given)
+    if isinstance(given, Prior):
+        return given
+    if not isinstance(given, (str, os.PathLike)):
+        raise ValueError(f"prior must be a Prior, a name, a path or None, got {given!r}.")
+    return Prior.load(given)

@@ -14,7 +14,7 @@ from presets import TINY
 from syne_tune.backend.trial_status import Trial
 from syne_tune.config_space import uniform
 
-from dre_plugins.adapters.syne_tune import ASHADRE, DRE
+from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRETransfer
 
 pytestmark = pytest.mark.syne_tune
 
@@ -86,3 +86,20 @@ def test_stopped_trials_teach_their_constraints() -> None:
 def test_a_limit_must_be_one() -> None:
     with pytest.raises(ValueError, match=r"constraints\['size'\] must be a number"):
         dre(constraints={"size": "small"})
+
+
+@pytest.mark.parametrize("epoch", [None, "three", float("nan")])
+def test_a_resource_that_is_no_number_ends_nothing(epoch: Any) -> None:
+    scheduler = ASHADRE(SPACE, "gain", "epoch", max_t=9, do_minimize=False, **OPTIONS)
+    config = scheduler.suggest().config
+    trial = Trial(0, config, datetime.datetime.now())
+    scheduler.on_trial_add(trial)
+    assert scheduler.on_trial_result(trial, {"gain": 1.0, "epoch": epoch}) == "CONTINUE"
+    assert scheduler.on_trial_result(trial, {"gain": 1.0, "epoch": "9"}) == "STOP"
+    scheduler.on_trial_remove(trial)
+    assert scheduler.searcher.trials[0].value == -1.0
+
+
+def test_evaluations_must_be_evaluations() -> None:
+    with pytest.raises(ValueError, match="evaluations must be TransferLearningTaskEvaluations"):
+        DRETransfer(SPACE, "gain", {"past": 3})

@@ -106,7 +106,7 @@ def test_it_refuses_what_it_cannot_use() -> None:
         study.add({"x": "high"}, 1.0)
     with pytest.raises(ValueError, match=r"complete, it lacks \['x'\]"):
         study.add({}, 1.0)
-    with pytest.raises(ValueError, match=r"must be of \['x'\]"):
+    with pytest.raises(ValueError, match=r"made of \['x'\]"):
         study.enqueue({"y": 1.0})
     study.add({"x": 0.5}, 1.0)
     assert study.best.configuration == {"x": 0.5}
@@ -299,3 +299,21 @@ def test_values_of_several_objectives_are_checked() -> None:
     assert study.trials[0].state is TrialState.FAILED
     with pytest.raises(ValueError, match="direction must be"):
         AskTell(PLANE, direction=[])
+
+
+def test_a_trial_can_run_again() -> None:
+    study = study_of(direction="minimize")
+    study.ask_batch(3)
+    study.tell(0, None)
+    study.report(1, 5, 0.5)
+    study.stop(1)
+    study.report(2, 5, 0.5)
+    for number in range(3):
+        study.restart(number)
+        assert study.is_running(number)
+    assert all(trial.rungs == {} for trial in study.trials)
+    study.report(1, 1, 2.0)
+    study.tell(0, 1.0)
+    assert study.best.value == 1.0
+    with pytest.raises(ValueError, match="number must be"):
+        study.restart(3)

@@ -1,0 +1,49 @@
+"""What a result of Ray Tune says, whatever a trainable has put into it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ray.air.constants import TRAINING_ITERATION
+from ray.tune.result import TIME_TOTAL_S
+
+
+def value_in(
+    metric: str | list[str] | None, result: Mapping[str, Any]
+) -> float | tuple[float, ...] | None:
+    """Return what a result says of the metric, or of several; None if it lacks any."""
+    names = [metric] if isinstance(metric, str) else list(metric or ())
+    if not names or any(name not in result for name in names):
+        return None
+    values = tuple(number_of(result[name]) for name in names)
+    return values if len(values) > 1 else values[0]
+
+
+def meets(criteria: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    """Say whether a limit of `RunConfig(stop={…})` has ended a trial, as Ray does."""
+    return any(
+        name in result and number_of(result[name]) >= number_of(limit)
+        for name, limit in criteria.items()
+    )
+
+
+def mark(result: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return what tells results of a trial apart, also where it began anew after a pause."""
+    return result.get(TRAINING_ITERATION), result.get(TIME_TOTAL_S)
+
+
+def number_of(value: Any) -> float:
+    """Return a number as a trainable may report it; NaN for everything else."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def numbers_of(value: Any) -> float | tuple[float, ...]:
+    """Return a value, or the values of several objectives, as `number_of` does."""
+    if isinstance(value, (list, tuple)):
+        return tuple(number_of(one) for one in value)
+    return number_of(value)
