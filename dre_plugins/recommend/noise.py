@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import final_value
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.candidates import keys
 
 # So many repetitions are needed to say how large the noise is.
 MIN_REPETITIONS = 3
@@ -25,7 +29,7 @@ class _Group:
     mean: float
 
 
-def without_noise(history: Sequence[Trial], keys: Sequence[bytes]) -> list[Trial]:
+def without_noise(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list[Trial]:
     """Give trials that noise alone may have set apart the same value.
 
     Repetitions of a configuration get their mean, and configurations whose means differ by less
@@ -34,9 +38,9 @@ def without_noise(history: Sequence[Trial], keys: Sequence[bytes]) -> list[Trial
 
     Args:
         history: Trials; larger values are better.
-        keys: What is equal for equal configurations `[N]`.
+        repeats: What is equal for equal configurations `[N]`.
     """
-    groups = _groups(history, keys)
+    groups = _groups(history, repeats)
     n_repetitions = sum(len(group.trials) - 1 for group in groups)
     if n_repetitions < MIN_REPETITIONS:
         return [*history]
@@ -55,12 +59,21 @@ def without_noise(history: Sequence[Trial], keys: Sequence[bytes]) -> list[Trial
     return [replace(t, value=values[i]) if i in values else t for i, t in enumerate(history)]
 
 
-def _groups(history: Sequence[Trial], keys: Sequence[bytes]) -> list[_Group]:
-    places: defaultdict[bytes, list[int]] = defaultdict(list)
+def repetition_keys(units: NDArray[np.float64]) -> list[Hashable]:
+    """Return what is equal for repetitions of a configuration, of canonical units `[N, P]`.
+
+    Far outside today's ranges units are clipped: what is there repeats nothing.
+    """
+    is_outside = ((units < 0.0) | (units > 1.0)).any(axis=1)
+    return [i if is_outside[i] else key for i, key in enumerate(keys(units))]
+
+
+def _groups(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list[_Group]:
+    places: defaultdict[Hashable, list[int]] = defaultdict(list)
     for i, trial in enumerate(history):
         value = final_value(trial)
         if value is not None and math.isfinite(value):
-            places[keys[i]].append(i)
+            places[repeats[i]].append(i)
     return [
         _Group(tuple(one), math.fsum((final_value(history[i]) or 0.0) / len(one) for i in one))
         for one in places.values()

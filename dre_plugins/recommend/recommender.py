@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.lists import final_value, has_failed
-from dre_plugins.recommend.noise import without_noise
+from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import as_one_objective
 from dre_plugins.recommend.prior import PriorLike
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -166,7 +166,7 @@ class Recommender:
         history = tuple(history)
         units = self.space.to_units([trial.configuration for trial in history])
         task = _Task(
-            tuple(without_noise(history, keys(units))),
+            tuple(without_noise(history, repetition_keys(units))),
             units,
             self._fixed_units(fixed or {}),
             count,

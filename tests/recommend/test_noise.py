@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from dre_plugins.recommend import Trial, TrialState
-from dre_plugins.recommend.noise import without_noise
+from dre_plugins.recommend.noise import repetition_keys, without_noise
 
 
 def complete(value: float) -> Trial:
@@ -47,3 +48,10 @@ def test_what_has_no_finite_value_is_left_alone() -> None:
     assert [trial.value for trial in kept[:4]] == [2.5] * 4
     assert kept[4:5] == history[4:5] and kept[6:] == history[6:]
     assert math.isnan(kept[5].value)
+
+
+def test_what_is_clipped_far_outside_repeats_nothing() -> None:
+    units = np.array([[2.0], [2.0], [0.5], [0.5], [-1.0], [np.nan]])
+    keys = repetition_keys(units)
+    assert keys[2] == keys[3]
+    assert len(set(keys)) == 5
