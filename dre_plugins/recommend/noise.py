@@ -64,7 +64,7 @@ def repetition_keys(units: NDArray[np.float64]) -> list[Hashable]:
 
     Far outside today's ranges units are clipped: what is there repeats nothing.
     """
-    is_outside = ((units < 0.0) | (units > 1.0)).any(axis=1)
+    is_outside = np.any((units < 0.0) | (units > 1.0), axis=1).tolist()
     return [i if is_outside[i] else key for i, key in enumerate(keys(units))]
 
 
