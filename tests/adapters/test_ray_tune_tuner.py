@@ -19,6 +19,7 @@ pytest.importorskip("ray.tune")
 
 import ray
 import ray_tune_worker
+from presets import TINY
 from ray import cloudpickle, tune
 from ray.tune import schedulers
 from ray.tune.search import ConcurrencyLimiter, Repeater
@@ -386,3 +387,39 @@ def test_a_killed_driver_loses_nothing(cluster: str, tmp_path: Path) -> None:
     assert all(point["kind"] in configs for point in POINTS)
     assert len({str(trial.configuration) for trial in trials(after)}) == 10
     assert after.stats == {"enqueued": 8, "suggestions": 2, "model": 2}
+
+
+def test_crashed_trials_that_are_run_again_count_again(tmp_path: Path) -> None:
+    """An outage is over: `resume_errored` runs the same trials under their old names."""
+    over = tmp_path / "over"
+
+    def trainable(config: dict[str, Any]) -> dict[str, float]:
+        if config["x"] > 0.5 and not over.exists():
+            raise RuntimeError("outage")
+        return {"loss": -config["x"]}
+
+    search = DRESearch(seed=0, preset=TINY, n_startup_trials=4)
+    config = tune.TuneConfig(metric="loss", mode="min", num_samples=6, search_alg=search)
+    run = RunConfig(storage_path=str(tmp_path), name="study", verbose=0)
+    space = {"x": tune.uniform(0.0, 1.0)}
+    results = tune.Tuner(trainable, param_space=space, tune_config=config, run_config=run).fit()
+    assert 0 < results.num_errors < 6
+    over.touch()
+    tuner = tune.Tuner.restore(str(tmp_path / "study"), trainable=trainable, resume_errored=True)
+    assert tuner.fit().num_errors == 0
+    restored = DRESearch()
+    restored.restore_from_dir(str(tmp_path / "study"))
+    assert restored._study is not None
+    assert [trial.state.value for trial in restored._study.trials] == ["complete"] * 6
+
+
+def test_limits_of_a_run_complete_trials(fit: Callable[..., Any]) -> None:
+    def trainable(config: dict[str, Any]) -> None:
+        for iteration in range(1, 20):
+            tune.report({"loss": config["x"], "spent": config["cost"] * iteration})
+
+    search = tiny_search()
+    space = {"x": tune.uniform(0.0, 1.0), "cost": tune.choice([1, 2])}
+    results = fit(trainable, search, space, 4, stop={"spent": 4})
+    assert {result.metrics["training_iteration"] for result in results} == {2, 4}
+    assert states(search) == ["complete"] * 4
