@@ -263,7 +263,10 @@ class RankingModel:
 
     def _constrained(self, value: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
         """Return the expected constrained improvement `[C]`."""
-        return value * chance if self._feasibilities else value
+        if not self._feasibilities:
+            return value
+        # Some acquisitions are negative, of which a small share would be a gain.
+        return (value - value.min().clamp_max(0.0)) * chance
 
     def _evolve(
         self, value_of: Value, seen: set[bytes], fixed: Units

@@ -113,3 +113,12 @@ def test_a_batch_under_constraints_is_diverse() -> None:
     suggestions = Recommender(PLANE, settings, seed=0).suggest(history, 4, index=12)
     assert {suggestion.source for suggestion in suggestions} == {"model"}
     assert len({tuple(s.configuration.values()) for s in suggestions}) == 4
+
+
+@pytest.mark.parametrize("acquisition", ["lcb", "average-rank", "thompson"])
+def test_negative_acquisitions_respect_constraints_too(acquisition) -> None:
+    study = tuned(lambda c: {"half": c["x"] - 0.5}, n=20, acquisition=acquisition)
+    assert study.stats["fallbacks"] == 0
+    late = study.trials[12:]
+    assert np.mean([t.constraints["half"] < 0.1 for t in late]) >= 0.5
+    assert study.best.value > 1.2  # of 1.5
