@@ -42,6 +42,10 @@ PRIVATE_USE = {
     ("adapters/optuna_claims.py", "_trial_id"),
 }
 
+# Where a pickle is read, and why: the state of a searcher holds a parameter space, whose choices
+# may be any Python objects; Ray's own state beside it is one as well. Never weights or metadata.
+UNPICKLING = {"adapters/ray_tune.py"}
+
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOM_MODULES = [path for path in MODULES if path.parent != PACKAGE]
 
@@ -147,7 +151,8 @@ def test_global_state_is_not_set(path):
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_nothing_is_unpickled(path):
     """A file of weights must not be able to run code."""
-    assert not {name.split(".")[0] for name, _ in imports(path)} & {"pickle", "cloudpickle"}
+    parts = {part for name, _ in imports(path) for part in name.split(".")}
+    assert not parts & {"pickle", "cloudpickle", "dill"} or name_of(path) in UNPICKLING
     assert not [node for node in attributes(path) if ast.unparse(node) == "torch.load"]
 
 

@@ -414,10 +414,8 @@ class DRESearch(Searcher):
 
     def _report(self, study: AskTell, trial: _Running, result: Mapping[str, Any]) -> None:
         """Report a value on the way; those of several objectives count at the end only."""
-        iteration, value = (
-            number_of(result.get(TRAINING_ITERATION)),
-            value_in(self._metric, result),
-        )
+        iteration = number_of(result.get(TRAINING_ITERATION))
+        value = value_in(self._metric, result)
         if isinstance(value, float) and math.isfinite(iteration):
             if trial.delivered and iteration < number_of(trial.delivered[0]):
                 study.restart(trial.number)  # after a crash, or a pause without a checkpoint
