@@ -331,7 +331,8 @@ class AskTell:
         What has reported, and has not ended by itself, counts by what it reported. Larger values
         are better.
         """
-        furthest = max((step for trial in self._trials for step in trial.rungs), default=0.0)
+        going = [trial for trial in self._trials if trial.state is not TrialState.FAILED]
+        furthest = max((step for trial in going for step in trial.rungs), default=0.0)
         history = []
         for number, trial in enumerate(self._trials):
             if trial.rungs and (number in self._stopped or trial.state is TrialState.RUNNING):

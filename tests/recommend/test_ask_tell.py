@@ -317,3 +317,14 @@ def test_a_trial_can_run_again() -> None:
     assert study.best.value == 1.0
     with pytest.raises(ValueError, match="number must be"):
         study.restart(3)
+
+
+def test_a_trial_that_crashed_far_along_makes_no_other_pruned() -> None:
+    study = study_of(direction="minimize")
+    study.ask_batch(2)
+    study.report(0, 3, 0.5)
+    study.stop(0)
+    study.report(1, 9, 0.1)
+    study.tell(1, None)
+    assert [trial.state.value for trial in study.trials] == ["complete", "failed"]
+    assert study.best.value == 0.5
