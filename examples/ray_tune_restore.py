@@ -32,6 +32,7 @@ else:
     driver = subprocess.Popen([sys.executable, __file__, folder], start_new_session=True)
     while len(list(folder.glob("study/train_*/result.json"))) < 6:
         time.sleep(0.2)
+    time.sleep(0.5)  # while Ray copies its own state it cannot be killed without harm
     os.killpg(driver.pid, signal.SIGKILL)
     print("killed after five trials")
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)

@@ -7,14 +7,11 @@ a suggestion → a nested configuration. It decides nothing about the search;
 
 from __future__ import annotations
 
-import copy
 import logging
 import math
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,10 +25,8 @@ from dre_plugins.space.base import is_integer
 from dre_plugins.space.search_space import SearchSpace
 
 try:
-    from ray import cloudpickle
     from ray.air.constants import TRAINING_ITERATION
     from ray.tune.result import DEFAULT_METRIC
-    from ray.tune.search import Searcher
 except ImportError as error:
     raise ImportError(
         "DRESearch needs Ray Tune 2.40 or newer: pip install 'dre-plugins[ray]'"
@@ -48,6 +43,7 @@ from dre_plugins.adapters.ray_tune_arguments import (
 )
 from dre_plugins.adapters.ray_tune_conversion import ParamSpace
 from dre_plugins.adapters.ray_tune_results import mark, meets, number_of, numbers_of, value_in
+from dre_plugins.adapters.ray_tune_state import RestorableSearcher
 from dre_plugins.transfer.knowledge import GivenPrior, prior_from
 
 if TYPE_CHECKING:
@@ -55,11 +51,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("dre_plugins.ray_tune")
 
-STATE_FORMAT = "dre_plugins.DRESearch"
-STATE_VERSION = 1
 
-
-class DRESearch(Searcher):
+class DRESearch(RestorableSearcher):
     """Search with a deep ranking ensemble (Khazi, Pineda Arango and Grabocka, ICLR 2023).
 
     An ensemble of neural networks learns to *rank* configurations, with a weighted list-wise loss
@@ -211,6 +204,7 @@ class DRESearch(Searcher):
         self._running: dict[str, _Running] = {}
         # Trials that crashed, which `Tuner.restore` may run again under the same id.
         self._failed: dict[str, int] = {}
+        self._ended: set[str] = set()
         self._stop_criteria: dict[str, Any] = {}
         self._has_warned = False
         if self._param_space is not None and metric and mode:
@@ -361,9 +355,10 @@ class DRESearch(Searcher):
         """
         study, trial = self._study, self._resumed(trial_id)
         if trial is None or study is None:
-            logger.debug("The end of trial %s, which is not running, is ignored.", trial_id)
+            self._learn_of_unknown(trial_id, result or {})
             return
         del self._running[trial_id]
+        self._ended.add(trial_id)
         value = value_in(self._metric, result or {})
         if error:
             self._failed[trial_id] = trial.number
@@ -401,6 +396,19 @@ class DRESearch(Searcher):
             self._running[trial_id] = _Running(number)
         return self._running.get(trial_id)
 
+    def _learn_of_unknown(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        """Learn from the end of a trial that began after the state that was restored."""
+        config, value = result.get("config"), value_in(self._metric, result)
+        if trial_id in self._ended or not isinstance(config, Mapping) or value is None:
+            logger.debug("The end of trial %s, which is not running, is ignored.", trial_id)
+            return
+        try:
+            self.add_evaluated_point(config, value)
+        except ValueError as error:
+            logger.warning("The end of trial %s is ignored: %s", trial_id, error)
+        else:
+            self._ended.add(trial_id)
+
     def _warn_of_missing(self, trial_id: str, result: Mapping[str, Any]) -> None:
         if not self._has_warned:
             self._has_warned = True
@@ -432,7 +440,7 @@ class DRESearch(Searcher):
     def add_evaluated_point(
         self,
         parameters: Mapping[str, Any],
-        value: float,
+        value: float | tuple[float, ...],
         error: bool = False,
         pruned: bool = False,
         intermediate_values: Sequence[float] | None = None,
@@ -458,47 +466,6 @@ class DRESearch(Searcher):
             self._evaluated.append(point)
         else:
             point.add_to(self._study, self._param_space)
-
-    # ---- state
-
-    def get_state(self) -> dict[str, Any]:
-        """Return a copy of all that a search with the same future needs."""
-        state = copy.deepcopy(self.__dict__)
-        return {"format": STATE_FORMAT, "version": STATE_VERSION, "state": state}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Become what `get_state` has returned, arguments included.
-
-        Raises:
-            ValueError: If it is no such state, or one of a newer version.
-        """
-        if not isinstance(state, dict) or state.get("format") != STATE_FORMAT:
-            raise ValueError(f"This is no state of a DRESearch: {str(state)[:80]}.")
-        if state["version"] > STATE_VERSION:
-            raise ValueError(
-                f"The state has version {state['version']}, and this is a DRESearch of version "
-                f"{STATE_VERSION}; upgrade dre-plugins."
-            )
-        self.__dict__.update(copy.deepcopy(state["state"]))
-
-    def save(self, checkpoint_path: str) -> None:
-        """Write the state to a file, at once or not at all.
-
-        The values of a parameter space may be any objects, so that the file is a pickle as all
-        states of Ray Tune are: restore none that you do not trust.
-        """
-        path = Path(checkpoint_path)
-        unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        unfinished.write_bytes(cloudpickle.dumps(self.get_state()))  # type: ignore[no-untyped-call]
-        os.replace(unfinished, path)
-
-    def restore(self, checkpoint_path: str) -> None:
-        """Read the state from a file that `save` wrote.
-
-        Raises:
-            ValueError: If it is the state of something else, or of a newer version.
-        """
-        self.set_state(cloudpickle.loads(Path(checkpoint_path).read_bytes()))
 
 
 @dataclass(slots=True)

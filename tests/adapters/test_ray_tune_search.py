@@ -636,6 +636,54 @@ def test_an_interrupted_save_leaves_the_earlier_state(
     assert path.read_bytes() == before
 
 
+def test_a_torn_state_falls_back_to_the_one_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As Ray leaves it: it copies file by file, and was killed while it copied the newest."""
+    staging, storage = tmp_path / "staging", tmp_path / "storage"
+    search = tiny_search(space=MIXED_SPACE, metric="loss", mode="min")
+
+    def save_and_copy(*, killed: bool = False) -> None:
+        search.save_to_dir(str(staging), session_str="session")
+        (file,) = staging.iterdir()  # what Ray copies; the one before lies in the storage only
+        data = file.read_bytes()
+        (storage / file.name).write_bytes(data[: len(data) // 2] if killed else data)
+
+    staging.mkdir()
+    storage.mkdir()
+    for n_trials in range(1, 6):
+        configs = run(search, 1, first=n_trials)
+        save_and_copy(killed=n_trials == 5)
+    again = DRESearch()
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+        again.restore_from_dir(str(storage))
+    assert "cannot be read" in caplog.text and len(caplog.records) == 1
+    assert trials(again) == trials(search)[:4]
+    # Ray knows the trial that the search has forgotten, and says how it ends. Once is enough.
+    for _ in range(2):
+        again.on_trial_complete("t5", {**result(mixed_value(configs[0])), "config": configs[0]})
+    assert [{**trial.configuration, "constant": 7} for trial in trials(again)] == [
+        {**trial.configuration, "constant": 7} for trial in trials(search)
+    ]
+    assert trials(again)[4].value == trials(search)[4].value
+
+    again.save_to_dir(str(staging), session_str="tomorrow")
+    (file,) = staging.iterdir()
+    (storage / file.name).write_bytes(file.read_bytes())
+    newest = DRESearch()
+    newest.restore_from_dir(str(storage))
+    assert len(trials(newest)) == 5
+    with pytest.raises(RuntimeError, match="no state of a search"):
+        DRESearch().restore_from_dir(str(tmp_path))
+
+
+def test_an_unknown_trial_that_does_not_fit_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    search = tiny_search(space=MIXED_SPACE, metric="loss", mode="min")
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+        search.on_trial_complete("other", {**result(1.0), "config": {"y": 1}})
+    assert "other is ignored" in caplog.text and not trials(search)
+
+
 def test_functions_to_choose_from_survive() -> None:
     space = {"f": tune.choice([len, abs, lambda x: x]), "x": tune.uniform(0, 1), "g": max}
     search = tiny_search(space=space, metric="loss", mode="min")

@@ -1,0 +1,147 @@
+"""The state of a search of Ray Tune on the disk: written at once, and one before it kept.
+
+Ray copies the folder of states to the storage file by file, and a driver that is killed in that
+instant leaves files that end in the middle. So states take turns under two names, and only the
+newest lies where Ray copies from: the one before is in the storage already, and whole.
+
+The values of a parameter space may be any objects, so that a state is a pickle, as all states of
+Ray Tune are: restore none that you do not trust.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+from ray import cloudpickle
+from ray.tune.search import Searcher
+
+logger = logging.getLogger("dre_plugins.ray_tune")
+
+STATE_FORMAT = "dre_plugins.DRESearch"
+STATE_VERSION = 1
+N_TURNS = 2
+
+
+class RestorableSearcher(Searcher):
+    """A searcher all of whose attributes are its state."""
+
+    _n_saved = 0
+
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of all that a search with the same future needs."""
+        state = copy.deepcopy(self.__dict__)
+        return {
+            "format": STATE_FORMAT,
+            "version": STATE_VERSION,
+            "turn": self._n_saved,
+            "state": state,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Become what `get_state` has returned, arguments included.
+
+        Raises:
+            ValueError: If it is no such state, or one of a newer version.
+        """
+        if not isinstance(state, dict) or state.get("format") != STATE_FORMAT:
+            raise ValueError(f"This is no state of a DRESearch: {str(state)[:80]}.")
+        if state["version"] > STATE_VERSION:
+            raise ValueError(
+                f"The state has version {state['version']}, and this is a DRESearch of version "
+                f"{STATE_VERSION}; upgrade dre-plugins."
+            )
+        self.__dict__.update(copy.deepcopy(state["state"]))
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write the state to a file, at once or not at all.
+
+        It is a pickle, as all states of Ray Tune are: restore none that you do not trust.
+        """
+        _write(Path(checkpoint_path), self.get_state())
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Read the state from a file that `save` wrote.
+
+        Raises:
+            ValueError: If it is the state of something else, of a newer version, or not whole.
+        """
+        self.set_state(_read(Path(checkpoint_path)))
+
+    def save_to_dir(self, checkpoint_dir: str, session_str: str = "default") -> None:
+        """Write the state into the folder of an experiment, beside which the last one is kept."""
+        self._n_saved += 1
+        folder, state = Path(checkpoint_dir), self.get_state()
+        _write_turn(folder, self.CKPT_FILE_TMPL, session_str, self._n_saved, state)
+
+    def restore_from_dir(self, checkpoint_dir: str) -> None:
+        """Read the newest state in the folder of an experiment that is whole.
+
+        Raises:
+            RuntimeError: If there is none.
+        """
+        self.set_state(_newest(Path(checkpoint_dir), self.CKPT_FILE_TMPL))
+
+
+def _write(path: Path, state: dict[str, Any]) -> None:
+    """Write a state to a file, at once or not at all."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    unfinished.write_bytes(cloudpickle.dumps(state))  # type: ignore[no-untyped-call]
+    os.replace(unfinished, path)
+
+
+def _read(path: Path) -> Any:
+    """Read what `_write` wrote.
+
+    Raises:
+        ValueError: If the file ends in the middle.
+    """
+    try:
+        return cloudpickle.loads(path.read_bytes())
+    except (EOFError, pickle.UnpicklingError) as error:
+        raise ValueError(f"The state in {path} cannot be read: {error}") from error
+
+
+def _write_turn(
+    folder: Path, template: str, session: str, turn: int, state: dict[str, Any]
+) -> None:
+    """Write a state under the name whose turn it is, and remove those before it.
+
+    What is removed here is not copied again, so that its copy stays as it is.
+    """
+    path = folder / template.format(f"{session}-{turn % N_TURNS}")
+    _write(path, state)
+    for other in folder.glob(template.format("*")):
+        if other != path:
+            other.unlink(missing_ok=True)
+
+
+def _newest(folder: Path, template: str) -> Any:
+    """Read the newest state of a folder that is whole, and say so if it is not the newest.
+
+    Raises:
+        RuntimeError: If there is none, as other searchers of Ray Tune do.
+    """
+    states, torn = [], []
+    for path in sorted(folder.glob(template.format("*"))):
+        try:
+            states.append(_read(path))
+        except ValueError as error:
+            torn.append(str(error))
+    if not states:
+        raise RuntimeError(f"There is no state of a search in {folder}. {' '.join(torn)}".strip())
+    if torn:
+        logger.warning(
+            "%s The state before it is taken; trials that began in between count when they end.",
+            " ".join(torn),
+        )
+    # By how often the search was saved, which goes on counting after it was restored.
+    return max(states, key=lambda state: _turn_of(state))
+
+
+def _turn_of(state: Any) -> int:
+    return int(state.get("turn", 0)) if isinstance(state, dict) else 0
