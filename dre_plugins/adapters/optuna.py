@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 import operator
-import os
 import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dre_plugins.engine.settings import Preset
 from dre_plugins.recommend.recommender import (
@@ -52,9 +51,7 @@ from dre_plugins.adapters.optuna_conversion import (
     union_of_distributions,
 )
 from dre_plugins.adapters.optuna_prior import Knowledge, PastStudies
-
-if TYPE_CHECKING:
-    from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.knowledge import GivenPrior
 
 logger = logging.getLogger("dre_plugins.optuna")
 
@@ -111,7 +108,8 @@ class DRESampler(BaseSampler):
             differ by trial number. None takes one from the operating system, once.
         prior: What past tasks taught: the name of a prior that ships with the package
             ("xgboost", "decision-tree"), the path of one, or a `dre_plugins.Prior`. The very
-            first trial comes from it, whether or not the search spaces are the same.
+            first trial comes from it, whether or not the search spaces are the same. With
+            several objectives a list of these, one for each, None where there is none.
         past_studies: Studies of the same kind to learn from: studies, a storage or its URL,
             several of these, or a `dre_plugins.MetaDataset`. Learning takes some seconds, here
             and now. Their search spaces, metrics and directions may differ; one that has the
@@ -167,7 +165,7 @@ class DRESampler(BaseSampler):
         self,
         *,
         seed: int | None = None,
-        prior: Prior | str | os.PathLike[str] | None = None,
+        prior: GivenPrior = None,
         past_studies: PastStudies | None = None,
         n_startup_trials: int | None = None,
         acquisition: str | None = None,
@@ -375,11 +373,13 @@ class DRESampler(BaseSampler):
 
         A define-by-run study may show shared parameters later, so that this ends no study.
         """
-        prior, seed = self._knowledge.prior, self._seed
+        prior, seed, n = self._knowledge.prior, self._seed, len(study.directions)
         try:
-            return Recommender(space, self._settings, seed=seed, stats=stats, prior=prior)
+            return Recommender(
+                space, self._settings, seed=seed, stats=stats, prior=prior, n_objectives=n
+            )
         except ValueError as error:
-            if prior is None:
+            if prior is None or not self._knowledge.is_for(n):
                 raise
             self._say(
                 logging.WARNING,

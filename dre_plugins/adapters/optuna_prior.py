@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from dre_plugins.adapters.optuna_sources import Source, metadata_from_studies
 from dre_plugins.space.domains import Domain
-from dre_plugins.transfer.knowledge import GivenPrior, prior_from
+from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
 from dre_plugins.transfer.metadata import MetaDataset
-
-if TYPE_CHECKING:
-    from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.objectives import ObjectivePriors
 
 PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
 
@@ -32,7 +30,7 @@ class Knowledge:
         prior: GivenPrior,
         past_studies: PastStudies | None,
     ) -> None:
-        self.prior: Prior | None = None
+        self.prior: Known | None = None
         self._metadata: MetaDataset | None = None
         if prior is not None and past_studies is not None:
             raise ValueError(
@@ -66,6 +64,11 @@ class Knowledge:
             self.prior = Prior.of_few(self._metadata)
         except ValueError:  # nothing to learn from is left
             self.prior = None
+
+    def is_for(self, n_objectives: int) -> bool:
+        """Say whether a study of so many objectives can use the prior: it is one, or one each."""
+        given = self.prior
+        return not isinstance(given, ObjectivePriors) or len(given.priors) == n_objectives
 
     def knows(self, name: str, domain: Domain) -> bool:
         """Say whether a parameter of a study is one of the prior's."""

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -44,10 +44,7 @@ from dre_plugins.adapters.ray_tune_arguments import (
 from dre_plugins.adapters.ray_tune_conversion import ParamSpace
 from dre_plugins.adapters.ray_tune_results import mark, meets, number_of, numbers_of, value_in
 from dre_plugins.adapters.ray_tune_state import RestorableSearcher
-from dre_plugins.transfer.knowledge import GivenPrior, prior_from
-
-if TYPE_CHECKING:
-    from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
 
 logger = logging.getLogger("dre_plugins.ray_tune")
 
@@ -303,7 +300,7 @@ class DRESearch(RestorableSearcher):
             return [DIRECTIONS[one] for one in mode]
         return DIRECTIONS[mode or "min"]
 
-    def _knowledge(self, space: SearchSpace) -> Prior | None:
+    def _knowledge(self, space: SearchSpace) -> Known | None:
         if self._past_results is None:
             return self._prior
         # torch: only for those who need it at once

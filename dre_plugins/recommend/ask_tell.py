@@ -43,7 +43,8 @@ class AskTell:
             are numbers in ascending order are treated as ordered.
         direction: "minimize" or "maximize"; a list of these for several objectives.
         seed: Non-negative seed of everything random; None draws one.
-        prior: What past tasks taught, such as a `dre_plugins.Prior`.
+        prior: What past tasks taught, such as a `dre_plugins.Prior`; of each objective, if it
+            is what `dre_plugins.transfer.knowledge.prior_from` makes of a list.
         settings: Options of `RecommenderSettings`, by name.
 
     Attributes:
@@ -105,7 +106,12 @@ class AskTell:
 
     def _new_recommender(self) -> Recommender:
         return Recommender(
-            self.space, self._settings, seed=self._seed, stats=self.stats, prior=self._prior
+            self.space,
+            self._settings,
+            seed=self._seed,
+            stats=self.stats,
+            prior=self._prior,
+            n_objectives=len(self._signs),
         )
 
     # ---- what there is

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,6 +138,26 @@ def insert_believed(
     below = ascending[np.clip(position - 1, 0, len(ranks) - 1)]
     placed = np.where(position == 0, ascending[0] - 0.5, below + 0.5)
     return dense_ranks([*ranks, *placed])
+
+
+def with_believed(
+    lists: Sequence[TrialList],
+    positions: NDArray[np.intp],
+    predicted: Callable[[NDArray[np.intp]], NDArray[np.float64]],
+) -> list[TrialList]:
+    """Return the lists with unfinished trials in the first one, where the surrogate ranks them.
+
+    Args:
+        lists: The lists, none if nothing is observed.
+        positions: Positions of the unfinished trials in the history `[U]`.
+        predicted: Positions -> predicted mean ranks, smaller is better.
+    """
+    believed = predicted(positions)
+    if not lists:
+        return [TrialList(positions, dense_ranks(-believed), 1.0)]
+    main = lists[0]
+    ranks = insert_believed(main.ranks, predicted(main.trials), believed)
+    return [TrialList(np.concatenate([main.trials, positions]), ranks, main.weight), *lists[1:]]
 
 
 def _ranked(

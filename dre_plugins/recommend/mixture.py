@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -37,6 +38,10 @@ class Part:
     ensemble: DeepRankingEnsemble
     encode: Encode
     fitting: FittingSettings
+
+    def believing(self, positions: NDArray[np.intp], units: Units) -> Part:
+        """Return the part as it is: what it is fitted to says what is believed."""
+        return self
 
     def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Part:
         """Return the part fitted to the lists, from where it is.
@@ -69,6 +74,19 @@ class Part:
         return scores.cpu()
 
 
+class Members(Protocol):
+    """Describe a part of a mixture (for type checking; do not subclass)."""
+
+    def believing(self, positions: NDArray[np.intp], units: Units) -> Members:
+        """Return the part told of unfinished trials."""
+
+    def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Members:
+        """Return the part fitted."""
+
+    def scores(self, units: Units) -> torch.Tensor:
+        """Return the scores of all members `[M, C]`."""
+
+
 class Mixture:
     """Rank configurations by the members of all parts, against one set of reference points.
 
@@ -77,7 +95,7 @@ class Mixture:
         reference: Canonical coordinates of the reference points `[K, P]`.
     """
 
-    def __init__(self, parts: Sequence[Part], reference: Units) -> None:
+    def __init__(self, parts: Sequence[Members], reference: Units) -> None:
         self._parts = tuple(parts)
         self._reference = [part.scores(reference) for part in self._parts]
 
@@ -89,6 +107,10 @@ class Mixture:
                 for part, reference in zip(self._parts, self._reference, strict=True)
             ]
         )
+
+    def mean_ranks(self, units: Units) -> NDArray[np.float64]:
+        """Return ranks `[C]`, the mean of all members, of canonical coordinates `[C, P]`."""
+        return self.ranks(units).mean(0).numpy().astype(np.float64)
 
 
 def padded(lists: Sequence[TrialList], features: torch.Tensor) -> RankingLists:

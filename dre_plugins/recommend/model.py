@@ -1,7 +1,7 @@
 """The surrogate's side of a suggestion: lists → fit → candidates → acquisition → choice.
 
-Notation: see docs/architecture.md. This file and `mixture.py` are the only ones of `recommend/`
-that import torch, and they are imported at the first suggestion that needs them.
+Notation: see docs/architecture.md. Of `recommend/`, only this file and those that it alone uses
+(`mixture.py`, `joint.py`, `feasibility.py`) import torch, at the first suggestion that needs them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.feasibility import Constraint, Feasibility, constraints_of
-from dre_plugins.recommend.lists import TrialList, dense_ranks, insert_believed, trial_lists
-from dre_plugins.recommend.mixture import Mixture, Part
+from dre_plugins.recommend.joint import JointPart
+from dre_plugins.recommend.lists import trial_lists, with_believed
+from dre_plugins.recommend.mixture import Members, Mixture, Part
+from dre_plugins.recommend.pareto import objective_alone
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, feasible
@@ -73,8 +75,10 @@ class RankingModel:
         settings: The recommender's settings.
         history: Trials of all states, larger values are better.
         units: Canonical coordinates of their configurations `[N, P]`.
-        prior: Meta-trained scorers to start from; None starts from random weights, which needs
-            at least one trial that can be ranked.
+        priors: Meta-trained scorers to start from: of all objectives as one, or of each of them,
+            None for those without; empty starts from random weights, which needs at least one
+            trial that can be ranked.
+        weights: Weights of the objectives `[O]`.
         candidates: All that may be chosen `[C, P]`; None searches the space.
         reference_seed: Seed of the reference points: the same for all suggestions of a study.
         rng: Source of all other randomness of this suggestion.
@@ -87,7 +91,8 @@ class RankingModel:
         history: Sequence[Trial],
         units: Units,
         *,
-        prior: AlignedPrior | None,
+        priors: Sequence[AlignedPrior | None],
+        weights: Units,
         candidates: Units | None = None,
         reference_seed: int,
         rng: np.random.Generator,
@@ -108,12 +113,21 @@ class RankingModel:
             rng_of_study = np.random.default_rng(reference_seed)
             reference = space.canonical(sobol(space.n_parameters, N_REFERENCE, rng_of_study))
         self._reference = reference
-        self._prior = prior
+        self._priors = priors
+        self._weights = weights
+        self._objectives = tuple(
+            trial_lists(
+                objective_alone(history, k),
+                failed=settings.failed,
+                max_length=settings.max_history,
+            )
+            for k in range(len(weights) if len(weights) > 1 else 0)
+        )
         self._constraints = [one for one in constraints_of(history) if not one.is_met.all()]
         self._feasible = feasible(history)
         self._feasibilities: list[Feasibility] = []
         self._expected = self._expectation(units)
-        self._parts = self._initial_parts(prior)
+        self._parts = self._initial_parts()
         self._fit(share=1.0)
         self._feasibilities = [self._fit_constraint(one) for one in self._constraints]
 
@@ -136,21 +150,13 @@ class RankingModel:
         Raises:
             FittingError: If the fit diverged.
         """
-        believed = self._ranks(units).mean(0).numpy()
-        n_known = len(self._units)
+        positions = np.arange(len(self._units), len(self._units) + len(units))
         self._units = np.concatenate([self._units, units])
         self._expected = np.concatenate([self._expected, self._expectation(units)])
-        positions = np.arange(n_known, n_known + len(units))
-        if not self._lists:
-            self._lists = [TrialList(positions, dense_ranks(-believed), 1.0)]
-        else:
-            main = self._lists[0]
-            predicted = self._ranks(self._units[main.trials]).mean(0).numpy()
-            self._lists[0] = TrialList(
-                np.concatenate([main.trials, positions]),
-                insert_believed(main.ranks, predicted, believed),
-                main.weight,
-            )
+        self._lists = with_believed(
+            self._lists, positions, lambda at: self._mixture.mean_ranks(self._units[at])
+        )
+        self._parts = [part.believing(positions, self._units) for part in self._parts]
         self._fit(share=REFIT_SHARE)
 
     def choose(self, seen: set[bytes], fixed: Units, index: int) -> Choice:
@@ -189,27 +195,43 @@ class RankingModel:
 
         As a share of the reference, 0 = best; empty without a prior.
         """
-        if self._prior is None or not len(units):
+        if not self._priors or not len(units):
             return np.empty(0)
-        part = Part(self._prior.ensemble, self._prior.encode, self._preset.from_prior)
-        ranks = Mixture([part], self._reference).ranks(units).mean(0)
-        return ranks.numpy().astype(np.float64) / len(self._reference)
+        part = self._from_priors(self._n_prior_members)
+        return Mixture([part], self._reference).mean_ranks(units) / len(self._reference)
 
-    def _initial_parts(self, prior: AlignedPrior | None) -> list[Part]:
+    @property
+    def _n_prior_members(self) -> int:
+        return min(prior.ensemble.settings.n_members for prior in self._priors if prior)
+
+    def _initial_parts(self) -> list[Members]:
         """Return the members before they are fitted: the prior's as far as it is trusted."""
-        settings, parts = self._settings, []
-        n_members = self._preset.scorer.n_members
-        n_fresh = n_members
-        if prior is not None:
-            n_members = prior.ensemble.settings.n_members
-            n_fresh = n_members - round(self._trust() * n_members)
-        if prior is not None and n_fresh < n_members:
-            ensemble = prior.ensemble.first(n_members - n_fresh)
-            ensemble = ensemble.to(settings.device, settings.n_threads)
-            parts.append(Part(ensemble, prior.encode, self._preset.from_prior))
-        if n_fresh:
-            parts.append(self._fresh(n_fresh))
+        parts: list[Members] = []
+        n_members = self._n_prior_members if self._priors else self._preset.scorer.n_members
+        n_trusted = round(self._trust() * n_members) if self._priors else 0
+        if n_trusted:
+            parts.append(self._from_priors(n_trusted))
+        if n_trusted < n_members:
+            parts.append(self._fresh(n_members - n_trusted))
         return parts
+
+    def _from_priors(self, n_members: int) -> Members:
+        """Return members of the prior; of one for each objective, members that join them."""
+        parts = [
+            self._fresh(n_members) if prior is None else self._from_prior(prior, n_members)
+            for prior in self._priors
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        weights = self._weights
+        if not self._lists:  # nobody knows anything of the others yet
+            weights = weights * [prior is not None for prior in self._priors]
+        return JointPart(tuple(parts), self._objectives, weights, self._resolving_reference())
+
+    def _from_prior(self, prior: AlignedPrior, n_members: int) -> Part:
+        ensemble = prior.ensemble.first(n_members)
+        ensemble = ensemble.to(self._settings.device, self._settings.n_threads)
+        return Part(ensemble, prior.encode, self._preset.from_prior)
 
     def _fresh(self, n_members: int) -> Part:
         """Return members with random weights."""
@@ -231,19 +253,22 @@ class RankingModel:
         return trust(self._expected[main.trials], main.ranks)
 
     def _fit(self, *, share: float) -> None:
-        """Fit to all lists, and score the reference points that ranks are taken against.
+        """Fit to all lists, and score the reference points that ranks are taken against."""
+        lists, units = self._lists, self._units
+        self._parts = [part.fit(lists, units, self._seed(), share) for part in self._parts]
+        self._mixture = Mixture(self._parts, self._resolving_reference())
+        # Thompson sampling takes the first member: another one after each fit of a batch.
+        self._n_fits += 1
+
+    def _resolving_reference(self) -> Units:
+        """Return the reference points `[K, P]` of fitted members.
 
         Outside a table these are points spread over the space and the observed configurations:
         as a study closes in on an optimum, so do they, and ranks resolve there.
         """
-        lists, units = self._lists, self._units
-        self._parts = [part.fit(lists, units, self._seed(), share) for part in self._parts]
-        reference = self._reference
-        if self._table is None and lists:
-            reference = np.concatenate([reference, units[lists[0].trials]])
-        self._mixture = Mixture(self._parts, reference)
-        # Thompson sampling takes the first member: another one after each fit of a batch.
-        self._n_fits += 1
+        if self._table is not None or not self._lists:
+            return self._reference
+        return np.concatenate([self._reference, self._units[self._lists[0].trials]])
 
     def _value(self, incumbent: torch.Tensor | None, index: int) -> Value:
         """Return what turns ranks `[M, C]` and chances `[C]` into what candidates are worth `[C]`.
@@ -277,7 +302,8 @@ class RankingModel:
         of the best candidates and of the best observed configurations get there (DESIGN, 4.3).
         """
         favourites = self._favourites()
-        if not self.has_observed:
+        # The favourites of one objective alone are no compromise with the others.
+        if not self.has_observed and len(self._priors) == 1:
             pool = with_fixed(favourites, fixed)
             pool = pool[distinct(self._space.canonical(pool), seen)]
             if len(pool):
@@ -300,9 +326,8 @@ class RankingModel:
 
     def _favourites(self) -> Units:
         """Return what was best in past tasks `[F, P]`, with draws where the prior says nothing."""
-        if self._prior is None:
-            return np.empty((0, self._space.n_parameters))
-        known = self._prior.favourites
+        favourites = [prior.favourites for prior in self._priors if prior is not None]
+        known = np.concatenate([np.empty((0, self._space.n_parameters)), *favourites])
         return np.where(np.isnan(known), self._rng.random(known.shape), known)
 
     def _incumbent(self) -> torch.Tensor | None:

@@ -17,7 +17,7 @@ from dre_plugins.recommend.trials import Trial, TrialState
 
 Array = NDArray[np.float64]
 
-# Weight of the sum in the augmented Chebyshev scalarisation (Knowles, 2006).
+# Weight of the sum in the augmented Chebyshev scalarisation.
 AUGMENTATION = 0.05
 
 
@@ -51,10 +51,21 @@ def preference(values: Array, weights: Array) -> Array:
         values: Values of the objectives.
         weights: Weights of the objectives `[O]`, positive.
     """
-    scaled = weights * placed(values)
-    # ParEGO: the worst weighted objective, and a little of the sum.
-    worst = (scaled - weights).min(1)
-    return np.asarray(worst + AUGMENTATION * scaled.sum(1), dtype=np.float64)
+    return scalarised(placed(values), weights)
+
+
+def scalarised(places: Array, weights: Array) -> Array:
+    """Return one value for the places that objectives give, larger is better, `[…, O]` -> `[…]`.
+
+    ParEGO (Knowles, 2006): the worst weighted objective, and a little of the sum.
+
+    Args:
+        places: From 0, worst, to 1.
+        weights: Weights of the objectives `[O]`.
+    """
+    scaled = weights * places
+    worst = (scaled - weights).min(-1)
+    return np.asarray(worst + AUGMENTATION * scaled.sum(-1), dtype=np.float64)
 
 
 def draw_weights(n_objectives: int, rng: np.random.Generator) -> Array:
@@ -62,20 +73,32 @@ def draw_weights(n_objectives: int, rng: np.random.Generator) -> Array:
     return np.asarray(rng.dirichlet(np.ones(n_objectives)), dtype=np.float64)
 
 
-def as_one_objective(history: Sequence[Trial], rng: np.random.Generator) -> list[Trial]:
+def n_objectives(history: Sequence[Trial]) -> int:
+    """Return how many objectives the trials tell of; 1 if they have a single value."""
+    return max((len(trial.objectives) for trial in history), default=1) or 1
+
+
+def as_one_objective(history: Sequence[Trial], weights: Array) -> list[Trial]:
     """Return the trials with a single value each, which orders them as several objectives do.
 
     Args:
         history: Trials; those with one objective, and those without values, are left alone.
-        rng: Draws the direction in which the front is pushed this time.
+        weights: In which direction the front is pushed this time `[O]`.
     """
     rows = [i for i, trial in enumerate(history) if _has_values(trial)]
     if not rows:
         return [*history]
     values = np.array([history[i].objectives for i in rows], dtype=np.float64)
-    order = preference(values, draw_weights(values.shape[1], rng))
-    one = dict(zip(rows, order.tolist(), strict=True))
+    one = dict(zip(rows, preference(values, weights).tolist(), strict=True))
     return [replace(trial, value=one.get(i, trial.value)) for i, trial in enumerate(history)]
+
+
+def objective_alone(history: Sequence[Trial], objective: int) -> list[Trial]:
+    """Return the trials with the value of one objective; those that lack any are left alone."""
+    return [
+        replace(trial, value=trial.objectives[objective]) if _has_values(trial) else trial
+        for trial in history
+    ]
 
 
 def _has_values(trial: Trial) -> bool:

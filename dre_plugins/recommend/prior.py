@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -36,9 +36,33 @@ class AlignedPrior:
 class PriorLike(Protocol):
     """Describe where meta-trained ensembles come from (for type checking; do not subclass)."""
 
-    def on(self, space: SearchSpace) -> AlignedPrior:
+    def on(self, space: SearchSpace) -> AlignedPrior | Sequence[AlignedPrior | None]:
         """Return the prior for a search space, which need not be the one it was trained on.
+
+        Where it is several, there is one for each objective, None for those without.
 
         Raises:
             ValueError: If the two spaces have no parameter in common.
         """
+
+
+def aligned(
+    prior: PriorLike | None, space: SearchSpace, n_objectives: int | None
+) -> tuple[AlignedPrior | None, ...]:
+    """Return what a prior knows of a search space: of all objectives as one, or of each.
+
+    Raises:
+        ValueError: If the two spaces have no parameter in common, or the objectives are more or
+            fewer than the priors.
+    """
+    if prior is None or not space.n_parameters:
+        return ()
+    known = prior.on(space)
+    if isinstance(known, AlignedPrior):
+        return (known,)
+    if n_objectives is not None and len(known) != n_objectives:
+        raise ValueError(
+            f"prior has {len(known)} entries for {n_objectives} objectives: give one prior, or "
+            "one for each objective, None where there is none."
+        )
+    return tuple(known)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.lists import final_value, has_failed
 from dre_plugins.recommend.noise import repetition_keys, without_noise
-from dre_plugins.recommend.pareto import as_one_objective
-from dre_plugins.recommend.prior import PriorLike
+from dre_plugins.recommend.pareto import as_one_objective, draw_weights, n_objectives
+from dre_plugins.recommend.prior import PriorLike, aligned
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.candidates import (
@@ -83,6 +83,7 @@ class _Task:
         count: How many suggestions.
         index: Number of the first one.
         candidates: Canonical coordinates of what may be suggested `[C, P]`; None: all there is.
+        weights: Weights of the objectives `[O]`.
     """
 
     history: tuple[Trial, ...]
@@ -91,6 +92,7 @@ class _Task:
     count: int
     index: int
     candidates: Units | None
+    weights: Units
 
 
 class Recommender:
@@ -107,10 +109,11 @@ class Recommender:
         stats: Counters to add to: "suggestions" and their sources ("random", "prior", "model",
             "contrast", "fallback", "exhausted"), and "fallbacks", how often the surrogate failed.
         prior: What past tasks taught, such as a `dre_plugins.Prior`; None starts from nothing.
+        n_objectives: Number of objectives; None takes it from the history.
 
     Raises:
-        ValueError: If the seed is not a non-negative integer, or the prior has no parameter in
-            common with the space.
+        ValueError: If the seed is not a non-negative integer, the prior has no parameter in
+            common with the space, or it has not one entry for each objective.
     """
 
     def __init__(
@@ -121,6 +124,7 @@ class Recommender:
         seed: int,
         stats: Counter[str] | None = None,
         prior: PriorLike | None = None,
+        n_objectives: int | None = None,
     ) -> None:
         self.space = space
         self.settings = settings if settings is not None else RecommenderSettings()
@@ -128,7 +132,7 @@ class Recommender:
         require(is_seed, "seed", seed, "a non-negative integer")
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
-        self._prior = prior.on(space) if prior is not None and space.n_parameters else None
+        self._priors = aligned(prior, space, n_objectives)
 
     def suggest(
         self,
@@ -162,8 +166,9 @@ class Recommender:
                 the history, is none that its parameter can have.
         """
         require(count >= 1, "count", count, "at least 1")
-        history = as_one_objective(history, np.random.default_rng([self.seed, index]))
-        history = tuple(history)
+        n = max(n_objectives(history), len(self._priors))
+        weights = draw_weights(n, np.random.default_rng([self.seed, index]))
+        history = tuple(as_one_objective(history, weights))
         units = self.space.to_units([trial.configuration for trial in history])
         task = _Task(
             tuple(without_noise(history, repetition_keys(units))),
@@ -172,6 +177,7 @@ class Recommender:
             count,
             index,
             candidates,
+            weights,
         )
         suggestions = None
         if self._is_model_ready(history):
@@ -192,10 +198,10 @@ class Recommender:
         """Return how many trials must end before the surrogate takes over: 0 with a prior."""
         if self.settings.n_startup_trials is not None:
             return self.settings.n_startup_trials
-        return N_STARTUP_TRIALS if self._prior is None else 0
+        return 0 if self._priors else N_STARTUP_TRIALS
 
     def _is_model_ready(self, history: Sequence[Trial]) -> bool:
-        if self._prior is not None and self.n_startup_trials == 0:
+        if self._priors and self.n_startup_trials == 0:
             return True
         n_ended = sum(trial.state is not TrialState.RUNNING for trial in history)
         rankable = any(
@@ -250,7 +256,8 @@ class Recommender:
                 self.settings,
                 task.history,
                 task.units,
-                prior=self._prior,
+                priors=self._priors,
+                weights=task.weights,
                 candidates=task.candidates,
                 reference_seed=self.seed,
                 rng=np.random.default_rng([self.seed, task.index]),

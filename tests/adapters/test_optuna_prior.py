@@ -165,6 +165,63 @@ def test_a_trial_counts_as_one_suggestion(prior):
     assert stats["suggestions"] == 3 == stats["prior"] + stats["model"] + stats["contrast"]
 
 
+# ---- a prior for each objective
+
+
+def two_objectives(trial: optuna.Trial) -> tuple[float, float]:
+    return objective(trial), float(trial.params["depth"])
+
+
+def tuned_twofold(sampler: DRESampler, n_trials: int) -> optuna.Study:
+    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
+    study.optimize(two_objectives, n_trials=n_trials)
+    return study
+
+
+def test_each_objective_may_have_a_prior(prior, caplog):
+    random = tuned(optuna.samplers.RandomSampler(seed=0), 100)
+    good = np.quantile([trial.value for trial in random.trials], 0.2)
+    study = tuned_twofold(sampler_of(prior=[prior, None]), 12)
+    first, *others = study.trials
+    assert source_of(first) == "prior" and first.values[0] < good
+    assert {source_of(trial) for trial in others} <= {"model", "contrast"}
+    assert study.sampler.stats["fallbacks"] == 0
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+    # A prior of the other objective alone says where that one is small, and nothing of the rest.
+    shallow = Prior.of_few(metadata_from_studies([depths(seed) for seed in range(3)]))
+    study = tuned_twofold(sampler_of(prior=[None, shallow]), 1)
+    assert study.trials[0].params["depth"] <= 3
+    study = tuned_twofold(sampler_of(prior=[prior, shallow]), 3)
+    assert study.sampler.stats["prior"] == 1 and study.sampler.stats["fallbacks"] == 0
+
+
+def depths(seed: int) -> optuna.Study:
+    """A past study in which the value was the depth."""
+    study = optuna.create_study(study_name=f"depths {seed}")
+    for trial in past_study(seed).trials:
+        study.add_trial(
+            create_trial(
+                params=trial.params,
+                distributions=trial.distributions,
+                value=float(trial.params["depth"]),
+            )
+        )
+    return study
+
+
+def test_as_many_priors_as_objectives(prior):
+    for given in ([prior], [prior, None, prior]):
+        with pytest.raises(ValueError, match="one for each objective"):
+            tuned_twofold(sampler_of(prior=given), 1)
+    with pytest.raises(ValueError, match="one for each objective"):
+        tuned(sampler_of(prior=[prior, prior]), 1)
+    with pytest.raises(ValueError, match="for one objective at least"):
+        DRESampler(prior=[None, None])
+    with pytest.raises(ValueError, match="prior must be a Prior"):
+        DRESampler(prior=[prior, 3])
+
+
 def test_a_surrogate_that_fails_costs_no_trial(prior, monkeypatch, caplog):
     def fail(*_, **__):
         raise RuntimeError("no more memory")

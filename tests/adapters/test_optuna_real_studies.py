@@ -122,6 +122,49 @@ def test_failed_trials_of_several_objectives_are_survived(tiny_sampler: MakeSamp
     assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 6
 
 
+def test_objectives_of_changing_number_end_no_study(tiny_sampler: MakeSampler) -> None:
+    def objective(trial: optuna.Trial) -> tuple[float, ...]:
+        return (*plane(trial), 1.0)[: 1 + trial.number % 3]
+
+    sampler = tiny_sampler()
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
+    study.optimize(objective, n_trials=18)
+    states = [trial.state.name for trial in study.trials]
+    assert states == ["FAIL", "COMPLETE", "FAIL"] * 6
+    assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 6
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN slice encountered")  # Optuna's median of NaN
+@pytest.mark.parametrize("pruner", ["halving", "hyperband", "median", "patient", "own"])
+def test_rungs_that_are_missing_end_no_study(tiny_sampler: MakeSampler, pruner: str) -> None:
+    """Trials report at some of the steps, a NaN among the values, or nothing at all."""
+    pruners: dict[str, Any] = {
+        "halving": optuna.pruners.SuccessiveHalvingPruner(min_resource=1),
+        "hyperband": optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9),
+        "median": optuna.pruners.MedianPruner(n_startup_trials=2),
+        "patient": optuna.pruners.PatientPruner(optuna.pruners.MedianPruner(), patience=1),
+        "own": optuna.pruners.NopPruner(),
+    }
+
+    def objective(trial: optuna.Trial) -> float:
+        x, y = plane(trial)
+        for step in range(1, 10):
+            if (trial.number + step) % 3 and trial.number % 5:
+                trial.report(math.nan if (trial.number * step) % 7 == 0 else x + y / step, step)
+            if trial.should_prune() or (pruner == "own" and step > 1 + trial.number % 9):
+                raise optuna.TrialPruned
+        return x + y
+
+    sampler = tiny_sampler()
+    study = optuna.create_study(sampler=sampler, pruner=pruners[pruner])
+    study.optimize(objective, n_trials=24)
+    assert len(study.trials) == 24
+    # Under Hyperband, Optuna shows a sampler the trials of its bracket only.
+    assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 6
+    if pruner == "own":
+        assert any(not t.intermediate_values for t in study.trials if t.state.name == "PRUNED")
+
+
 @needs_set_constraint
 def test_constraints_of_several_objectives(tiny_sampler: MakeSampler) -> None:
     def objective(trial: optuna.Trial) -> tuple[float, float]:

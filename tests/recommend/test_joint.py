@@ -1,0 +1,157 @@
+"""Members that rank by several objectives, each by an ensemble of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from dre_plugins.engine import PRESETS, FittingSettings, ScorerSettings
+from dre_plugins.engine.ranks import ranks_against
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.joint import JointPart
+from dre_plugins.recommend.lists import TrialList
+from dre_plugins.recommend.mixture import Mixture, Part
+from dre_plugins.recommend.pareto import scalarised
+from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.space import Float, SearchSpace
+
+SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+SCORER = ScorerSettings(
+    n_members=4, hidden=(16, 16), activation="silu", range_limit=None, centred=True
+)
+FITTING = FittingSettings(n_steps=150, learning_rate=0.03)
+DEFAULT = PRESETS["default"]
+PRESET = replace(
+    DEFAULT,
+    scorer=SCORER,
+    from_random=replace(DEFAULT.from_random, n_steps=40),
+    from_prior=replace(DEFAULT.from_prior, n_steps=20),
+)
+# What is good for the first objective, and for the second.
+BEST_X, BEST_Y = 0.2, 0.8
+GRID = np.random.default_rng(0).random((60, 2))
+ALL = np.arange(len(GRID))
+
+
+def features(units: np.ndarray) -> np.ndarray:
+    return units.astype(np.float32)
+
+
+def value(units: np.ndarray, objective: int) -> np.ndarray:
+    return -np.abs(units[:, objective] - (BEST_X, BEST_Y)[objective])
+
+
+def listed(objective: int, trials: np.ndarray = ALL) -> TrialList:
+    ranks = value(GRID[trials], objective).argsort().argsort().astype(float)
+    return TrialList(trials, ranks, 1.0)
+
+
+def part(seed: int = 0) -> Part:
+    return Part(DeepRankingEnsemble.initialise(SCORER, 2, seed=seed), features, FITTING)
+
+
+def fitted(objective: int) -> Part:
+    return part(objective).fit([listed(objective)], GRID, 0, 1.0)
+
+
+class TaughtPrior:
+    """What is known of each objective; None where nothing is."""
+
+    def __init__(self, objectives: Sequence[int | None]) -> None:
+        self.objectives = objectives
+
+    def on(self, space: SearchSpace) -> list[AlignedPrior | None]:
+        return [
+            None
+            if objective is None
+            else AlignedPrior(fitted(objective).ensemble, features, np.array([[0.5, 0.5]]))
+            for objective in self.objectives
+        ]
+
+
+def joint(weights: Sequence[float], trials: np.ndarray = ALL) -> JointPart:
+    lists = ([listed(0, trials)], [listed(1, trials)])
+    return JointPart((part(0), part(1)), lists, np.array(weights), GRID)
+
+
+def test_scores_are_the_places_of_both_objectives_as_one() -> None:
+    weights = np.array([0.3, 0.7])
+    parts = (fitted(0), fitted(1))
+    one = JointPart(parts, ([], []), weights, GRID)
+    units = np.random.default_rng(1).random((20, 2))
+    ranks = [ranks_against(each.scores(units), each.scores(GRID)).numpy() for each in parts]
+    places = 1.0 - np.stack(ranks, axis=-1) / len(GRID)
+    expected = scalarised(places, weights)
+    assert expected.shape == (4, 20)
+    assert np.allclose(one.scores(units).numpy(), expected)
+    by_hand = min(0.3 * (places[2, 5, 0] - 1), 0.7 * (places[2, 5, 1] - 1))
+    by_hand += 0.05 * (0.3 * places[2, 5, 0] + 0.7 * places[2, 5, 1])
+    assert one.scores(units)[2, 5].item() == pytest.approx(by_hand)
+
+
+def test_each_part_is_fitted_to_its_own_objective() -> None:
+    ours = joint([0.5, 0.5]).fit([], GRID, 0, 1.0)
+    best = GRID[Mixture([ours], GRID).mean_ranks(GRID).argmin()]
+    assert np.abs(best - [BEST_X, BEST_Y]).max() < 0.2
+    for weights, objective in (([1.0, 0.0], 0), ([0.0, 1.0], 1)):
+        alone = joint(weights).fit([], GRID, 0, 1.0)
+        best = GRID[Mixture([alone], GRID).mean_ranks(GRID).argmin()]
+        assert abs(best[objective] - (BEST_X, BEST_Y)[objective]) < 0.1
+
+
+def test_believed_trials_stand_where_each_part_ranks_them() -> None:
+    known = joint([0.5, 0.5], np.arange(50)).fit([], GRID, 0, 1.0)
+    told = known.believing(np.array([50, 51]), GRID)
+    for objective, (own,) in enumerate(told.lists):
+        assert own.trials[-2:].tolist() == [50, 51]
+        ranks = Mixture([known.parts[objective]], GRID).mean_ranks(GRID[[50, 51]])
+        assert (own.ranks[-2] > own.ranks[-1]) == (ranks[0] < ranks[1])
+    assert len(known.lists[0][0].trials) == 50
+    assert torch.isfinite(told.fit([], GRID, 0, 0.25).scores(GRID)).all()
+
+
+def recommender_of(*objectives: int | None) -> Recommender:
+    prior = TaughtPrior(objectives)
+    settings = RecommenderSettings(preset=PRESET)
+    return Recommender(SPACE, settings, seed=0, prior=prior, n_objectives=2)
+
+
+def first(*objectives: int | None) -> np.ndarray:
+    (suggestion,) = recommender_of(*objectives).suggest((), index=0)
+    assert suggestion.source == "prior"
+    return suggestion.units
+
+
+def test_the_first_suggestion_is_good_for_all_objectives_that_are_known() -> None:
+    assert np.abs(first(0, 1) - [BEST_X, BEST_Y]).max() < 0.2
+    assert abs(first(0, None)[0] - BEST_X) < 0.15
+    assert abs(first(None, 1)[1] - BEST_Y) < 0.15
+
+
+def test_priors_that_are_wrong_lose_their_credit() -> None:
+    recommender = recommender_of(1, 0)  # each objective has the prior of the other
+    trials: list[Trial] = []
+    for index in range(25):
+        (suggestion,) = recommender.suggest(trials, index=index)
+        units = suggestion.units[None]
+        objectives = (float(value(units, 0)[0]), float(value(units, 1)[0]))
+        trials.append(Trial(suggestion.configuration, TrialState.COMPLETE, objectives=objectives))
+    late = np.array([list(trial.configuration.values()) for trial in trials[-8:]])
+    assert np.abs(np.median(late, axis=0) - [BEST_X, BEST_Y]).max() < 0.2
+    assert recommender.stats["fallbacks"] == 0
+
+
+def test_as_many_priors_as_objectives() -> None:
+    for prior in (TaughtPrior([0]), TaughtPrior([0, 1, None])):
+        with pytest.raises(ValueError, match=r"prior has \d entries for 2 objectives"):
+            AskTell(SPACE, direction=["minimize", "maximize"], prior=prior)
+
+
+def test_a_batch_believes_what_it_suggests() -> None:
+    suggestions = recommender_of(0, 1).suggest((), 4, index=0)
+    assert len({suggestion.units.tobytes() for suggestion in suggestions}) == 4
