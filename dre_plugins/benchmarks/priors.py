@@ -7,7 +7,8 @@ search from the best of them, because a study spends most of its trials near the
 random configuration ever is. Validation tasks decide when to stop; test tasks are not touched.
 
 `--mirrored --out FOLDER` builds priors that take the worst for the best, to see whether a study
-shakes them off; their files are named after the scenario.
+shakes them off; their files are named after the scenario. `--metric timetrain --out FOLDER` builds
+those of another objective, small is good; their files are named after scenario and metric.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ PRIORS = {
 }
 SOURCE = "YAHPO Gym (Pfisterer et al., 2022), scenario {}, surrogates of rbv2; training tasks only"
 LICENCE = "Apache-2.0"
+METRICS = {"acc": 1.0, "timetrain": -1.0, "memory": -1.0}
+"""What can be learnt, and its sign: larger is better."""
 SPLITS: tuple[Split, Split] = ("train", "validation")
 
 
@@ -57,22 +60,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--names", default=",".join(PRIORS), help="which priors")
     parser.add_argument("--jobs", type=int, default=1, help="priors that are built at once")
     parser.add_argument("--mirrored", action="store_true", help="learn from minus the values")
+    parser.add_argument("--metric", choices=METRICS, default="acc", help="what to learn")
     options = parser.parse_args(arguments)
-    if options.mirrored and options.out == CATALOGUE:
-        parser.error("--mirrored needs --out: a mirrored prior must never ship")
+    ships = not options.mirrored and options.metric == "acc"
+    if not ships and options.out == CATALOGUE:
+        parser.error("--mirrored and --metric need --out: such a prior must never ship")
     options.out.mkdir(parents=True, exist_ok=True)
-    build_one = partial(build, data=options.data, out=options.out, mirrored=options.mirrored)
+    build_one = partial(
+        build,
+        data=options.data,
+        out=options.out,
+        metric=options.metric,
+        mirrored=options.mirrored,
+    )
     # Spawned, not forked: torch and onnxruntime do not survive a fork with threads.
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         for line in pool.map(build_one, options.names.split(",")):
             print(line, flush=True)
 
 
-def build(name: str, data: Path, out: Path, mirrored: bool = False) -> str:
+def build(name: str, data: Path, out: Path, metric: str = "acc", mirrored: bool = False) -> str:
     """Build one prior and return a line about it."""
     scenario_name, description = PRIORS[name]
     scenario = YahpoScenario(data / scenario_name)
-    training, validation = (scenario_metadata(scenario, one) for one in SPLITS)
+    training, validation = (scenario_metadata(scenario, one, metric) for one in SPLITS)
     if mirrored:
         training, validation = _mirrored(training), _mirrored(validation)
     prior = Prior.train(
@@ -84,15 +95,20 @@ def build(name: str, data: Path, out: Path, mirrored: bool = False) -> str:
         rebuild="python -m dre_plugins.benchmarks.priors --data PATH",
         progress=True,
     )
-    path = out / f"{scenario_name if mirrored else name}.safetensors"
+    file = name
+    if mirrored:
+        file = scenario_name
+    if metric != "acc":
+        file = f"{scenario_name}-{metric}"
+    path = out / f"{file}.safetensors"
     prior.save(path)
     return f"{path}: {path.stat().st_size / 1024:.0f} KiB, validation {prior.card.validation}"
 
 
-def scenario_metadata(scenario: YahpoScenario, split: Split) -> MetaDataset:
+def scenario_metadata(scenario: YahpoScenario, split: Split, metric: str = "acc") -> MetaDataset:
     """Evaluate random and locally improved configurations on the tasks of a split."""
     space = search_space(scenario.parameters)
-    tasks = [_task(scenario, space, task) for task in scenario.splits[split]]
+    tasks = [_task(scenario, space, task, metric) for task in scenario.splits[split]]
     return MetaDataset.of(tasks, source=SOURCE.format(scenario.name), licence=LICENCE)
 
 
@@ -119,23 +135,23 @@ def _domain(parameter: Parameter) -> Domain:
     return Float(parameter.low, parameter.high, scale)
 
 
-def _task(scenario: YahpoScenario, space: SearchSpace, task: int) -> Task:
+def _task(scenario: YahpoScenario, space: SearchSpace, task: int, metric: str) -> Task:
     rng = np.random.default_rng(task)
     units = space.canonical(rng.random((N_RANDOM, space.n_parameters)))
-    values = _evaluated(scenario, space, task, units)
+    values = _evaluated(scenario, space, task, units, metric)
     for _ in range(N_ROUNDS):
         best = np.argsort(-values, kind="stable")[:N_PARENTS]
         children = space.canonical(mutate(space, units[best], N_CHILDREN, rng))
         units = np.concatenate([units, children])
-        values = np.concatenate([values, _evaluated(scenario, space, task, children)])
+        values = np.concatenate([values, _evaluated(scenario, space, task, children, metric)])
     return Task(str(task), space, units, values, np.zeros(len(values), dtype=np.bool_))
 
 
 def _evaluated(
-    scenario: YahpoScenario, space: SearchSpace, task: int, units: np.ndarray
+    scenario: YahpoScenario, space: SearchSpace, task: int, units: np.ndarray, metric: str
 ) -> np.ndarray:
     configurations = [space.to_configuration(row) for row in units]
-    return scenario.evaluate_many(task, configurations)["acc"]
+    return METRICS[metric] * scenario.evaluate_many(task, configurations)[metric]
 
 
 if __name__ == "__main__":

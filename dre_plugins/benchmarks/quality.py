@@ -266,11 +266,18 @@ def make_sampler(specification: str, seed: int, scenario: str) -> BaseSampler:
     if name not in SAMPLERS:
         raise ValueError(f"unknown sampler {name!r}; known: {', '.join(SAMPLERS)}.")
     options = parse_arguments(arguments)
-    if options.get("prior") == "shipped":
-        options["prior"] = SHIPPED_PRIORS[scenario]
-    elif "prior" in options:
-        options["prior"] = options["prior"].format(scenario=scenario)
+    if "prior" in options:
+        options["prior"] = _prior_for(scenario, options["prior"])
     return SAMPLERS[name](seed=seed, **options)
+
+
+def _prior_for(scenario: str, given: Any) -> Any:
+    """Return the prior of a scenario: `shipped`, or a path; of a list, that of each objective."""
+    if isinstance(given, list):
+        return [_prior_for(scenario, one) for one in given]
+    if given == "shipped":
+        return SHIPPED_PRIORS[scenario]
+    return given.format(scenario=scenario) if isinstance(given, str) else given
 
 
 def parse_arguments(text: str) -> dict[str, Any]:

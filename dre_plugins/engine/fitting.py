@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from dre_plugins.engine.losses import get_loss, rank_normalised
 from dre_plugins.engine.scorers import Parameters, context_vectors, score
@@ -30,7 +31,7 @@ class RankingLists:
         values: What was observed `[M or 1, B, N]`, larger is better. Only the order within a
             list counts for ranking losses.
         mask: Real entries `[M or 1, B, N]`, bool.
-        weights: Weight of each list in the loss `[B]`.
+        weights: Weight of each list in the loss `[B]`, or for each member `[M, B]`.
     """
 
     features: Tensor
@@ -44,12 +45,8 @@ class RankingLists:
         for name in ("values", "mask"):
             actual = tuple(getattr(self, name).shape)
             require(actual == shape[:3], name, actual, f"of shape {shape[:3]}")
-        require(
-            tuple(self.weights.shape) == shape[1:2],
-            "weights",
-            tuple(self.weights.shape),
-            f"of shape {shape[1:2]}",
-        )
+        actual = tuple(self.weights.shape)
+        require(actual in (shape[1:2], shape[:2]), "weights", actual, f"of shape {shape[1:2]}")
 
     @classmethod
     def single(cls, features: Tensor, values: Tensor) -> RankingLists:
@@ -69,6 +66,26 @@ class RankingLists:
             self.mask.to(device),
             self.weights.to(device),
         )
+
+
+def side_by_side(lists: Sequence[RankingLists], n_members: Sequence[int]) -> RankingLists:
+    """Give each of several groups of members its own lists, padded to one shape.
+
+    Args:
+        lists: The lists of each group, shared by its members.
+        n_members: Members of each group.
+    """
+    n_lists = max(one.features.shape[1] for one in lists)
+    length = max(one.features.shape[2] for one in lists)
+    features, values, mask, weights = [], [], [], []
+    for one, n in zip(lists, n_members, strict=True):
+        _, b, k, _ = one.features.shape
+        more = (0, length - k, 0, n_lists - b)
+        features.append(pad(one.features, (0, 0, *more)).expand(n, -1, -1, -1))
+        values.append(pad(one.values, more).expand(n, -1, -1))
+        mask.append(pad(one.mask, more).expand(n, -1, -1))
+        weights.append(pad(one.weights, (0, n_lists - b)).expand(n, -1))
+    return RankingLists(*(torch.cat(parts) for parts in (features, values, mask, weights)))
 
 
 def split_support(
@@ -127,7 +144,7 @@ def fit(
             lists.mask, scorer.n_members, fitting.support_share, generator
         )
     prepared = loss.prepare(lists.values, query)
-    weights = lists.weights / (lists.weights.sum() * scorer.n_members)
+    weights = lists.weights / (lists.weights.sum(-1, keepdim=True) * scorer.n_members)
     optimiser = torch.optim.Adam(list(fitted.values()), lr=fitting.learning_rate, fused=True)
     length = int(lists.mask.sum(-1).max())
     n_steps = math.ceil(fitting.n_steps * min(1.0, length / fitting.full_length))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import probability_of_improvement
 from dre_plugins.recommend.lists import TrialList, dense_ranks, thin
-from dre_plugins.recommend.mixture import Mixture, Part
+from dre_plugins.recommend.mixture import Members, Mixture
 from dre_plugins.recommend.trials import Trial
 
 Units = NDArray[np.float64]
@@ -72,7 +72,7 @@ class Feasibility:
     """
 
     def __init__(
-        self, constraint: Constraint, units: Units, parts: Sequence[Part], reference: Units
+        self, constraint: Constraint, units: Units, parts: Sequence[Members], reference: Units
     ) -> None:
         self._mixture = Mixture(parts, reference)
         self._is_met = bool(constraint.is_met.any())

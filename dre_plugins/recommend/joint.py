@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import TrialList, with_believed
-from dre_plugins.recommend.mixture import Mixture, Part
+from dre_plugins.recommend.mixture import Members, Mixture, fit_all
 from dre_plugins.recommend.pareto import scalarised
 
 Units = NDArray[np.float64]
@@ -30,7 +30,7 @@ class JointPart:
         reference: Canonical coordinates of the points that tell how good a rank is `[K, P]`.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[Members, ...]
     lists: tuple[Sequence[TrialList], ...]
     weights: NDArray[np.float64]
     reference: Units
@@ -50,11 +50,8 @@ class JointPart:
 
     def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> JointPart:
         """Return the members fitted, each part to its own lists instead of `lists`."""
-        parts = tuple(
-            part.fit(own, units, seed, share)
-            for part, own in zip(self.parts, self.lists, strict=True)
-        )
-        return replace(self, parts=parts)
+        seeds = [seed] * len(self.parts)
+        return replace(self, parts=tuple(fit_all(self.parts, self.lists, units, seeds, share)))
 
     def scores(self, units: Units) -> torch.Tensor:
         """Return the scores of all members `[M, C]`; see `Part.scores`."""
@@ -64,7 +61,7 @@ class JointPart:
         return torch.from_numpy(scalarised(places, self.weights))
 
     def _ranking(
-        self, part: Part, units: Units
+        self, part: Members, units: Units
     ) -> Callable[[NDArray[np.intp]], NDArray[np.float64]]:
         mixture = Mixture([part], self.reference)
         return lambda positions: mixture.mean_ranks(units[positions])

@@ -8,7 +8,8 @@ Notation: see docs/architecture.md. `Mp` members come from the prior, `M - Mp` a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.engine.settings import FittingSettings
-from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
+from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists, fit_together
 from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.prior import Encode
 
@@ -57,10 +58,16 @@ class Part:
         """
         if not lists:
             return self
-        fitting = replace(self.fitting, n_steps=round(share * self.fitting.n_steps))
-        features = torch.from_numpy(self.encode(units))
-        fitted = self.ensemble.fit(padded(lists, features), fitting, seed=seed)
+        fitted = self.ensemble.fit(self.padded(lists, units), self.shortened(share), seed=seed)
         return replace(self, ensemble=fitted)
+
+    def padded(self, lists: Sequence[TrialList], units: Units) -> RankingLists:
+        """Return the lists as the members read them."""
+        return padded(lists, torch.from_numpy(self.encode(units)))
+
+    def shortened(self, share: float) -> FittingSettings:
+        """Return how a share of the steps is taken."""
+        return replace(self.fitting, n_steps=round(share * self.fitting.n_steps))
 
     def scores(self, units: Units) -> torch.Tensor:
         """Return the scores of all members `[M, C]` on the CPU.
@@ -111,6 +118,54 @@ class Mixture:
     def mean_ranks(self, units: Units) -> NDArray[np.float64]:
         """Return ranks `[C]`, the mean of all members, of canonical coordinates `[C, P]`."""
         return self.ranks(units).mean(0).numpy().astype(np.float64)
+
+
+def fit_all(
+    parts: Sequence[Members],
+    lists: Sequence[Sequence[TrialList]],
+    units: Units,
+    seeds: Sequence[int],
+    share: float,
+) -> list[Members]:
+    """Return the parts fitted, each to its own lists; those that are alike in one batch.
+
+    Args:
+        parts: The parts.
+        lists: Lists of positions in `units`, for each part.
+        units: Canonical coordinates `[N, P]`.
+        seeds: Seed of the supports, for each part.
+        share: Share of the steps to take.
+
+    Raises:
+        FittingError: If a fit diverged.
+    """
+    fitted = [*parts]
+    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for place, part in enumerate(parts):
+        groups[_kind(part) if lists[place] else (place,)].append(place)
+    for places in groups.values():
+        alike = [part for place in places if isinstance(part := parts[place], Part)]
+        if len(alike) < 2:
+            (place,) = places
+            fitted[place] = parts[place].fit(lists[place], units, seeds[place], share)
+            continue
+        batch = [
+            part.padded(lists[place], units) for part, place in zip(alike, places, strict=True)
+        ]
+        ensembles = fit_together(
+            [part.ensemble for part in alike], batch, alike[0].shortened(share)
+        )
+        for place, part, ensemble in zip(places, alike, ensembles, strict=True):
+            fitted[place] = replace(part, ensemble=ensemble)
+    return fitted
+
+
+def _kind(part: Members) -> Hashable:
+    """Return what is equal for parts that can be fitted in one batch."""
+    if not isinstance(part, Part) or part.ensemble.settings.context is not None:
+        return (id(part),)
+    settings = replace(part.ensemble.settings, n_members=1)
+    return part.encode, part.fitting, settings, part.ensemble.device
 
 
 def padded(lists: Sequence[TrialList], features: torch.Tensor) -> RankingLists:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.feasibility import Constraint, Feasibility, constraints_of
+from dre_plugins.recommend.feasibility import Feasibility, constraints_of
 from dre_plugins.recommend.joint import JointPart
-from dre_plugins.recommend.lists import trial_lists, with_believed
-from dre_plugins.recommend.mixture import Members, Mixture, Part
+from dre_plugins.recommend.lists import TrialList, trial_lists, with_believed
+from dre_plugins.recommend.mixture import Members, Mixture, Part, fit_all
 from dre_plugins.recommend.pareto import objective_alone
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -127,9 +127,16 @@ class RankingModel:
         self._feasible = feasible(history)
         self._feasibilities: list[Feasibility] = []
         self._expected = self._expectation(units)
-        self._parts = self._initial_parts()
-        self._fit(share=1.0)
-        self._feasibilities = [self._fit_constraint(one) for one in self._constraints]
+        parts = self._initial_parts()
+        # Members of constraints are fitted once, in one batch with fresh ones of the objective.
+        fresh = [self._fresh(self._preset.scorer.n_members) for _ in self._constraints]
+        violations = [[one.list(settings.max_history)] for one in self._constraints]
+        fitted = self._fitted([*parts, *fresh], [self._lists] * len(parts) + violations, 1.0)
+        self._use(fitted[: len(parts)])
+        self._feasibilities = [
+            Feasibility(constraint, units, [members], self._reference)
+            for constraint, members in zip(self._constraints, fitted[len(parts) :], strict=True)
+        ]
 
     @property
     def needs_contrast(self) -> bool:
@@ -156,8 +163,8 @@ class RankingModel:
         self._lists = with_believed(
             self._lists, positions, lambda at: self._mixture.mean_ranks(self._units[at])
         )
-        self._parts = [part.believing(positions, self._units) for part in self._parts]
-        self._fit(share=REFIT_SHARE)
+        parts = [part.believing(positions, self._units) for part in self._parts]
+        self._use(self._fitted(parts, [self._lists] * len(parts), REFIT_SHARE))
 
     def choose(self, seen: set[bytes], fixed: Units, index: int) -> Choice:
         """Choose the candidate of the largest acquisition.
@@ -252,11 +259,16 @@ class RankingModel:
         main = self._lists[0]
         return trust(self._expected[main.trials], main.ranks)
 
-    def _fit(self, *, share: float) -> None:
-        """Fit to all lists, and score the reference points that ranks are taken against."""
-        lists, units = self._lists, self._units
-        self._parts = [part.fit(lists, units, self._seed(), share) for part in self._parts]
-        self._mixture = Mixture(self._parts, self._resolving_reference())
+    def _fitted(
+        self, parts: Sequence[Members], lists: Sequence[list[TrialList]], share: float
+    ) -> list[Members]:
+        """Return parts fitted to lists, each to its own."""
+        return fit_all(parts, lists, self._units, [self._seed() for _ in parts], share)
+
+    def _use(self, parts: list[Members]) -> None:
+        """Rank by these parts, against the reference points as they score them."""
+        self._parts = parts
+        self._mixture = Mixture(parts, self._resolving_reference())
         # Thompson sampling takes the first member: another one after each fit of a batch.
         self._n_fits += 1
 
@@ -350,12 +362,6 @@ class RankingModel:
         met = np.ones(len(main.trials), dtype=np.bool_)
         met[is_known] = self._feasible[main.trials[is_known]]
         return main.trials[np.lexsort([-main.ranks, ~met])[:n]]
-
-    def _fit_constraint(self, constraint: Constraint) -> Feasibility:
-        parts = [self._fresh(self._preset.scorer.n_members)]
-        listed = [constraint.list(self._settings.max_history)]
-        fitted = [part.fit(listed, self._units, self._seed(), 1.0) for part in parts]
-        return Feasibility(constraint, self._units, fitted, self._reference)
 
     def _judge(self, pool: Units) -> tuple[torch.Tensor, torch.Tensor]:
         """Return ranks `[M, C]` and chances `[C]` of a pool `[C, P]`."""

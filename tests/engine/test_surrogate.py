@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from dre_plugins.engine import ContextSettings, FittingSettings, ScorerSettings, get_preset
 from dre_plugins.engine.checkpoint import CheckpointError
 from dre_plugins.engine.fitting import FittingError, split_support
-from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
+from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists, fit_together
 
 PLAIN = ScorerSettings(n_members=3, hidden=(16, 16), activation="silu")
 WITH_CONTEXT = replace(PLAIN, context=ContextSettings(hidden=8, size=4))
@@ -97,6 +97,37 @@ def test_each_member_may_have_its_own_lists() -> None:
     scores = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0).fit(lists, QUICK, seed=0).scores(x)
     order = [spearmanr(member.numpy(), y.numpy()).statistic for member in scores]
     assert order[0] > 0.7 and order[1] < -0.7 and order[2] > 0.7
+
+
+def test_ensembles_that_are_fitted_together_are_as_if_each_was_fitted_alone() -> None:
+    (x, y), few = data(30), replace(QUICK, n_steps=20)
+    ensembles = [
+        DeepRankingEnsemble.initialise(replace(PLAIN, n_members=n), 3, seed=n) for n in (2, 3, 1)
+    ]
+    lists = [
+        RankingLists.single(x, y),
+        RankingLists.single(x[:11], -y[:11]),
+        RankingLists(
+            features=torch.stack([x, x])[None],
+            values=torch.stack([y, -y])[None],
+            mask=torch.stack([torch.arange(30) < 9, torch.arange(30) < 30])[None],
+            weights=torch.tensor([0.5, 2.0]),
+        ),
+    ]
+    alone = [one.fit(own, few, seed=0) for one, own in zip(ensembles, lists, strict=True)]
+    together = fit_together(ensembles, lists, few)
+    assert [one.settings.n_members for one in together] == [2, 3, 1]
+    for one, other in zip(alone, together, strict=True):
+        # What shifts all scores of a member is no part of the loss, and free to drift.
+        centred = [each.scores(x) - each.scores(x).mean(1, keepdim=True) for each in (one, other)]
+        torch.testing.assert_close(*centred, rtol=0.02, atol=0.02)
+    with pytest.raises(ValueError, match="alike"):
+        fit_together(
+            [ensembles[0], DeepRankingEnsemble.initialise(PLAIN, 4, seed=0)], lists[:2], few
+        )
+    with_context = DeepRankingEnsemble.initialise(WITH_CONTEXT, 3, seed=0)
+    with pytest.raises(ValueError, match="context"):
+        fit_together([with_context], lists[:1], few)
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 5, 6])
