@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from dre_plugins.recommend.pareto import scalarised
 Units = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JointPart:
     """Hold members each of which ranks by all objectives, with a member of every part.
 
@@ -43,8 +44,8 @@ class JointPart:
             units: Canonical coordinates of all trials `[N, P]`.
         """
         lists = tuple(
-            with_believed(own, positions, self._ranking(part, units))
-            for part, own in zip(self.parts, self.lists, strict=True)
+            with_believed(own, positions, _ranking(mixture, units))
+            for mixture, own in zip(self._mixtures, self.lists, strict=True)
         )
         return replace(self, lists=lists)
 
@@ -56,12 +57,14 @@ class JointPart:
     def scores(self, units: Units) -> torch.Tensor:
         """Return the scores of all members `[M, C]`; see `Part.scores`."""
         n = len(self.reference)
-        ranks = [Mixture([part], self.reference).ranks(units).numpy() for part in self.parts]
+        ranks = [mixture.ranks(units).numpy() for mixture in self._mixtures]
         places = 1.0 - np.stack(ranks, axis=-1) / n
         return torch.from_numpy(scalarised(places, self.weights))
 
-    def _ranking(
-        self, part: Members, units: Units
-    ) -> Callable[[NDArray[np.intp]], NDArray[np.float64]]:
-        mixture = Mixture([part], self.reference)
-        return lambda positions: mixture.mean_ranks(units[positions])
+    @cached_property
+    def _mixtures(self) -> tuple[Mixture, ...]:
+        return tuple(Mixture([part], self.reference) for part in self.parts)
+
+
+def _ranking(mixture: Mixture, units: Units) -> Callable[[NDArray[np.intp]], NDArray[np.float64]]:
+    return lambda positions: mixture.mean_ranks(units[positions])
