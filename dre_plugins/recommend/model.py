@@ -218,9 +218,20 @@ class RankingModel:
         n_trusted = round(self._trust() * n_members) if self._priors else 0
         if n_trusted:
             parts.append(self._from_priors(n_trusted))
-        if n_trusted < n_members:
-            parts.append(self._fresh(n_members - n_trusted))
+        n_fresh = n_members - n_trusted
+        if len(self._weights) > 1 and n_fresh > 1:
+            # Half of them rank each objective alone and half all of them as one, which together
+            # is better than either (docs/decisions.md).
+            alone = tuple(self._fresh(n_fresh - n_fresh // 2) for _ in self._weights)
+            parts.append(self._joint(alone, self._weights))
+            n_fresh //= 2
+        if n_fresh:
+            parts.append(self._fresh(n_fresh))
         return parts
+
+    def _joint(self, parts: Sequence[Members], weights: Units) -> JointPart:
+        reference = self._resolving_reference()
+        return JointPart(tuple(parts), self._objectives, weights, reference)
 
     def _from_priors(self, n_members: int) -> Members:
         """Return members of the prior; of one for each objective, members that join them."""
@@ -233,7 +244,7 @@ class RankingModel:
         weights = self._weights
         if not self._lists:  # nobody knows anything of the others yet
             weights = weights * [prior is not None for prior in self._priors]
-        return JointPart(tuple(parts), self._objectives, weights, self._resolving_reference())
+        return self._joint(parts, weights)
 
     def _from_prior(self, prior: AlignedPrior, n_members: int) -> Part:
         ensemble = prior.ensemble.first(n_members)
