@@ -5,8 +5,8 @@ stays fast:
 
     DRESampler: the sampler for Optuna.
     DRESearch: the search algorithm for Ray Tune.
-    DRE, ASHADRE, DRETransfer: the schedulers for Syne Tune.
-    DRESearcher: the searcher for any scheduler of Syne Tune.
+    DRE, ASHADRE, DRETransfer, MODRE: the schedulers for Syne Tune.
+    DRESearcher, MultiObjectiveDRESearcher: the searchers for other schedulers of Syne Tune.
     AskTell: ask-and-tell tuning without a framework.
     Prior: what past tasks taught, to start a study from.
     MetaDataset: the past tasks themselves, read from many places.
@@ -25,7 +25,14 @@ from dre_plugins._version import __version__
 if TYPE_CHECKING:
     from dre_plugins.adapters.optuna import DRESampler
     from dre_plugins.adapters.ray_tune import DRESearch
-    from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer
+    from dre_plugins.adapters.syne_tune import (
+        ASHADRE,
+        DRE,
+        MODRE,
+        DRESearcher,
+        DRETransfer,
+        MultiObjectiveDRESearcher,
+    )
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings
     from dre_plugins.space import SearchSpace
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ASHADRE",
     "DRE",
+    "MODRE",
     "AskTell",
     "DRESampler",
     "DRESearch",
@@ -42,6 +50,7 @@ __all__ = [
     "DRETransfer",
     "DeepRankingEnsemble",
     "MetaDataset",
+    "MultiObjectiveDRESearcher",
     "Prior",
     "Recommender",
     "RecommenderSettings",
@@ -58,7 +67,9 @@ _HOMES = {
     "DRESearcher": "dre_plugins.adapters.syne_tune",
     "DRETransfer": "dre_plugins.adapters.syne_tune",
     "DeepRankingEnsemble": "dre_plugins.engine.surrogate",
+    "MODRE": "dre_plugins.adapters.syne_tune",
     "MetaDataset": "dre_plugins.transfer.metadata",
+    "MultiObjectiveDRESearcher": "dre_plugins.adapters.syne_tune",
     "Prior": "dre_plugins.transfer.prior",
     "Recommender": "dre_plugins.recommend",
     "RecommenderSettings": "dre_plugins.recommend",

@@ -29,12 +29,15 @@ except ImportError as error:
 
 from syne_tune.backend import LocalBackend
 from syne_tune.backend.trial_status import Trial
-from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
+from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 
-from dre_plugins.adapters.syne_tune_searcher import DRESearcher, number_of, seed_from
+from dre_plugins.adapters.syne_tune_objectives import MODRE, MultiObjectiveDRESearcher
+from dre_plugins.adapters.syne_tune_scheduler import TellingScheduler
+from dre_plugins.adapters.syne_tune_searcher import DRESearcher, number_of
 from dre_plugins.adapters.syne_tune_sources import Mode, Source, metadata_from_experiments
+from dre_plugins.adapters.syne_tune_study import StudySearcher, seed_from
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
@@ -42,63 +45,27 @@ if TYPE_CHECKING:
 __all__ = [
     "ASHADRE",
     "DRE",
+    "MODRE",
     "DRESearcher",
     "DRETransfer",
+    "MultiObjectiveDRESearcher",
     "load_tuner",
     "prior_from_evaluations",
 ]
 
 logger = logging.getLogger("dre_plugins.syne_tune")
 
-_PLAIN = (str, int, float, bool, type(None))
 
-
-class _Scheduler(TrialScheduler):  # type: ignore[misc]
-    """What the schedulers have in common: the searcher hears all that happens to a trial."""
+class _Scheduler(TellingScheduler):
+    """What the schedulers of one metric have in common."""
 
     metric: str
     metric_multiplier: int
     searcher: DRESearcher
-    _limits: Limits
-    _has_warned = False
-
-    @property
-    def mode(self) -> str:
-        """Return "min" or "max", for `AskTellScheduler.best_trial`."""
-        return str(self.metric_mode())
-
-    def on_trial_add(self, trial: Trial) -> None:
-        """Learn which trial runs a suggestion."""
-        super().on_trial_add(trial)
-        self.searcher.on_trial_add(trial.trial_id, trial.config)
-
-    def on_trial_error(self, trial: Trial) -> None:
-        """Learn that a trial has failed."""
-        self.searcher.on_trial_error(trial.trial_id, trial.config)
-        super().on_trial_error(trial)
-
-    def on_trial_remove(self, trial: Trial) -> None:
-        """Learn that a trial was stopped."""
-        super().on_trial_remove(trial)
-        self.searcher.on_trial_stop(trial.trial_id, trial.config)
 
     def metadata(self) -> dict[str, Any]:
         """Return what is written beside the results, without the state of the search."""
-        plain = {k: v for k, v in vars(self).items() if isinstance(v, _PLAIN) and k[0] != "_"}
-        return {**super().metadata(), "metric": self.metric, "scheduler_kwargs": plain}
-
-    def _is_complete(self, trial: Trial, result: Mapping[str, Any], names: Sequence[str]) -> bool:
-        """Say whether a report has what it should have; warn once if not."""
-        missing = [name for name in names if name not in result]
-        if missing and not self._has_warned:
-            self._has_warned = True
-            logger.warning(
-                "Trial %s reported %s without %s: such reports are ignored.",
-                trial.trial_id,
-                sorted(name for name in result if not name.startswith("st_")),
-                missing,
-            )
-        return not missing
+        return {**super().metadata(), "metric": self.metric}
 
 
 class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
@@ -431,7 +398,7 @@ def load_tuner(path: str | PathLike[str]) -> Tuner:
             number += 1
     scheduler = tuner.scheduler
     searcher = getattr(getattr(scheduler, "scheduler", scheduler), "searcher", None)
-    if isinstance(searcher, DRESearcher):
+    if isinstance(searcher, StudySearcher):
         searcher.restart_running()
     return tuner
 

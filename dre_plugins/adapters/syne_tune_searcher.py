@@ -1,34 +1,25 @@
 """Deep Ranking Ensembles as a searcher of Syne Tune.
 
 `DRESearcher` translates: domains → domains, results → `AskTell`, a suggestion → a configuration.
-Syne Tune asks for a configuration before the trial has an id, so what was suggested waits until a
-trial with the same configuration is heard of.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-import secrets
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from syne_tune.optimizer.schedulers.searchers.single_objective_searcher import (
     SingleObjectiveBaseSearcher,
 )
 
-from dre_plugins.adapters.syne_tune_conversion import cast, hyperparameters, space_of
-from dre_plugins.engine.settings import Preset, require
-from dre_plugins.recommend.ask_tell import AskTell
-from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import is_integer, match_key
-from dre_plugins.transfer.knowledge import GivenPrior, prior_from
-
-logger = logging.getLogger("dre_plugins.syne_tune")
+from dre_plugins.adapters.syne_tune_study import StudySearcher
+from dre_plugins.engine.settings import Preset
+from dre_plugins.transfer.knowledge import GivenPrior
 
 
-class DRESearcher(SingleObjectiveBaseSearcher):  # type: ignore[misc]
+class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[misc]
     """Search with a deep ranking ensemble (Khazi, Pineda Arango and Grabocka, ICLR 2023).
 
     An ensemble of neural networks learns to *rank* configurations; the next one is where the
@@ -107,12 +98,13 @@ class DRESearcher(SingleObjectiveBaseSearcher):  # type: ignore[misc]
         max_history: int = 128,
         order_numeric_choices: bool = True,
     ) -> None:
-        super().__init__(dict(config_space), random_seed=seed_from(random_seed))
-        self._study = AskTell(
-            space_of(config_space, order_numeric_choices=order_numeric_choices),
-            direction="minimize",  # schedulers flip the sign of what is to be maximised
-            seed=self.random_seed,
-            prior=prior_from(prior),
+        super().__init__(
+            config_space,
+            points_to_evaluate,
+            random_seed,
+            direction="minimize",
+            prior=prior,
+            order_numeric_choices=order_numeric_choices,
             n_startup_trials=n_startup_trials,
             acquisition=acquisition,
             allow_duplicates=allow_duplicates,
@@ -122,65 +114,7 @@ class DRESearcher(SingleObjectiveBaseSearcher):  # type: ignore[misc]
             n_threads=n_threads,
             max_history=max_history,
         )
-        for point in points_to_evaluate or ():
-            require(isinstance(point, Mapping), "points_to_evaluate", point, "dictionaries")
-            self._study.enqueue(cast(point, config_space))
-        # What was suggested and has no trial id yet: number in the study -> configuration.
-        self._waiting: dict[int, Hashable] = {}
-        # Trial id -> configuration and number in the study, None if it cannot be one of the study.
-        self._known: dict[int, tuple[Hashable, int | None]] = {}
         self._n_reports: Counter[int] = Counter()
-        self._lost: list[int] = []
-        self._n_at_once: int | None = None
-
-    # ---- what there is
-
-    @property
-    def stats(self) -> Counter[str]:
-        """Counts of "suggestions" by source ("random", "prior", "model", …) and "fallbacks"."""
-        return self._study.stats
-
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """What is known of the trials, in the order of suggestion; small values are good."""
-        return self._study.trials
-
-    # ---- suggesting
-
-    def suggest(self, **kwargs: Any) -> dict[str, Any] | None:
-        """Return the next configuration, or None when a finite space is used up."""
-        self._give_up_silent()
-        if self._lost:
-            number = self._lost.pop(0)
-            configuration = dict(self._study.trials[number].configuration)
-        elif self._study.is_exhausted:
-            return None
-        else:
-            number, configuration = self._study.ask()
-        self._waiting[number] = self._key(configuration)
-        return configuration
-
-    def restart_running(self) -> None:
-        """Say that what ran the trials is gone, and that none of them will be heard of again.
-
-        Those that have reported count by their reports. The others are suggested once more,
-        before anything new.
-        """
-        for number, trial in enumerate(self._study.trials):
-            if trial.state is TrialState.RUNNING:
-                if trial.rungs:
-                    self._study.stop(number)
-                elif number not in self._lost:
-                    self._lost.append(number)
-        self._waiting.clear()
-
-    # ---- hearing of trials
-
-    def on_trial_add(self, trial_id: int, config: Mapping[str, Any]) -> None:
-        """Learn the id of a trial that was suggested, or of one that comes from elsewhere."""
-        key = self._key(config)
-        if self._known.get(trial_id, (None, None))[0] != key or key in self._waiting.values():
-            self._known[trial_id] = key, self._number_for(trial_id, key, config)
 
     def on_trial_result(
         self,
@@ -197,9 +131,7 @@ class DRESearcher(SingleObjectiveBaseSearcher):  # type: ignore[misc]
             metric: Its value, small is good; None if the report had none.
             resource_level: How far it got; None counts its reports.
         """
-        if not self._known:  # nobody has said that the trial began
-            self._n_at_once = max(1, len(self._waiting))
-        number = self._running(trial_id, config)
+        number = self._reporting(trial_id, config)
         if number is None or metric is None:
             return
         self._n_reports[number] += 1
@@ -236,94 +168,6 @@ class DRESearcher(SingleObjectiveBaseSearcher):  # type: ignore[misc]
         if math.isfinite(step):
             self._study.report(number, step, value)
         self._study.tell(number, value, constraints=constraints)
-
-    def on_trial_error(self, trial_id: int, config: Mapping[str, Any] | None = None) -> None:
-        """Learn that a trial failed.
-
-        Args:
-            trial_id: The trial.
-            config: Its configuration; without it, a trial of which nothing was heard before
-                cannot be told from others, and stays among the running ones.
-        """
-        number = self._running(trial_id, config)
-        if number is not None:
-            self._study.tell(number, None)
-
-    def on_trial_stop(
-        self,
-        trial_id: int,
-        config: Mapping[str, Any] | None = None,
-        constraints: Mapping[str, float] | None = None,
-    ) -> None:
-        """Learn that a scheduler has stopped a trial, which counts by what it reported.
-
-        Args:
-            trial_id: The trial.
-            config: Its configuration, see `on_trial_error`.
-            constraints: See `on_trial_complete`.
-        """
-        number = self._running(trial_id, config)
-        if number is not None:
-            self._study.stop(number, constraints=constraints)
-
-    # ---- which trial is which
-
-    def _give_up_silent(self) -> None:
-        """Count trials as failed, until they report, that must have ended untold.
-
-        `MedianStoppingRule` keeps to itself what it stops, the schedulers of Syne Tune do not say
-        which trial crashed before its first report. Believed at their predicted ranks, such trials
-        would draw the search to where it has just been stopped. No more trials run at once than
-        were suggested before the first report.
-        """
-        if self._n_at_once is not None:
-            silent = [*self._waiting]
-            for number in silent[: max(0, len(silent) + 1 - self._n_at_once)]:
-                self._study.report(number, 0.0, math.nan)
-
-    def _key(self, configuration: Mapping[str, Any]) -> Hashable:
-        try:
-            values = hyperparameters(configuration, self.config_space)
-        except ValueError:  # not one of this space; `_number_for` says so
-            values = dict(configuration)
-        return match_key(values)
-
-    def _running(self, trial_id: int, config: Mapping[str, Any] | None) -> int | None:
-        """Return the number of a trial in the study, or None if nothing can be learnt of it."""
-        if config is not None and self._known.get(trial_id, (None,))[0] != self._key(config):
-            self.on_trial_add(trial_id, config)
-        _, number = self._known.get(trial_id, (None, None))
-        if number is None or not self._study.is_running(number):
-            logger.debug("Trial %s is not known, or it has ended: nothing is learnt.", trial_id)
-            return None
-        return number
-
-    def _number_for(self, trial_id: int, key: Hashable, config: Mapping[str, Any]) -> int | None:
-        """Return the number of what was suggested, or of a new trial of the study."""
-        for number, waiting in self._waiting.items():
-            if waiting == key:
-                del self._waiting[number]
-                return number
-        try:
-            values = hyperparameters(config, self.config_space)
-            self._study.add(values, None, state=TrialState.RUNNING)
-        except ValueError as error:
-            logger.warning("Nothing is learnt of trial %s: %s", trial_id, error)
-            return None
-        return len(self._study.trials) - 1
-
-
-def seed_from(random_seed: int | None) -> int:
-    """Return a seed, from the operating system if there is none.
-
-    Raises:
-        ValueError: If it is negative.
-    """
-    if random_seed is None:
-        return secrets.randbits(31)
-    is_seed = is_integer(random_seed) and random_seed >= 0
-    require(is_seed, "random_seed", random_seed, "a non-negative integer or None")
-    return int(random_seed)
 
 
 def number_of(value: object) -> float:

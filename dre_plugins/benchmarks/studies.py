@@ -9,12 +9,14 @@ are described in ``benchmarks.study_problems``, how they are measured in
     python -m dre_plugins.benchmarks.studies_report studies.jsonl
 
 Every problem has samplers and a number of trials of its own; ``--samplers`` and ``--trials``
-replace them. Constraints need Optuna 5 or newer.
+replace them. Constraints need Optuna 5 or newer; ``asha-syne-tune`` has samplers of its own, which
+need Syne Tune and ``huggingface_hub``.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -52,21 +54,32 @@ class StudyRun(Run):
     problem: str
 
 
+def optuna_sampler(scenario: YahpoScenario, run: Run) -> BaseSampler:
+    """Build the Optuna sampler that a run names."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    specification = run.sampler.removeprefix(problems.UNTOLD)
+    return make_sampler(specification, run.sampler_seed, run.scenario)
+
+
 @dataclass(frozen=True)
 class Problem:
     """Say how a problem is studied.
 
     Attributes:
-        study: Runs one study and returns its record; see ``study_problems``.
+        study: Runs one study of a sampler and returns its record; see ``study_problems``.
         samplers: Sampler specifications that are compared by default.
         trials: Length of a study by default.
         is_eligible: Whether the problem can be posed on a task.
+        make: Builds what a run's specification names, for ``study``.
     """
 
-    study: Callable[[YahpoScenario, Run, BaseSampler], Record]
+    study: Callable[[YahpoScenario, Run, Any], Record]
     samplers: tuple[str, ...]
     trials: int = 100
     is_eligible: Callable[[YahpoScenario, int], bool] = lambda scenario, task: True
+    make: Callable[[YahpoScenario, Run], Any] = optuna_sampler
 
 
 def _constrained(quantile: float, *more: str) -> Problem:
@@ -89,6 +102,16 @@ def _workers(n_workers: int) -> Problem:
     )
 
 
+def _by_syne_tune(function: str) -> Callable[..., Any]:
+    """A function of a module that cannot be imported without Syne Tune."""
+
+    def call(*arguments: Any) -> Any:
+        module = importlib.import_module("dre_plugins.benchmarks.syne_tune_asha")
+        return getattr(module, function)(*arguments)
+
+    return call
+
+
 PROBLEMS: dict[str, Problem] = {
     "constrained-10": _constrained(0.1),
     "constrained-50": _constrained(0.5),
@@ -97,6 +120,12 @@ PROBLEMS: dict[str, Problem] = {
     "pareto-timetrain": _pareto("timetrain"),
     "pareto-memory": _pareto("memory"),
     "asha": Problem(problems.asha, ("random", "tpe", "dre", "dre:prior=shipped"), trials=500),
+    "asha-syne-tune": Problem(
+        _by_syne_tune("asha"),
+        ("asha", "ashabore", "ashacqr", "bohb", "ashadre", "ashadre:prior=shipped"),
+        trials=500,
+        make=_by_syne_tune("make_scheduler"),
+    ),
     "async-8": _workers(8),
     "async-1": _workers(1),
 }
@@ -197,18 +226,13 @@ def describe(record: Record) -> str:
 
 
 def _study_record(data: Path, run: StudyRun) -> Record:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    problem = PROBLEMS[run.problem]
     scenario = scenario_of(data / run.scenario)
-    specification = run.sampler.removeprefix(problems.UNTOLD)
-    sampler = make_sampler(specification, run.sampler_seed, run.scenario)
+    sampler = problem.make(scenario, run)
     start = time.perf_counter()
-    record = PROBLEMS[run.problem].study(scenario, run, sampler)
-    record["seconds"] = round(time.perf_counter() - start, 2)
-    counters: Any = getattr(sampler, "stats", {})
-    record["stats"] = dict(counters)
-    return record
+    record = problem.study(scenario, run, sampler)
+    seconds = round(time.perf_counter() - start, 2)
+    return {"seconds": seconds, "stats": dict(getattr(sampler, "stats", {})), **record}
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -9,7 +9,8 @@ problem finished is compared.
                   highest that is known for the task and the problem: of all runs given and of
                   2000 random configurations; ``median`` is that sample's. With constraints and
                   crashes only feasible or surviving trials and configurations count; under
-                  ``asha`` only evaluations with all of the training data.
+                  ``asha`` only evaluations with all of the training data. Both problems ``asha``
+                  share what is known, and so do both ``async``.
     @25           after 25 trials have ended.
     @10%          when 10 % of a budget is spent: of the training time of 50 full random trials
                   for ``asha``, of the time in which the workers run as many random trials for
@@ -18,7 +19,7 @@ problem finished is compared.
     feasible      share of trials that meet all constraints.
     crashed >30   share of trials after the 30th that crashed; a random one does with 30 %.
     hypervolume   see ``benchmarks.study_problems``; 1 is the front of 2000 random configurations.
-    full          evaluations with all of the training data.
+    full          evaluations with all of the training data that end within the budget.
     s / trial     seconds of the whole study, by its trials.
 """
 
@@ -166,7 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _scale(problem: str) -> str:
     """Problems that share the best known value of a task."""
-    return "async" if problem.startswith("async") else problem
+    kind = problem.partition("-")[0]
+    return kind if kind in ("asha", "async") else problem
 
 
 def _counting(record: Record) -> Floats:
@@ -213,7 +215,7 @@ def _asha(record: Record, best: float) -> Figures:
     return {
         **_by_share(record, values, costs, best),
         "trials": len(record["values"]),
-        "full": int(np.isfinite(values).sum()),
+        "full": int(np.isfinite(values[costs <= 1.0]).sum()),
     }
 
 

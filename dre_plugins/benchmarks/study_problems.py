@@ -15,6 +15,7 @@ the task (``quality.reference_sample``), which also sets limits and scales.
                  SuccessiveHalvingPruner with reduction factor 3. A rung costs its whole training
                  time: nothing is kept of the rung before, as a learner on more data starts anew.
                  A study ends when it has spent what 50 full random trials cost.
+                 ``asha-syne-tune``, the same by Syne Tune's schedulers: ``syne_tune_asha``.
     workers      Trials take their training time on simulated workers, of which none waits:
                  suggestions are free, and as many trials are running as there are workers.
 """
@@ -157,8 +158,7 @@ def asha(scenario: YahpoScenario, run: Run, sampler: BaseSampler) -> Record:
     """
     import optuna
 
-    _, sample = reference_sample(scenario, run.task)
-    full_cost = N_FULL_TRIALS * float(sample["timetrain"].mean())
+    budget = halving_budget(scenario, run.task)
     pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3)
     study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
     evaluations: list[tuple[int, float, float]] = []
@@ -169,7 +169,7 @@ def asha(scenario: YahpoScenario, run: Run, sampler: BaseSampler) -> Record:
         state = optuna.trial.TrialState.COMPLETE
         for rung in RUNGS:
             outputs = scenario.evaluate(run.task, configuration, trainsize=rung / RUNGS[-1])
-            cost += outputs["timetrain"] / full_cost
+            cost += outputs["timetrain"] / budget
             evaluations.append((rung, cost, outputs["acc"]))
             trial.report(outputs["acc"], rung)
             if rung < RUNGS[-1] and trial.should_prune():
@@ -216,6 +216,12 @@ def workers(scenario: YahpoScenario, run: Run, sampler: BaseSampler, *, n_worker
         "finished": finished,
         "reference": reference(scenario, run.task),
     }
+
+
+def halving_budget(scenario: YahpoScenario, task: int) -> float:
+    """Training time of ``N_FULL_TRIALS`` full random trials on average, in seconds."""
+    _, sample = reference_sample(scenario, task)
+    return N_FULL_TRIALS * float(sample["timetrain"].mean())
 
 
 def limits_of(scenario: YahpoScenario, task: int, quantile: float) -> dict[str, float]:

@@ -14,10 +14,10 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from syne_tune import StoppingCriterion, Tuner
 from syne_tune.backend.simulator_backend.simulator_callback import SimulatorCallback
 from syne_tune.config_space import choice, lograndint, loguniform, randint, uniform
@@ -37,6 +37,9 @@ BASELINES = {
     "kde": "TPE",
 }
 
+Curve: TypeAlias = Callable[[dict[str, Any]], ArrayLike]
+"""All that a configuration reports: a row for each step, a column for each metric."""
+
 
 def tune_task(
     parameters: Sequence[Parameter], evaluate: Evaluate, run: Run
@@ -54,32 +57,31 @@ def tune_task(
     Raises:
         RuntimeError: The scheduler ended early.
     """
-    logging.getLogger("syne_tune").setLevel(logging.ERROR)
+    silence()
     method, options = method_of(run)
     space = config_space(parameters)
     scheduler = make_scheduler(method, space, run.sampler_seed, **options)
     seconds: list[float] = []
     scheduler.suggest = _timed(scheduler.suggest, seconds)
     callback = SimulatorCallback()
-    with TemporaryDirectory() as folder, redirect_stdout(StringIO()):
-        tuner = Tuner(
-            trial_backend=_simulator(space, evaluate),
-            scheduler=scheduler,
-            # It stops when there are more than these.
-            stop_criterion=StoppingCriterion(max_num_trials_started=run.trials - 1),
-            wait_trial_completion_when_stopping=True,
-            n_workers=1,
-            sleep_time=0,  # real time; the simulator has its own
-            callbacks=[callback],
-            save_tuner=False,
-            trial_backend_path=folder,
-        )
-        tuner.tuner_path = Path(folder)
-        tuner.run()
+    run_tuner(
+        # Every trial lasts a simulated second.
+        simulator(space, lambda configuration: [[evaluate(configuration), 1.0]]),
+        scheduler,
+        callback,
+        # It stops when there are more than these.
+        stop_criterion=StoppingCriterion(max_num_trials_started=run.trials - 1),
+        wait_trial_completion_when_stopping=True,
+    )
     results = sorted(callback.results, key=lambda result: int(result["trial_id"]))
     if len(results) != run.trials:
         raise RuntimeError(f"{len(results)} results of {run.trials} trials.")
     return [float(result[METRIC]) for result in results], seconds
+
+
+def silence() -> None:
+    """Have Syne Tune log errors only."""
+    logging.getLogger("syne_tune").setLevel(logging.ERROR)
 
 
 def config_space(parameters: Sequence[Parameter]) -> dict[str, Any]:
@@ -99,6 +101,64 @@ def make_scheduler(method: str, space: dict[str, Any], seed: int, **options: Any
     return getattr(baselines, BASELINES[method])(space, metric=METRIC, **common)
 
 
+def simulator(
+    space: dict[str, Any],
+    curve: Curve,
+    *,
+    metrics: Sequence[str] = (METRIC, SECONDS),
+    resource: str = "step",
+    levels: Sequence[int] = (1,),
+    **options: Any,
+) -> Any:
+    """Return a backend whose trials report at all levels, and end.
+
+    Args:
+        space: Syne Tune's domains by name.
+        curve: Metrics of a configuration `[levels, metrics]`.
+        metrics: Their names; `SECONDS` is the time since the trial began.
+        resource: What the levels are called in a report.
+        levels: Levels of the resource, ascending.
+        options: Arguments of Syne Tune's `SimulatorBackend`.
+    """
+    from syne_tune.blackbox_repository import UserBlackboxBackend
+    from syne_tune.blackbox_repository.blackbox import Blackbox
+
+    class Task(Blackbox):  # type: ignore[misc] # Syne Tune has no types
+        fidelity_values: NDArray[np.int64] = np.array(levels)
+
+        def objective_function(
+            self, configuration: dict[str, Any], fidelity: Any = None, seed: int | None = None
+        ) -> NDArray[np.float64]:
+            return np.asarray(curve(configuration))
+
+    task = Task(space, {resource: randint(levels[0], levels[-1])}, [*metrics])
+    return UserBlackboxBackend(task, elapsed_time_attr=SECONDS, **options)
+
+
+def run_tuner(backend: Any, scheduler: Any, callback: SimulatorCallback, **options: Any) -> None:
+    """Run a `Tuner` with one worker, which prints nothing and leaves no files.
+
+    Args:
+        backend: A simulator.
+        scheduler: Any scheduler.
+        callback: Holds what the scheduler was told, in that order, also while the tuner runs.
+        options: Further arguments of `Tuner`.
+    """
+    with TemporaryDirectory() as folder, redirect_stdout(StringIO()):
+        tuner = Tuner(
+            trial_backend=backend,
+            scheduler=scheduler,
+            n_workers=1,
+            sleep_time=0,  # real time; the simulator has its own
+            callbacks=[callback],
+            save_tuner=False,
+            trial_backend_path=folder,
+            **options,
+        )
+        tuner.tuner_path = Path(folder)
+        tuner.run()
+
+
 def _domain(parameter: Parameter) -> Any:
     if parameter.kind == "categorical":
         return choice(list(parameter.choices))
@@ -107,25 +167,6 @@ def _domain(parameter: Parameter) -> Any:
         return float_domain(parameter.low, parameter.high)
     integer_domain = lograndint if parameter.log else randint  # both ends are included
     return integer_domain(int(parameter.low), int(parameter.high))
-
-
-def _simulator(space: dict[str, Any], evaluate: Evaluate) -> Any:
-    """Return a backend whose trials last a simulated second."""
-    from syne_tune.blackbox_repository import UserBlackboxBackend
-    from syne_tune.blackbox_repository.blackbox import Blackbox
-
-    class Task(Blackbox):  # type: ignore[misc] # Syne Tune has no types
-        """One step, at which a trial ends."""
-
-        fidelity_values: NDArray[np.int64] = np.array([1])
-
-        def objective_function(
-            self, configuration: dict[str, Any], fidelity: Any = None, seed: int | None = None
-        ) -> NDArray[np.float64]:
-            return np.array([[evaluate(configuration), 1.0]])
-
-    task = Task(space, {"step": randint(1, 1)}, [METRIC, SECONDS])
-    return UserBlackboxBackend(task, elapsed_time_attr=SECONDS)
 
 
 def _timed(suggest: Callable[[], Any], seconds: list[float]) -> Callable[[], Any]:

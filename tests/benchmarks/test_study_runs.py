@@ -198,7 +198,7 @@ def test_perform_records_the_study_or_its_error(scenario, tmp_path):
 
 @pytest.mark.slow
 def test_our_sampler_runs_every_problem(scenario, tmp_path):
-    for name in PROBLEMS:
+    for name in (name for name, problem in PROBLEMS.items() if "dre" in problem.samplers):
         record = studies.perform(tmp_path, a_run(name, "dre", trials=20))
         assert "error" not in record, record["error"]
         assert record["stats"]["model"] > 0

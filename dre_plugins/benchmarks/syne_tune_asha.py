@@ -1,0 +1,136 @@
+"""Successive halving by whole schedulers of Syne Tune: a problem of `benchmarks.studies`.
+
+Rungs, costs, budget and record are those of `study_problems.asha`. What differs: each method is a
+scheduler in the real `Tuner`, on the simulator with one worker; it decides by its own rule which
+trials go on; and the search space is flat, as in `framework_quality`. What methods need, and why
+some runs cannot be repeated exactly, is said in `syne_tune_quality`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from syne_tune.backend.simulator_backend.simulator_backend import SimulatorConfig
+from syne_tune.backend.simulator_backend.simulator_callback import SimulatorCallback
+from syne_tune.optimizer import baselines
+from syne_tune.tuning_status import TuningStatus
+
+import dre_plugins
+from dre_plugins.adapters.syne_tune import ASHADRE
+from dre_plugins.benchmarks.framework_quality import METRIC, active_part, method_of
+from dre_plugins.benchmarks.quality import Record, Run, reference
+from dre_plugins.benchmarks.study_problems import RUNGS, halving_budget
+from dre_plugins.benchmarks.syne_tune_quality import (
+    SECONDS,
+    Curve,
+    config_space,
+    run_tuner,
+    silence,
+    simulator,
+)
+from dre_plugins.benchmarks.tasks import YahpoScenario
+
+RUNG = "rung"
+COST = "timetrain"
+"""Metric: seconds of one rung alone. Not differences of `SECONDS`, which the backend adjusts."""
+
+N_POLLS = 2000
+"""How often the simulated tuner looks for reports while a budget lasts."""
+
+SCHEDULERS: dict[str, Callable[..., Any]] = {
+    "asha": baselines.ASHA,
+    "ashabore": baselines.ASHABORE,
+    "ashacqr": baselines.ASHACQR,
+    "bohb": baselines.BOHB,
+    "ashadre": ASHADRE,
+}
+
+
+def asha(scenario: YahpoScenario, run: Run, scheduler: Any) -> Record:
+    """Maximise accuracy by successive halving over the training size.
+
+    Returns:
+        What ``study_problems.asha`` returns; ``stats``, the counters of our searcher; and
+        ``versions``. A trial that is running when the budget is spent goes no further.
+    """
+    budget = halving_budget(scenario, run.task)
+    callback = SimulatorCallback()
+    results: list[dict[str, Any]] = callback.results
+
+    def is_over(status: TuningStatus) -> bool:
+        spent = sum(result[COST] for result in results)
+        return bool(spent >= budget or status.num_trials_finished >= run.trials)
+
+    backend = simulator(
+        config_space(scenario.parameters),
+        curve_of(scenario, run.task),
+        metrics=(METRIC, COST, SECONDS),
+        resource=RUNG,
+        levels=RUNGS,
+        # Nothing but training takes time, and a stop comes before the next rung ends.
+        simulator_config=SimulatorConfig(0.0, 0.0, 0.0, 0.0, 0.0),
+        tuner_sleep_time=budget / N_POLLS,
+    )
+    run_tuner(backend, scheduler, callback, stop_criterion=is_over)
+    last = {int(result["trial_id"]): float(result[METRIC]) for result in results}
+    return {
+        "values": [last[trial_id] for trial_id in sorted(last)],
+        "evaluations": evaluations_of(results, budget),
+        "reference": reference(scenario, run.task),
+        "stats": dict(getattr(scheduler.searcher, "stats", {})),
+        "versions": {
+            "dre_plugins": dre_plugins.__version__,
+            "syne-tune": version("syne-tune"),
+        },
+    }
+
+
+def curve_of(scenario: YahpoScenario, task: int) -> Curve:
+    """Return what a trial reports: accuracy, `COST` and `SECONDS` at each rung `[4, 3]`."""
+
+    def curve(configuration: Mapping[str, Any]) -> NDArray[np.float64]:
+        active = active_part(scenario.parameters, configuration)
+        outputs = [scenario.evaluate(task, active, trainsize=rung / RUNGS[-1]) for rung in RUNGS]
+        costs = np.array([one["timetrain"] for one in outputs])
+        return np.stack([[one["acc"] for one in outputs], costs, costs.cumsum()], axis=1)
+
+    return curve
+
+
+def evaluations_of(
+    results: Sequence[Mapping[str, Any]], budget: float
+) -> list[tuple[int, float, float]]:
+    """Return rung, cost so far as a share of the budget, and accuracy of all reports."""
+    shares = np.cumsum([result[COST] for result in results]) / budget
+    return [
+        (int(result[RUNG]), float(share), float(result[METRIC]))
+        for result, share in zip(results, shares, strict=True)
+    ]
+
+
+def make_scheduler(scenario: YahpoScenario, run: Run) -> Any:
+    """Build the scheduler that a run names, at its defaults except for the rungs.
+
+    Raises:
+        ValueError: There is none of this name.
+    """
+    silence()
+    method, options = method_of(replace(run, sampler=f"syne-tune:{run.sampler}"))
+    if method not in SCHEDULERS:
+        raise ValueError(f"unknown sampler {method!r}; known: {', '.join(SCHEDULERS)}.")
+    return SCHEDULERS[method](
+        config_space(scenario.parameters),
+        metric=METRIC,
+        do_minimize=False,
+        random_seed=run.sampler_seed,
+        time_attr=RUNG,
+        grace_period=RUNGS[0],
+        max_t=RUNGS[-1],
+        reduction_factor=RUNGS[1] // RUNGS[0],
+        **options,
+    )
