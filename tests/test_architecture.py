@@ -21,15 +21,19 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "recommend": (NUMERICS, {"engine", "space"}),
     "transfer": (NUMERICS | {"pandas", "xgboost", "rich"}, {"engine", "space", "recommend"}),
     "adapters": (NUMERICS | FRAMEWORKS | {"pandas"}, {"engine", "space", "recommend", "transfer"}),
+    "baselines": (
+        {"numpy", "scipy", "torch", "botorch", "gpytorch", "sklearn"},
+        {"engine", "space", "transfer"},
+    ),
     "benchmarks": (
         NUMERICS
         | FRAMEWORKS
         | {"botorch", "gpytorch", "matplotlib", "onnxruntime", "rich", "sklearn"},
-        {"engine", "space", "recommend", "transfer", "adapters"},
+        {"engine", "space", "recommend", "transfer", "adapters", "baselines"},
     ),
     "cli": (
         NUMERICS | FRAMEWORKS | {"matplotlib", "rich", "typer"},
-        {"engine", "space", "recommend", "transfer", "adapters"},
+        {"engine", "space", "recommend", "transfer", "adapters", "benchmarks"},
     ),
 }
 # Files at the top of the package, which every room may import.

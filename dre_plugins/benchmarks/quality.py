@@ -1,6 +1,6 @@
 """Search quality: paired runs of samplers on real tuning tasks, appended to a JSONL file.
 
-Every sampler gets a study of its own for each (scenario, task, seed), maximises ``acc`` over the
+Every sampler gets a study of its own for each (scenario, task, seed), maximises accuracy over the
 full, conditional space, and begins with the same number of start-up trials. A run that is in the
 file already is not repeated, so an interrupted command is resumed by giving it again; a run that
 failed is recorded with its error, harms no other, and is tried again next time.
@@ -10,14 +10,18 @@ failed is recorded with its error, harms no other, and is tried again next time.
     python -m dre_plugins.benchmarks.report runs.jsonl
 
 A sampler may be given keyword arguments: ``dre:acquisition=lcb``,
-``tpe:multivariate=True,group=True``. ``dre:prior=shipped`` takes the prior that ships for the
-scenario, and ``{scenario}`` in a path of a prior stands for the scenario's name.
+``tpe:multivariate=True,group=True``; any other sampler of Optuna is named by its import path,
+``optuna.samplers.CmaEsSampler``. ``dre:prior=shipped`` takes the prior that ships for the
+scenario, and ``{scenario}`` in a path of a prior stands for the scenario's name. Scenarios are
+those of YAHPO Gym, synthetic functions, which need no ``--data``, or yours: see
+``benchmarks.scenarios``.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import json
 import multiprocessing
 import os
@@ -27,18 +31,19 @@ import time
 import traceback
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, fields
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.benchmarks.tasks import SCENARIOS, Configuration, Split, YahpoScenario
+from dre_plugins.benchmarks.scenarios import scenario_of
+from dre_plugins.benchmarks.tasks import SCENARIOS, Configuration, Scenario, Split
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -48,12 +53,13 @@ if TYPE_CHECKING:
 SHIPPED_PRIORS = {"rbv2_xgboost": "xgboost", "rbv2_rpart": "decision-tree"}
 
 Record: TypeAlias = dict[str, Any]
-Perform: TypeAlias = "Callable[[Path, Any], Record]"
+Perform: TypeAlias = "Callable[[Path | None, Any], Record]"
 
 N_STARTUP_TRIALS = 10
 N_REFERENCE = 2000
 """Random configurations of a task that give its regret a scale (see ``report``)."""
 
+DIED = "the worker process died"
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
 )
@@ -65,8 +71,8 @@ class Run:
 
     Attributes:
         sampler: Sampler specification, such as ``"tpe"`` or ``"dre:acquisition=lcb"``.
-        scenario: Name of a YAHPO scenario.
-        task: OpenML task id.
+        scenario: Name of a scenario, see ``benchmarks.scenarios``.
+        task: Number of the task, for YAHPO Gym OpenML's.
         seed: Number of the repetition.
         trials: Length of the study.
     """
@@ -97,8 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         seeds=options.seeds,
         trials=options.trials,
     )
-    finished = {run_of(record) for record in read_records(options.out) if "error" not in record}
-    todo = [run for run in planned if run not in finished]
+    todo = unfinished(planned, options.out)
     print(f"{len(todo)} runs to do, {len(planned) - len(todo)} done before, in {options.out}")
     n_failed = execute(options.data, todo, out=options.out, jobs=options.jobs)
     if n_failed:
@@ -106,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def plan(
-    data: Path,
+    data: Path | None,
     *,
     samplers: Sequence[str],
     scenarios: Sequence[str],
@@ -114,12 +119,12 @@ def plan(
     tasks_per_scenario: int,
     seeds: int,
     trials: int,
-    is_eligible: Callable[[YahpoScenario, int], bool] = lambda scenario, task: True,
+    is_eligible: Callable[[Any, int], bool] = lambda scenario, task: True,
 ) -> list[Run]:
     """List the runs, so that an interrupted benchmark holds whole pairs as far as it got.
 
     Args:
-        data: Folder with a folder for each scenario.
+        data: Folder with a folder for each scenario of YAHPO Gym, if there is one.
         samplers: Sampler specifications.
         scenarios: Names of scenarios.
         split: Which tasks.
@@ -130,7 +135,7 @@ def plan(
     """
     tasks = {}
     for name in scenarios:
-        scenario = scenario_of(data / name)
+        scenario = scenario_of(data, name)
         eligible = [task for task in scenario.splits[split] if is_eligible(scenario, task)]
         tasks[name] = _spread(eligible, tasks_per_scenario)
     return [
@@ -142,12 +147,19 @@ def plan(
     ]
 
 
-def perform(data: Path, run: Run) -> Record:
+def unfinished(runs: Sequence[Run], out: Path) -> list[Run]:
+    """Return the runs that a file does not have yet, or only as failed ones."""
+    finished = {run_of(record) for record in read_records(out) if "error" not in record}
+    return [run for run in runs if run not in finished]
+
+
+def perform(data: Path | None, run: Run) -> Record:
     """Run one study.
 
     Returns:
-        The fields of ``run`` and: ``values`` and ``ask_seconds`` of every trial, ``reference``,
-        the median and the best of a random sample of the task, and what ``recorded`` adds.
+        The fields of ``run`` and, of every trial, ``configurations``, ``values`` and
+        ``ask_seconds``; ``reference``, the median and the best of a random sample of the task;
+        and what ``recorded`` adds.
     """
     return recorded(run, partial(_study_record, data, run))
 
@@ -155,26 +167,29 @@ def perform(data: Path, run: Run) -> Record:
 def describe(record: Record) -> str:
     """Say in a line what came out of a run."""
     run = run_of(record)
-    end = "FAILED" if "error" in record else f"best acc {max(record['values']):.4f}"
+    end = "FAILED" if "error" in record else f"best {max(record['values']):.4f}"
     return f"{run.sampler} {run.scenario} task {run.task} seed {run.seed}: {end}"
 
 
 def execute(
-    data: Path,
+    data: Path | None,
     runs: Sequence[Run],
     *,
     out: Path,
     jobs: int,
+    ray_address: str | None = None,
     perform: Perform = perform,
     describe: Callable[[Record], str] = describe,
 ) -> int:
-    """Perform runs in parallel processes and append a line to ``out`` as each one ends.
+    """Perform runs in parallel and append a line to ``out`` as each one ends.
 
     Args:
-        data: Folder of the scenarios.
+        data: Folder of the scenarios of YAHPO Gym, if there is one.
         runs: The runs, in this order.
         out: A JSONL file.
         jobs: How many processes.
+        ray_address: Address of a Ray cluster that performs them instead, all CPUs of it;
+            ``data`` must lie there under the same path. ``"local"`` starts one of ``jobs`` CPUs.
         perform: Performs a run and returns its record; a function of a module.
         describe: Returns what to print of a record.
 
@@ -182,16 +197,15 @@ def execute(
         The number of runs that failed.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
-    workers = _Workers(data, perform)
+    if ray_address is None:
+        records = _performed(data, runs, jobs, perform)
+    else:
+        cluster = importlib.import_module("dre_plugins.benchmarks.ray_cluster")
+        records = cluster.performed(data, runs, perform, address=ray_address, jobs=jobs)
     n_failed = 0
-    with (
-        open_for_append(out) as file,
-        ThreadPoolExecutor(jobs) as pool,
-        _progress() as progress,
-    ):
+    with open_for_append(out) as file, _progress() as progress:
         bar = progress.add_task("runs", total=len(runs))
-        for done in as_completed([pool.submit(workers.perform, run) for run in runs]):
-            record = done.result()
+        for record in records:
             file.write(json.dumps(record) + "\n")
             file.flush()
             n_failed += "error" in record
@@ -199,8 +213,18 @@ def execute(
             progress.update(bar, description=describe(record))
             if not progress.console.is_terminal:
                 print(describe(record), flush=True)
-        workers.close()
     return n_failed
+
+
+def _performed(
+    data: Path | None, runs: Sequence[Run], jobs: int, perform: Perform
+) -> Iterator[Record]:
+    """Perform runs in processes of this machine; records come as runs end."""
+    workers = _Workers(data, perform)
+    with ThreadPoolExecutor(jobs) as pool:
+        for done in as_completed([pool.submit(workers.perform, run) for run in runs]):
+            yield done.result()
+        workers.close()
 
 
 def recorded(run: Run, study: Callable[[], Record]) -> Record:
@@ -223,37 +247,39 @@ def recorded(run: Run, study: Callable[[], Record]) -> Record:
 
 
 def run_study(
-    scenario: YahpoScenario, run: Run, sampler: BaseSampler
-) -> tuple[list[float], list[float]]:
+    scenario: Scenario, run: Run, sampler: BaseSampler
+) -> tuple[list[Configuration], list[float], list[float]]:
     """Run one study.
 
     Returns:
-        Value and seconds spent on suggesting parameters, for every trial.
+        Configuration, value and seconds spent on suggesting it, of every trial.
     """
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    values, seconds = [], []
+    configurations, values, seconds = [], [], []
     for _ in range(run.trials):
         start = time.perf_counter()
         trial = study.ask()
         configuration = scenario.suggest(trial)
         seconds.append(round(time.perf_counter() - start, 5))
-        values.append(scenario.evaluate(run.task, configuration)["acc"])
+        configurations.append(configuration)
+        values.append(scenario.value(run.task, configuration))
         study.tell(trial, values[-1])
-    return values, seconds
+    return configurations, values, seconds
 
 
-def reference(scenario: YahpoScenario, task: int) -> dict[str, float]:
-    """Median and best accuracy of the random sample of a task."""
+def reference(scenario: Scenario, task: int) -> dict[str, float]:
+    """Median and best value of the random sample of a task."""
     _, outputs = reference_sample(scenario, task)
-    return {"median": float(np.median(outputs["acc"])), "best": float(outputs["acc"].max())}
+    values = outputs[scenario.metric]
+    return {"median": float(np.median(values)), "best": float(values.max())}
 
 
 @lru_cache(maxsize=4)
 def reference_sample(
-    scenario: YahpoScenario, task: int
+    scenario: Scenario, task: int
 ) -> tuple[list[Configuration], dict[str, NDArray[np.float64]]]:
     """Random configurations and their outputs, the same in every run of the task."""
     sample = scenario.random_configurations(N_REFERENCE, np.random.default_rng(task))
@@ -263,12 +289,25 @@ def reference_sample(
 def make_sampler(specification: str, seed: int, scenario: str) -> BaseSampler:
     """Build a sampler from its name and keyword arguments: ``"tpe:multivariate=True"``."""
     name, _, arguments = specification.partition(":")
-    if name not in SAMPLERS:
-        raise ValueError(f"unknown sampler {name!r}; known: {', '.join(SAMPLERS)}.")
+    make = SAMPLERS[name] if name in SAMPLERS else _imported_sampler(name)
     options = parse_arguments(arguments)
     if "prior" in options:
         options["prior"] = _prior_for(scenario, options["prior"])
-    return SAMPLERS[name](seed=seed, **options)
+    return make(seed=seed, **options)
+
+
+def _imported_sampler(path: str) -> Callable[..., BaseSampler]:
+    module, _, name = path.rpartition(".")
+    if not module:
+        raise ValueError(
+            f"unknown sampler {path!r}; known: {', '.join(SAMPLERS)}, and import paths such as "
+            "optuna.samplers.CmaEsSampler."
+        )
+    try:
+        found: Callable[..., BaseSampler] = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"sampler {path!r} cannot be imported: {error}") from error
+    return found
 
 
 def _prior_for(scenario: str, given: Any) -> Any:
@@ -296,7 +335,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
 def split_specifications(text: str) -> list[str]:
     """Split ``random,tpe:a=1,b=2,dre`` at the commas in front of a sampler's name."""
     names = "|".join(SAMPLERS)
-    return re.split(rf",(?=(?:{names})(?:[:,]|$))", text)
+    return re.split(rf",(?=(?:{names}|[\w.]+\.\w+)(?:[:,]|$))", text)
 
 
 def read_records(path: Path) -> list[Record]:
@@ -317,19 +356,13 @@ def run_of(record: Record) -> Run:
     return Run(**{field.name: record[field.name] for field in fields(Run)})
 
 
-@cache
-def scenario_of(folder: Path) -> YahpoScenario:
-    """A scenario, loaded once a process."""
-    return YahpoScenario(folder)
-
-
 class _Workers:
     """A single-process pool for each calling thread, replaced when its process dies.
 
     One shared pool would be broken as a whole by one crash, without telling which run it was.
     """
 
-    def __init__(self, data: Path, perform: Perform = perform) -> None:
+    def __init__(self, data: Path | None, perform: Perform = perform) -> None:
         self._data = data
         self._perform = perform
         self._local = threading.local()
@@ -342,7 +375,7 @@ class _Workers:
             record: Record = self._local.pool.submit(self._perform, self._data, run).result()
         except BrokenProcessPool:
             self._start()
-            record = {**asdict(run), "error": "the worker process died"}
+            record = {**asdict(run), "error": DIED}
         return record
 
     def close(self) -> None:
@@ -418,11 +451,13 @@ def open_for_append(path: Path) -> Any:
     return file
 
 
-def _study_record(data: Path, run: Run) -> Record:
-    scenario = scenario_of(data / run.scenario)
+def _study_record(data: Path | None, run: Run) -> Record:
+    scenario = scenario_of(data, run.scenario)
     sampler = make_sampler(run.sampler, run.sampler_seed, run.scenario)
     record: Record = {"reference": reference(scenario, run.task)}
-    record["values"], record["ask_seconds"] = run_study(scenario, run, sampler)
+    record["configurations"], record["values"], record["ask_seconds"] = run_study(
+        scenario, run, sampler
+    )
     return record
 
 
@@ -448,7 +483,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--data", type=Path, required=True, help="folder of the scenarios")
+    parser.add_argument("--data", type=Path, help="folder of the scenarios of YAHPO Gym")
     parser.add_argument("--out", type=Path, default=Path("runs.jsonl"), help="appended to")
     parser.add_argument("--samplers", default="random,tpe,gp,dre")
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))

@@ -35,9 +35,9 @@ from dre_plugins.benchmarks.quality import (
     plan,
     read_records,
     recorded,
-    scenario_of,
 )
-from dre_plugins.benchmarks.tasks import SCENARIOS, Split, YahpoScenario
+from dre_plugins.benchmarks.scenarios import scenario_of
+from dre_plugins.benchmarks.tasks import SCENARIOS, Scenario, Split
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -54,7 +54,7 @@ class StudyRun(Run):
     problem: str
 
 
-def optuna_sampler(scenario: YahpoScenario, run: Run) -> BaseSampler:
+def optuna_sampler(scenario: Scenario, run: Run) -> BaseSampler:
     """Build the Optuna sampler that a run names."""
     import optuna
 
@@ -75,11 +75,11 @@ class Problem:
         make: Builds what a run's specification names, for ``study``.
     """
 
-    study: Callable[[YahpoScenario, Run, Any], Record]
+    study: Callable[[Any, Run, Any], Record]
     samplers: tuple[str, ...]
     trials: int = 100
-    is_eligible: Callable[[YahpoScenario, int], bool] = lambda scenario, task: True
-    make: Callable[[YahpoScenario, Run], Any] = optuna_sampler
+    is_eligible: Callable[[Any, int], bool] = lambda scenario, task: True
+    make: Callable[[Any, Run], Any] = optuna_sampler
 
 
 def _constrained(quantile: float, *more: str) -> Problem:
@@ -203,7 +203,7 @@ def plan_studies(
     return sorted(runs, key=lambda run: run.seed)
 
 
-def perform(data: Path, run: StudyRun) -> Record:
+def perform(data: Path | None, run: StudyRun) -> Record:
     """Run one study.
 
     Returns:
@@ -225,9 +225,9 @@ def describe(record: Record) -> str:
     return f"{run.problem} {run.sampler} {run.scenario} task {run.task} seed {run.seed}: {end}"
 
 
-def _study_record(data: Path, run: StudyRun) -> Record:
+def _study_record(data: Path | None, run: StudyRun) -> Record:
     problem = PROBLEMS[run.problem]
-    scenario = scenario_of(data / run.scenario)
+    scenario = scenario_of(data, run.scenario)
     sampler = problem.make(scenario, run)
     start = time.perf_counter()
     record = problem.study(scenario, run, sampler)

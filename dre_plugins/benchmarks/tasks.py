@@ -1,8 +1,8 @@
-"""YAHPO Gym surrogates as tuning tasks (Pfisterer et al., 2022).
+"""Tuning tasks: scenarios, each with one search space and many tasks.
 
-A scenario is one learner on many data sets (its tasks): a neural network that predicts what a
-large random-search run measured. ``YahpoScenario`` evaluates any configuration and needs the full
-data and onnxruntime; ``load_extract`` reads the small sample of it that the repository ships.
+Those of YAHPO Gym (Pfisterer et al., 2022) are one learner on many data sets: a neural network
+that predicts what a large random-search run measured. ``YahpoScenario`` needs the full data and
+onnxruntime; ``load_extract`` reads the small sample of it that the repository ships.
 """
 
 from __future__ import annotations
@@ -116,7 +116,65 @@ class Parameter:
         return trial.suggest_float(self.name, self.low, self.high, log=self.log)
 
 
-class YahpoScenario:
+class Scenario:
+    """A search space and what evaluates it, on tasks of the same kind; to be subclassed.
+
+    Attributes:
+        name: Name of the scenario.
+        metric: Name of the output that is maximised.
+        parameters: Tuned parameters, parents before children.
+        tasks: Numbers of the tasks in ascending order.
+    """
+
+    name: str
+    metric: str
+    parameters: tuple[Parameter, ...]
+    tasks: list[int]
+
+    @property
+    def splits(self) -> dict[Split, list[int]]:
+        """Tasks of each split, by position in ``tasks``: 0, 10, … test; 5, 15, … validation."""
+        splits: dict[Split, list[int]] = {"train": [], "validation": [], "test": []}
+        held_out: dict[int, Split] = {0: "test", 5: "validation"}
+        for position, task in enumerate(self.tasks):
+            splits[held_out.get(position % 10, "train")].append(task)
+        return splits
+
+    def evaluate_many(
+        self, task: int, configurations: Sequence[Mapping[str, Any]]
+    ) -> dict[str, NDArray[np.float64]]:
+        """Evaluate many configurations on one task: an array ``[N]`` for each output."""
+        raise NotImplementedError
+
+    def value(self, task: int, configuration: Mapping[str, Any]) -> float:
+        """What is maximised, of one configuration."""
+        return float(self.evaluate_many(task, [configuration])[self.metric][0])
+
+    def random_configurations(self, n: int, rng: np.random.Generator) -> list[Configuration]:
+        """Draw ``n`` configurations uniformly; only active parameters are in them."""
+        return [self._random_configuration(rng) for _ in range(n)]
+
+    def suggest(self, trial: optuna.trial.BaseTrial) -> Configuration:
+        """Ask an Optuna trial for a configuration, define-by-run: active parameters only."""
+        configuration: Configuration = {}
+        for parameter in self.parameters:
+            if parameter.is_active(configuration):
+                configuration[parameter.name] = parameter.suggest(trial)
+        return configuration
+
+    def objective(self, trial: optuna.trial.BaseTrial, task: int) -> float:
+        """What ``trial`` suggests is worth, to be maximised."""
+        return self.value(task, self.suggest(trial))
+
+    def _random_configuration(self, rng: np.random.Generator) -> Configuration:
+        configuration: Configuration = {}
+        for parameter in self.parameters:
+            if parameter.is_active(configuration):
+                configuration[parameter.name] = parameter.draw(rng)
+        return configuration
+
+
+class YahpoScenario(Scenario):
     """One scenario of YAHPO Gym: a search space and a network that evaluates it on many tasks.
 
     Attributes:
@@ -124,6 +182,8 @@ class YahpoScenario:
         parameters: Tuned parameters, parents before children.
         tasks: OpenML task ids in ascending order.
     """
+
+    metric = "acc"
 
     def __init__(self, folder: str | Path) -> None:
         """Read a scenario.
@@ -141,15 +201,6 @@ class YahpoScenario:
         self.tasks = _read_tasks(space)
         self._codes: dict[str, dict[str, int]] = json.loads((folder / "encoding.json").read_text())
         self._session = _session(folder / "model.onnx")
-
-    @property
-    def splits(self) -> dict[Split, list[int]]:
-        """Tasks of each split, by position in ``tasks``: 0, 10, … test; 5, 15, … validation."""
-        splits: dict[Split, list[int]] = {"train": [], "validation": [], "test": []}
-        held_out: dict[int, Split] = {0: "test", 5: "validation"}
-        for position, task in enumerate(self.tasks):
-            splits[held_out.get(position % 10, "train")].append(task)
-        return splits
 
     def evaluate(
         self,
@@ -201,29 +252,6 @@ class YahpoScenario:
             },
         )
         return dict(zip(OUTPUTS, outputs.T.astype(np.float64), strict=True))
-
-    def random_configurations(self, n: int, rng: np.random.Generator) -> list[Configuration]:
-        """Draw ``n`` configurations uniformly; only active parameters are in them."""
-        return [self._random_configuration(rng) for _ in range(n)]
-
-    def suggest(self, trial: optuna.trial.BaseTrial) -> Configuration:
-        """Ask an Optuna trial for a configuration, define-by-run: active parameters only."""
-        configuration: Configuration = {}
-        for parameter in self.parameters:
-            if parameter.is_active(configuration):
-                configuration[parameter.name] = parameter.suggest(trial)
-        return configuration
-
-    def objective(self, trial: optuna.trial.BaseTrial, task: int) -> float:
-        """Accuracy of what ``trial`` suggests, to be maximised."""
-        return self.evaluate(task, self.suggest(trial))["acc"]
-
-    def _random_configuration(self, rng: np.random.Generator) -> Configuration:
-        configuration: Configuration = {}
-        for parameter in self.parameters:
-            if parameter.is_active(configuration):
-                configuration[parameter.name] = parameter.draw(rng)
-        return configuration
 
 
 @dataclass(frozen=True)

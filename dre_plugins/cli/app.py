@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from dre_plugins import __version__
 from dre_plugins.cli.aligning import align
+from dre_plugins.cli.bench import bench
 from dre_plugins.cli.evaluating import evaluate
 from dre_plugins.cli.importing import importing
 from dre_plugins.cli.meta_training import meta_train
@@ -76,3 +77,4 @@ app.command("evaluate")(evaluate)
 app.command("meta-train")(meta_train)
 app.command("align")(align)
 app.add_typer(priors, name="priors")
+app.add_typer(bench, name="bench")

@@ -114,6 +114,7 @@ def test_method_of():
 class Scenario:
     """One parameter; the best value is at 0.7."""
 
+    metric = "acc"
     parameters = (Parameter("x", "float", 0.0, 1.0),)
 
     def evaluate(self, task, configuration):

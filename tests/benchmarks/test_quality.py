@@ -17,6 +17,10 @@ class Scenario:
     """One parameter; the best value is at 0.7."""
 
     name = "rbv2_rpart"
+    metric = "acc"
+
+    def value(self, task, configuration):
+        return self.evaluate(task, configuration)["acc"]
 
     def suggest(self, trial):
         return {"x": trial.suggest_float("x", 0.0, 1.0)}
@@ -33,7 +37,7 @@ class Scenario:
 
 @pytest.fixture
 def scenario(monkeypatch):
-    monkeypatch.setattr(quality, "scenario_of", lambda folder: Scenario())
+    monkeypatch.setattr(quality, "scenario_of", lambda data, name: Scenario())
 
 
 def test_parse_arguments():

@@ -24,6 +24,7 @@ class Scenario:
     """Deeper trees are better, slower and larger; a fold of the data costs its share."""
 
     name = "rbv2_rpart"
+    metric = "acc"
     parameters = PARAMETERS
 
     def __init__(self):
@@ -67,8 +68,8 @@ class Spy(optuna.samplers.RandomSampler):
 @pytest.fixture
 def scenario(monkeypatch):
     scenario = Scenario()
-    monkeypatch.setattr(studies, "scenario_of", lambda folder: scenario)
-    monkeypatch.setattr("dre_plugins.benchmarks.quality.scenario_of", lambda folder: scenario)
+    monkeypatch.setattr(studies, "scenario_of", lambda data, name: scenario)
+    monkeypatch.setattr("dre_plugins.benchmarks.quality.scenario_of", lambda data, name: scenario)
     return scenario
 
 

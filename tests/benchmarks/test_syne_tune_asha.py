@@ -20,6 +20,7 @@ class Scenario:
     """Deeper trees are better, by the more the more data there are; a rung costs its number."""
 
     name = "rbv2_rpart"
+    metric = "acc"
     parameters = (
         Parameter("maxdepth", "int", 1, 30),
         Parameter("pruned", "categorical", choices=("no", "yes")),
@@ -42,7 +43,7 @@ class Scenario:
 @pytest.fixture
 def scenario(monkeypatch):
     scenario = Scenario()
-    monkeypatch.setattr(studies, "scenario_of", lambda folder: scenario)
+    monkeypatch.setattr(studies, "scenario_of", lambda data, name: scenario)
     return scenario
 
 

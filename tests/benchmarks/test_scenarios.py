@@ -1,0 +1,113 @@
+"""Scenarios by name, synthetic functions, and suites."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from dre_plugins.benchmarks.scenarios import scenario_of
+from dre_plugins.benchmarks.suites import SUITES, suite_of
+from dre_plugins.benchmarks.synthetic import OWN, PUBLISHED, VALUE, synthetic_scenario
+from dre_plugins.benchmarks.tasks import SCENARIOS, Scenario
+
+# Where the published functions have an optimum, and its value with the sign turned.
+OPTIMA = {
+    "branin": ((math.pi, 2.275), -0.397887),
+    "hartmann6": ((0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573), 3.32237),
+    "ackley5": ((0.0,) * 5, 0.0),
+    "levy8": ((1.0,) * 8, 0.0),
+    "rosenbrock5": ((1.0,) * 5, 0.0),
+}
+OWN_OPTIMA = {
+    "sinusoid": ({"x": math.pi * 2}, math.sin(1.5 * math.pi)),
+    "mixed": ({"rate": 0.01, "depth": 7, "share": 0.8, "kind": "b"}, 0.0),
+    "branches": ({"branch": "deep", "rate": 10**-2.5, "width": 0.6}, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_functions_have_their_optima(name: str) -> None:
+    pytest.importorskip("botorch")
+    point, best = OPTIMA[name]
+    configuration = {f"x{place}": value for place, value in enumerate(point)}
+    assert synthetic_scenario(name).value(0, configuration) == pytest.approx(best, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_own_functions_have_their_optima(name: str) -> None:
+    scenario = synthetic_scenario(name)
+    configuration, value = OWN_OPTIMA[name]
+    assert scenario.value(0, configuration) == pytest.approx(value, abs=1e-12)
+    sample = scenario.random_configurations(2000, np.random.default_rng(0))
+    values = scenario.evaluate_many(0, sample)[VALUE]
+    best = 1.0 if name == "sinusoid" else 0.0
+    assert best - 0.5 < values.max() <= best and np.isfinite(values).all()
+
+
+def test_the_best_branch_is_the_worst_for_most_of_its_configurations() -> None:
+    scenario = synthetic_scenario("branches")
+    sample = scenario.random_configurations(3000, np.random.default_rng(0))
+    values = scenario.evaluate_many(0, sample)[VALUE]
+    branch = np.array([one["branch"] for one in sample])
+    medians = {name: np.median(values[branch == name]) for name in ("linear", "tree", "deep")}
+    assert min(medians, key=medians.__getitem__) == "deep"
+
+
+def test_tasks_are_shifted_copies() -> None:
+    scenario = synthetic_scenario("mixed")
+    grid = [
+        {"rate": float(rate), "depth": 7, "share": 0.8, "kind": "b"}
+        for rate in np.logspace(-5, 0, 501)
+    ]
+    best = [
+        grid[int(scenario.evaluate_many(task, grid)[VALUE].argmax())]["rate"] for task in range(5)
+    ]
+    assert best[0] == pytest.approx(0.01, rel=0.03) and len(set(best)) == 5
+    assert all(abs(math.log10(one) + 2.0) <= 0.55 for one in best)  # a tenth of five decades
+    configurations = scenario.random_configurations(50, np.random.default_rng(0))
+    first, second = (scenario.evaluate_many(3, configurations)[VALUE] for _ in range(2))
+    assert np.array_equal(first, second)
+    with pytest.raises(ValueError, match="no task 20"):
+        scenario.value(20, grid[0])
+
+
+def test_scenarios_are_found_by_name(tmp_path, monkeypatch) -> None:
+    assert scenario_of(None, "mixed").name == "mixed"
+    (tmp_path / "my_tasks.py").write_text(
+        "from dre_plugins.benchmarks.synthetic import synthetic_scenario\n"
+        "def make():\n    return synthetic_scenario('branches')\n"
+        "mine, other = make(), 3\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert isinstance(scenario_of(None, "my_tasks:mine"), Scenario)
+    assert isinstance(scenario_of(None, "my_tasks:make"), Scenario)
+    for name, message in {
+        "rbv2_xgboost": "needs the data",
+        "unheard": "known: rbv2_xgboost",
+        "my_tasks:nothing": "cannot be imported",
+        "no_such_module:x": "cannot be imported",
+        "my_tasks:other": "is no dre_plugins",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            scenario_of(None, name)
+    with pytest.raises(ValueError, match="needs the data"):
+        scenario_of(tmp_path, "rbv2_rpart")
+    sys.modules.pop("my_tasks")
+
+
+def test_botorch_functions_by_name() -> None:
+    pytest.importorskip("botorch")
+    camel = scenario_of(None, "botorch:SixHumpCamel")
+    assert camel.value(0, {"x0": 0.0898, "x1": -0.7126}) == pytest.approx(1.0316, abs=1e-3)
+    with pytest.raises(ValueError, match="no test function"):
+        scenario_of(None, "botorch:Nothing")
+
+
+def test_suites_name_what_there_is() -> None:
+    for suite in SUITES.values():
+        assert suite.needs_data == bool({*suite.scenarios} & {*SCENARIOS})
+        for name in {*suite.scenarios} & {*OWN}:
+            assert len(scenario_of(None, name).splits[suite.split]) >= suite.tasks_per_scenario
+    with pytest.raises(ValueError, match="known: quick"):
+        suite_of("other")

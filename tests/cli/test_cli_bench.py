@@ -1,0 +1,110 @@
+"""`dre bench`: run, interrupt, resume, report."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("optuna")
+pytest.importorskip("typer")
+
+from dre_plugins.benchmarks.quality import read_records
+
+SMALL = ("--scenarios", "branches,mixed", "--samplers", "random,tpe", "--trials", "4")
+
+
+def rows(path: Path) -> dict[tuple[Any, ...], Any]:
+    """Return what each run came to, apart from its time."""
+    records = read_records(path)
+    keys = [(r["sampler"], r["scenario"], r["task"], r["seed"]) for r in records]
+    assert len(set(keys)) == len(keys)  # nothing is counted twice
+    return {
+        key: (r["configurations"], r["values"], r["reference"])
+        for key, r in zip(keys, records, strict=True)
+    }
+
+
+def test_suites_are_listed(dre) -> None:
+    output = dre("bench", "suites").stdout
+    assert "quick" in output and "YAHPO Gym" in output
+
+
+def test_what_is_there_is_not_run_again(dre, tmp_path) -> None:
+    out = tmp_path / "runs.jsonl"
+    assert "8 runs to do" in dre("bench", "run", *SMALL, "-o", out).stdout
+    whole = rows(out)
+    configurations, values, _ = whole["tpe", "branches", 0, 1]
+    assert len(configurations) == len(values) == 4 and "branch" in configurations[0]
+    # As a kill leaves it: a line that was cut off.
+    lines = out.read_text().splitlines(keepends=True)
+    out.write_text("".join(lines[:5]) + lines[5][:40])
+    with pytest.warns(UserWarning, match="damaged line"):
+        assert "3 runs to do, 5 done" in dre("bench", "run", *SMALL, "-o", out).stdout
+    with pytest.warns(UserWarning, match="damaged line"):
+        assert rows(out) == whole
+    with pytest.warns(UserWarning, match="damaged line"):
+        assert "0 runs to do" in dre("bench", "run", *SMALL, "-o", out).stdout
+
+
+def test_one_crash_fails_that_run_only(dre, tmp_path) -> None:
+    out = tmp_path / "runs.jsonl"
+    samplers = "random,optuna.samplers.NoSuchSampler"
+    arguments = ("--scenarios", "mixed", "--samplers", samplers, "--trials", "3", "--seeds", "1")
+    result = dre("bench", "run", *arguments, "-o", out, code=1)
+    assert "1 runs failed" in result.stderr
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert sorted("error" in record for record in records) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--suite", "no"), "known: quick"),
+        (("--suite", "transfer"), "--data"),
+        (("--scenarios", "unheard"), "unknown scenario"),
+        (("--jobs", "0"), "--jobs"),
+        (("--trials", "0"), "--trials"),
+        (("-o", "no/such/folder/runs.jsonl"), "make the folder"),
+    ],
+)
+def test_bad_input_is_one_line(dre, tmp_path, monkeypatch, arguments, message) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in dre("bench", "run", *arguments, code=1).stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("ignore:.*damaged line")
+def test_a_killed_run_is_resumed(dre, tmp_path) -> None:
+    whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
+    arguments = (*SMALL, "--seeds", "3")
+    dre("bench", "run", *arguments, "-o", whole)
+    command = [sys.executable, "-m", "dre_plugins.cli", "bench", "run", *arguments, "-o", killed]
+    process = subprocess.Popen([*map(str, command)], start_new_session=True)
+    while not killed.exists() or killed.read_text().count("\n") < 2:
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert killed.read_text().count("\n") < 12
+    dre("bench", "run", *arguments, "-o", killed)
+    assert rows(killed) == rows(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+@pytest.mark.timeout(300)
+def test_a_ray_cluster_gives_the_same_rows(dre, tmp_path) -> None:
+    pytest.importorskip("ray")
+    here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
+    dre("bench", "run", *SMALL, "-o", here)
+    dre("bench", "run", *SMALL, "-o", there, "--ray-address", "local", "--jobs", 2)
+    assert rows(here) == rows(there)
