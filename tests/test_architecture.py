@@ -28,7 +28,8 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "benchmarks": (
         NUMERICS
         | FRAMEWORKS
-        | {"botorch", "gpytorch", "matplotlib", "onnxruntime", "rich", "sklearn"},
+        | {"botorch", "gpytorch", "matplotlib", "onnxruntime", "pandas", "rich"}
+        | {"scikit_posthocs", "sklearn"},
         {"engine", "space", "recommend", "transfer", "adapters", "baselines"},
     ),
     "cli": (

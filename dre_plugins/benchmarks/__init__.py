@@ -1,8 +1,12 @@
-"""Real tuning tasks, paired benchmark runs and their reports.
+"""Tuning tasks, paired benchmark runs and their reports.
 
-Modules:
-    tasks: YAHPO Gym surrogates as tuning tasks, and the small extract that the repository ships.
-    extract: makes that extract from the full data.
-    quality: search quality, paired runs of samplers: ``python -m dre_plugins.benchmarks.quality``.
-    report: tables and curves of these runs: ``python -m dre_plugins.benchmarks.report``.
+What runs: `quality` (samplers on scenarios), `studies` (constraints, objectives, fidelities,
+workers), `table` (the paper's protocol), `hpob`, `framework_quality` (real tuners of Ray Tune and
+Syne Tune), `speed`, `meta_training_speed`, `ablations`, `overlap`.
+
+What it runs on: `tasks` (YAHPO Gym), `synthetic`, `scenarios` (by name), `suites` (named sets),
+`extract` and `priors` (make what ships).
+
+What is reported: `report` (text, page and figures) from `results` (paired arrays), `statistics`,
+`summary` (in words), `figures`, `page`, `published` (curves of HPO-B); `studies_report`.
 """

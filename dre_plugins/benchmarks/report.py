@@ -1,16 +1,24 @@
-"""Tables and curves of benchmark runs: ``python -m dre_plugins.benchmarks.report runs.jsonl``.
+"""Tables, figures and a page of benchmark runs: ``python -m dre_plugins.benchmarks.report FILE``.
 
-Definitions, for one task with values that are maximised:
+    python -m dre_plugins.benchmarks.report runs.jsonl --html report.html --figures figures
+    python -m dre_plugins.benchmarks.report hpob.jsonl --published FOLDER --html report.html
+
+Prints Markdown; files are of `benchmarks.quality` (and those that write the same), of
+`benchmarks.table`, or of `benchmarks.hpob` with published curves beside them (see
+`benchmarks.published`). Definitions, for one task with values that are maximised:
 
     normalised regret  (best - x) / (best - median) of the best value x so far. ``best`` is the
                        highest value known for the task, over all runs given and the random sample
                        of 2000 configurations that every run records; ``median`` is that sample's.
                        0 is as good as anything known, 1 is what half of random search reaches at
-                       its first trial. Means go over seeds and tasks alike.
+                       its first trial. Means go over seeds and tasks alike. For tables and HPO-B
+                       it is the distance to the best of the table, as a share of its range.
     rank               place among the samplers of the same (scenario, task, seed), 1 = best, ties
                        share their mean place; averaged.
     win/tie/loss       over tasks, by the mean regret over seeds, against one named sampler; p is
-                       that of a two-sided Wilcoxon signed-rank test over the same differences.
+                       that of a two-sided Wilcoxon signed-rank test over the same differences,
+                       adjusted by Holm for the number of samplers compared with the named one.
+    area               mean regret over all trials.
     stagnating         share of runs that end above a regret of 0.02 and did not improve in their
                        last 20 trials.
     ask                median seconds of a suggestion after the start-up trials.
@@ -22,251 +30,246 @@ that are given together, through ``best``.
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import platform
+import shlex
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import stats
 
-from dre_plugins.benchmarks.quality import N_STARTUP_TRIALS, Record, read_records, run_of
+import dre_plugins
+from dre_plugins.benchmarks import published
+from dre_plugins.benchmarks.quality import Record, read_records, run_of
+from dre_plugins.benchmarks.results import Results, collect, collect_tables
+from dre_plugins.benchmarks.summary import Analysis, overview
 
-Floats: TypeAlias = NDArray[np.float64]
-Key: TypeAlias = tuple[str, int, int]
-"""Scenario, task, seed: what samplers are compared on."""
+__all__ = ["Results", "collect", "load", "main", "markdown"]
 
-CHECKPOINTS = (20, 30, 50)
-STAGNATION_TRIALS = 20
-STAGNATION_REGRET = 0.02
+PACKAGES = {
+    "matplotlib": ("matplotlib", "plots"),
+    "scikit-posthocs": ("scikit_posthocs", "bench"),
+}
+"""What figures need: the name that is imported, and the extra that has it."""
 
-
-@dataclass(frozen=True)
-class Results:
-    """Paired runs.
-
-    Attributes:
-        samplers: Names, in the order of axis 0.
-        keys: (scenario, task, seed), in the order of axis 1.
-        regret: Normalised regret of the best so far, ``[samplers, keys, trials]``.
-        ask_seconds: Seconds of each suggestion, ``[samplers, keys, trials]``.
-    """
-
-    samplers: tuple[str, ...]
-    keys: tuple[Key, ...]
-    regret: Floats
-    ask_seconds: Floats
-
-    @property
-    def scenarios(self) -> list[str]:
-        """Names of the scenarios, sorted."""
-        return sorted({scenario for scenario, _, _ in self.keys})
-
-    def of_scenario(self, scenario: str) -> Results:
-        """The runs of one scenario."""
-        chosen = [i for i, key in enumerate(self.keys) if key[0] == scenario]
-        return Results(
-            self.samplers,
-            tuple(self.keys[i] for i in chosen),
-            self.regret[:, chosen],
-            self.ask_seconds[:, chosen],
-        )
-
-    def ranks(self) -> Floats:
-        """Place of each sampler at each trial, 1 = best, ``[samplers, keys, trials]``."""
-        return np.asarray(stats.rankdata(self.regret, axis=0), dtype=np.float64)
-
-    def by_task(self) -> Floats:
-        """Mean regret over the seeds of each task, ``[samplers, tasks, trials]``."""
-        tasks = sorted({key[:2] for key in self.keys})
-        return np.stack(
-            [
-                self.regret[:, [i for i, key in enumerate(self.keys) if key[:2] == task]].mean(1)
-                for task in tasks
-            ],
-            axis=1,
-        )
-
-    def stagnating(self) -> Floats:
-        """Share of stagnating runs, ``[samplers]``."""
-        last = self.regret[:, :, -1]
-        before = self.regret[:, :, max(-STAGNATION_TRIALS - 1, -self.regret.shape[2])]
-        shares: Floats = np.mean((last == before) & (last > STAGNATION_REGRET), axis=1)
-        return shares
-
-    def seconds_per_ask(self) -> Floats:
-        """Median seconds of a suggestion after the start-up trials, ``[samplers]``."""
-        return np.asarray(np.median(self.ask_seconds[:, :, N_STARTUP_TRIALS:], axis=(1, 2)))
+SEED = 0
+"""Of the bootstrap, so that a report can be repeated."""
 
 
-def collect(records: Sequence[Record]) -> Results:
-    """Arrange finished runs by sampler and key, and normalise them.
+def load(
+    files: Sequence[Path],
+    curves: Sequence[Path] = (),
+    samplers: Sequence[str] = (),
+) -> tuple[Results, list[Record]]:
+    """Read runs and pair them.
 
     Args:
-        records: Lines of one or several runs files; failed runs are left out, and of a run that
-            was finished twice the later one counts.
+        files: Runs files, all of `benchmarks.quality`, of `benchmarks.table` or of
+            `benchmarks.hpob`.
+        curves: Published result curves of HPO-B: files, or folders of them.
+        samplers: Only these; all by default.
+
+    Returns:
+        The paired runs, and the records that they are from.
 
     Raises:
-        ValueError: If no (scenario, task, seed) was finished by every sampler.
+        ValueError: If a file is missing or cannot be read, if there is nothing to compare, or if
+            runs of different protocols are given together.
     """
-    finished = {run_of(record): record for record in records if "error" not in record}
-    best: dict[tuple[str, int], float] = defaultdict(lambda: -np.inf)
-    for run, record in finished.items():
-        task = run.scenario, run.task
-        best[task] = max(best[task], record["reference"]["best"], *record["values"])
-
-    samplers = tuple(dict.fromkeys(run.sampler for run in finished))
-    table = {(run.sampler, run.scenario, run.task, run.seed): run for run in finished}
-    everywhere = [
-        key
-        for key in sorted({key[1:] for key in table})
-        if all((sampler, *key) in table for sampler in samplers)
-    ]
-    if not everywhere:
-        raise ValueError("no (scenario, task, seed) was finished by every sampler.")
-    grid = [[finished[table[(name, *key)]] for key in everywhere] for name in samplers]
-    trials = min(len(record["values"]) for row in grid for record in row)
-    return Results(
-        samplers,
-        tuple(everywhere),
-        np.array(
-            [
-                [
-                    _regret(record, best[key[:2]])[:trials]
-                    for record, key in zip(row, everywhere, strict=True)
-                ]
-                for row in grid
-            ]
-        ),
-        np.array([[record["ask_seconds"][:trials] for record in row] for row in grid]),
-    )
+    for path in (*files, *curves):
+        if not path.exists():
+            raise ValueError(f"{path} does not exist.")
+    records = [record for path in files for record in read_records(path)]
+    kinds = {_kind(record) for record in records} | ({"hpob"} if curves else set())
+    if len(kinds) > 1:
+        raise ValueError(
+            f"the runs are of different protocols ({', '.join(sorted(kinds))}), whose regrets are "
+            "on different scales; report on each apart."
+        )
+    if kinds == {"hpob"}:
+        sources = [published.own_curves(records), *map(published.load_published, curves)]
+        chosen = [
+            {name: runs for name, runs in source.items() if not samplers or name in samplers}
+            for source in sources
+        ]
+        return published.combined(*chosen), records
+    name = "method" if kinds == {"table"} else "sampler"
+    of_samplers = [record for record in records if not samplers or record[name] in samplers]
+    return (collect_tables if kinds == {"table"} else collect)(of_samplers), records
 
 
-def markdown(results: Results, against: str, checkpoints: Sequence[int] = CHECKPOINTS) -> str:
+def markdown(results: Results, against: str, checkpoints: Sequence[int] | None = None) -> str:
     """The report as Markdown tables, for all scenarios together and for each."""
+    checkpoints = checkpoints or _fitting(results)
     parts = [("All scenarios", results)]
     if len(results.scenarios) > 1:
         parts += [(name, results.of_scenario(name)) for name in results.scenarios]
     return "\n\n".join(_section(title, part, against, checkpoints) for title, part in parts)
 
 
-def plot(results: Results, path: Path) -> None:
-    """Draw mean regret against trials, one panel a scenario; bands are standard errors."""
-    from matplotlib.figure import Figure
-
-    scenarios = results.scenarios
-    figure = Figure(figsize=(5.5 * len(scenarios), 4), layout="constrained")
-    panels = figure.subplots(1, len(scenarios), squeeze=False)[0]
-    for panel, scenario in zip(panels, scenarios, strict=True):
-        _plot_panel(panel, results.of_scenario(scenario), scenario)
-    panels[0].set_ylabel("normalised regret")
-    panels[0].legend()
-    figure.savefig(path, dpi=120)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Report on runs files from the command line."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not (options.runs or options.published):
+        parser.error("give runs files, or --published")
+    needed = ["matplotlib"] if options.plot or options.figures or options.html else []
+    needed += ["scikit-posthocs"] if options.figures or options.html else []
+    for name in needed:
+        module, extra = PACKAGES[name]
+        if find_spec(module) is None:
+            parser.error(f"figures need {name}: pip install 'dre-plugins[{extra}]'")
+    try:
+        chosen = options.samplers.split() if options.samplers else ()
+        results, records = load(options.runs, options.published, chosen)
+        checkpoints = _checkpoints(results, options.checkpoints)
+    except ValueError as error:
+        parser.error(str(error))
+    against = options.against or results.samplers[0]
+    if against not in results.samplers:
+        parser.error(f"--against {against}: the runs are of {', '.join(results.samplers)}")
+
+    print(markdown(results, against, checkpoints))
+    left_out = _left_out(records, results)
+    if left_out:
+        print(f"\n{left_out}")
+    if options.plot:
+        _plot(results, options.plot)
+    if options.figures or options.html:
+        command = _command(parser.prog, arguments)
+        analysis = Analysis.of(results, against, checkpoints, np.random.default_rng(SEED))
+        _write(analysis, options.html, options.figures, command, _versions(records), left_out)
+
+
+def _kind(record: Record) -> str:
+    """Return which benchmark a record is of."""
+    if "space" in record:
+        return "hpob"
+    return "table" if "method" in record else "studies"
+
+
+def _write(
+    analysis: Analysis,
+    html: Path | None,
+    folder: Path | None,
+    command: str,
+    versions: dict[str, str],
+    left_out: str,
+) -> None:
+    # Here, because a report in Markdown needs no Matplotlib.
+    from dre_plugins.benchmarks import figures, page
+
+    drawn = figures.draw_all(analysis)
+    if folder:
+        figures.save(drawn, folder)
+    if html:
+        html.parent.mkdir(parents=True, exist_ok=True)
+        content = page.render(
+            analysis, drawn, command=command, versions=versions, left_out=left_out
+        )
+        html.write_text(content, encoding="utf-8")
+
+
+def _plot(results: Results, path: Path) -> None:
+    from dre_plugins.benchmarks import figures
+
+    figures.scenario_curves(results).savefig(path, dpi=120)
+
+
+def _fitting(results: Results) -> list[int]:
+    """The usual checkpoints, as far as the runs reach; or their end."""
+    last = int(results.steps[-1])
+    return [n for n in results.protocol.checkpoints if n <= last] or [last]
+
+
+def _checkpoints(results: Results, text: str | None) -> list[int]:
+    if text is None:
+        return _fitting(results)
+    try:
+        wanted = sorted({int(part) for part in text.split(",")})
+    except ValueError as error:
+        raise ValueError(
+            f"--checkpoints must be numbers separated by commas, got {text!r}."
+        ) from error
+    # As ever, those beyond the end are left out.
+    chosen = [n for n in wanted if n <= results.steps[-1]]
+    if not chosen:
+        last = f"{results.steps[-1]} {results.protocol.step}"
+        raise ValueError(f"--checkpoints {text}: the runs end after {last}.")
+    results.index_of(chosen)
+    return chosen
+
+
+def _section(title: str, results: Results, against: str, checkpoints: Sequence[int]) -> str:
+    table = overview(results, against, checkpoints)
+    lines = [table.head, ["---"] * len(table.head), *table.rows]
+    n_tasks, n_runs = len(results.tasks), len(results.keys)
+    return f"### {title}: {n_tasks} tasks, {n_runs} runs a sampler\n\n" + "\n".join(
+        f"| {' | '.join(line)} |" for line in lines
+    )
+
+
+def _left_out(records: Sequence[Record], results: Results) -> str:
+    """Say which records of studies were not compared."""
+    own = [record for record in records if record.get("sampler") in results.samplers]
+    finished = {run_of(record) for record in own if "error" not in record}
+    n_failed = len({run_of(record) for record in own} - finished)
+    n_unpaired = len(finished) - len(results.samplers) * len(results.keys) if own else 0
+    if not (n_failed or n_unpaired):
+        return ""
+    return f"Left out: {n_failed} failed runs, {n_unpaired} runs without their pair."
+
+
+def _versions(records: Sequence[Record]) -> dict[str, str]:
+    """Versions of packages: in the runs, where they are recorded, and of the report."""
+    of_runs = defaultdict[str, set[str]](set)
+    for record in records:
+        for name, one in record.get("versions", {}).items():
+            of_runs[f"{name} (runs)"].add(one)
+    of_report = {
+        "dre_plugins (report)": dre_plugins.__version__,
+        "python (report)": platform.python_version(),
+        **{
+            f"{name} (report)": version(name)
+            for name in ("numpy", "scipy", "matplotlib", "scikit-posthocs")
+        },
+    }
+    return {name: ", ".join(sorted(found)) for name, found in of_runs.items()} | of_report
+
+
+def _command(program: str, arguments: Sequence[str] | None) -> str:
+    given = sys.argv[1:] if arguments is None else arguments
+    return f"{program} {shlex.join(given)}"
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m dre_plugins.benchmarks.report",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("runs", type=Path, nargs="+", help="JSONL files of benchmark runs")
+    parser.add_argument("runs", type=Path, nargs="*", help="JSONL files of benchmark runs")
+    parser.add_argument(
+        "--published",
+        type=Path,
+        nargs="+",
+        default=[],
+        help="published curves of HPO-B: files, or folders of them",
+    )
     parser.add_argument("--samplers", help="only these: specifications, separated by spaces")
     parser.add_argument("--against", help="sampler that the others are compared with")
     parser.add_argument(
         "--checkpoints",
-        default=",".join(map(str, CHECKPOINTS)),
-        help="numbers of trials to report regret and rank at",
+        help="numbers of trials to report at, separated by commas; default: 20,30,50, for HPO-B "
+        "5,10,25,50,75,100",
     )
     parser.add_argument("--plot", type=Path, help="PNG file of the curves, to be written")
-    options = parser.parse_args(arguments)
-
-    records = [record for path in options.runs for record in read_records(path)]
-    if options.samplers:
-        chosen = options.samplers.split()
-        records = [record for record in records if record["sampler"] in chosen]
-    results = collect(records)
-    against = options.against or results.samplers[0]
-    if against not in results.samplers:
-        parser.error(f"--against {against}: the runs are of {', '.join(results.samplers)}")
-    print(markdown(results, against, [int(n) for n in options.checkpoints.split(",")]))
-    _print_left_out(records, results)
-    if options.plot and importlib.util.find_spec("matplotlib"):
-        plot(results, options.plot)
-    elif options.plot:
-        print("\nNo curves: they need matplotlib, pip install 'dre-plugins[plots]'")
-
-
-def _regret(record: Record, best: float) -> Floats:
-    """Normalised regret of the best value so far, ``[trials]``."""
-    scale = best - record["reference"]["median"]
-    so_far = np.maximum.accumulate(record["values"])
-    # A task where half of the random sample is optimal has nothing to find.
-    regret: Floats = (best - so_far) / scale if scale > 0 else np.zeros_like(so_far)
-    return regret
-
-
-def _section(title: str, results: Results, against: str, checkpoints: Sequence[int]) -> str:
-    checkpoints = [n for n in checkpoints if n <= results.regret.shape[2]]
-    n_tasks = len({key[:2] for key in results.keys})
-    head = [
-        "sampler",
-        *(f"regret@{n}" for n in checkpoints),
-        *(f"rank@{n}" for n in checkpoints),
-        *(f"vs {against}@{n}" for n in checkpoints),
-        "stagnating",
-        "ask",
-    ]
-    at = [n - 1 for n in checkpoints]
-    regret, ranks = results.regret.mean(1)[:, at], results.ranks().mean(1)[:, at]
-    by_task, rival = results.by_task()[:, :, at], results.samplers.index(against)
-    rows = [
-        [
-            name,
-            *(f"{value:.4f}" for value in regret[i]),
-            *(f"{value:.2f}" for value in ranks[i]),
-            *(_compare(by_task[i, :, j], by_task[rival, :, j]) for j in range(len(at))),
-            f"{results.stagnating()[i]:.0%}",
-            f"{results.seconds_per_ask()[i]:.3f} s",
-        ]
-        for i, name in enumerate(results.samplers)
-    ]
-    lines = [head, ["---"] * len(head), *rows]
-    return f"### {title}: {n_tasks} tasks, {len(results.keys)} runs a sampler\n\n" + "\n".join(
-        f"| {' | '.join(line)} |" for line in lines
-    )
-
-
-def _compare(regret: Floats, rival: Floats) -> str:
-    """Wins, ties and losses over tasks, and the p-value of the paired Wilcoxon test."""
-    difference = np.where(np.isclose(regret, rival, atol=1e-9), 0.0, regret - rival)
-    if not difference.any():
-        return "—"
-    p = stats.wilcoxon(difference, zero_method="pratt").pvalue
-    wins, losses = int(np.sum(difference < 0)), int(np.sum(difference > 0))
-    return f"{wins}/{len(difference) - wins - losses}/{losses} p={p:.2g}"
-
-
-def _print_left_out(records: Sequence[Record], results: Results) -> None:
-    finished = {run_of(record) for record in records if "error" not in record}
-    n_failed = len({run_of(record) for record in records} - finished)
-    n_unpaired = len(finished) - len(results.samplers) * len(results.keys)
-    if n_failed or n_unpaired:
-        print(f"\nLeft out: {n_failed} failed runs, {n_unpaired} runs without their pair.")
-
-
-def _plot_panel(panel: Any, results: Results, title: str) -> None:
-    by_task = results.by_task()
-    trials = np.arange(1, by_task.shape[2] + 1)
-    for name, curves in zip(results.samplers, by_task, strict=True):
-        mean, error = curves.mean(0), curves.std(0) / np.sqrt(len(curves))
-        (line,) = panel.plot(trials, mean, label=name)
-        panel.fill_between(trials, mean - error, mean + error, alpha=0.15, color=line.get_color())
-    panel.set(title=title, xlabel="trials", yscale="log")
+    parser.add_argument("--figures", type=Path, help="folder for all figures, as PNG and SVG")
+    parser.add_argument("--html", type=Path, help="page with all of it, to be written")
+    return parser
 
 
 if __name__ == "__main__":

@@ -98,3 +98,40 @@ def run(
     if n_failed:
         raise ValueError(f"{n_failed} runs failed; their errors are in {out}.")
     console().print(f"Now: dre bench report {out} --html report.html")
+
+
+@bench.command("report")
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Files of runs.")],
+    html: Annotated[Path | None, typer.Option(help="Page with all of it, to be written.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Folder for all figures, as PNG and SVG.")
+    ] = None,
+    published: Annotated[
+        Path | None, typer.Option(help="Published curves of HPO-B: a file, or a folder of them.")
+    ] = None,
+    against: Annotated[str, typer.Option(help="Sampler that others are compared with.")] = "",
+    samplers: Annotated[str, typer.Option(help="Only these, separated by spaces.")] = "",
+    checkpoints: Annotated[str, typer.Option(help="Numbers of trials: 10,20,50.")] = "",
+) -> None:
+    """Report regret, ranks and significance: as text, and as a page that needs no network.
+
+    Example:
+
+        dre bench report runs.jsonl --html report.html
+    """
+    with needs("optuna", "bench"):
+        from dre_plugins.benchmarks import report as reports
+
+    options = {
+        "--html": html,
+        "--figures": figures,
+        "--published": published,
+        "--against": against,
+        "--samplers": samplers,
+        "--checkpoints": checkpoints,
+    }
+    given = [text for name, value in options.items() if value for text in (name, str(value))]
+    reports.main([*map(str, runs), *given])
+    if html is not None:
+        console().print(f"Page: {html}")

@@ -80,6 +80,21 @@ def test_bad_input_is_one_line(dre, tmp_path, monkeypatch, arguments, message) -
     assert message in dre("bench", "run", *arguments, code=1).stderr
 
 
+def test_a_report_is_text_and_a_page(dre, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("scikit_posthocs")
+    out, page = tmp_path / "runs.jsonl", tmp_path / "report.html"
+    dre("bench", "run", *SMALL, "-o", out)
+    result = dre(
+        "bench", "report", out, "--html", page, "--against", "tpe", "--checkpoints", "2,4"
+    )
+    assert "| tpe |" in result.stdout and str(page.name) in result.stdout
+    content = page.read_text()
+    assert content.startswith("<!doctype html>") or content.lower().startswith("<!doctype html")
+    assert content.count("<svg") >= 3 and "http://" not in content.replace("http://www.w3.org", "")
+    assert "--against tpe" in content  # the command that made it
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore:.*damaged line")

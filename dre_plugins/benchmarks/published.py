@@ -1,0 +1,165 @@
+"""Published result curves of HPO-B beside our own runs of `benchmarks.hpob`.
+
+A method's file is JSON, as the benchmark publishes it: space -> data set -> "test0", "test1", … ->
+the incumbent after the 5 initial configurations and after each of the steps that follow (101
+numbers for 100 steps). Incumbents are as the benchmark's handler returns them: scaled to the
+range of the data set's table, larger is better, so that regret is 1 - incumbent.
+
+    python -m dre_plugins.benchmarks.report hpob.jsonl --published FOLDER --html report.html
+
+FOLDER holds one file for each method; the name of the file is the name of the method.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dre_plugins.benchmarks.quality import Record
+from dre_plugins.benchmarks.results import Key, Protocol, Results, paired
+from dre_plugins.benchmarks.statistics import Floats
+
+PROTOCOL = Protocol(
+    regret=(
+        "The distance of the best configuration so far to the best one of the data set, as a "
+        "share of the range of its table (HPO-B): 0 is the best of the table, 1 its worst. "
+        "Steps are counted after the initial configurations."
+    ),
+    step="steps",
+    first_step=0,
+    n_startup=1,
+    checkpoints=(5, 10, 25, 50, 75, 100),
+)
+SHAPE = 'expected {space: {data set: {"test0": [incumbents], …}}}'
+DECIMALS = 6
+"""Of the regret in our own files; more in one of two files would turn ties into differences."""
+
+
+def load_published(path: Path) -> dict[str, dict[Key, Floats]]:
+    """Read the curves of one method, or of a folder of them.
+
+    Args:
+        path: A JSON file, or a folder whose JSON files are one method each.
+
+    Returns:
+        Regret after 0, 1, … steps by method and (space, data set, seed).
+
+    Raises:
+        ValueError: If a file is of another shape, or none is there.
+    """
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not files:
+        raise ValueError(f"{path}: no JSON files; expected one for each method.")
+    return {file.stem: _curves(file) for file in files}
+
+
+def own_curves(records: Sequence[Record]) -> dict[str, dict[Key, Floats]]:
+    """Arrange records of `benchmarks.hpob` as `load_published` does.
+
+    Args:
+        records: Lines of its file. Of a run that is there twice the later one counts.
+
+    Returns:
+        Regret by method and key; methods are "dre:prior" and "dre:none", with the numbers of
+        steps of the meta-training behind it where the file has several.
+    """
+    lengths = {
+        method: {record["training_steps"] for record in records if record["method"] == method}
+        for method in {record["method"] for record in records}
+    }
+    curves: dict[str, dict[Key, Floats]] = {}
+    for record in records:
+        name = f"dre:{record['method']}"
+        if len(lengths[record["method"]]) > 1:
+            name += f":{record['training_steps']}"
+        key = record["space"], record["dataset"], _seed(record["start"])
+        # A run ends early when its data set is exhausted: it stays at what it has found.
+        missing = record["steps"] + 1 - len(record["regret"])
+        curve = np.pad(np.array(record["regret"], dtype=np.float64), (0, missing), mode="edge")
+        curves.setdefault(name, {})[key] = curve
+    return curves
+
+
+def combined(*sources: Mapping[str, Mapping[Key, Floats]]) -> Results:
+    """Pair the methods of several sources.
+
+    Args:
+        sources: Curves by method and key, from `load_published` and `own_curves`.
+
+    Raises:
+        ValueError: If two sources have a method of the same name, or the methods have no
+            (space, data set, seed) in common.
+    """
+    curves: dict[str, Mapping[Key, Floats]] = {}
+    for source in sources:
+        doubled = curves.keys() & source.keys()
+        if doubled:
+            raise ValueError(f"two methods are named {min(doubled)!r}; rename one file.")
+        curves.update(source)
+    return paired(curves, {}, PROTOCOL)
+
+
+def _curves(file: Path) -> dict[Key, Floats]:
+    try:
+        content = json.loads(file.read_text())
+    except ValueError as error:
+        raise ValueError(f"{file}: no JSON, {error}.") from error
+    found: dict[Key, Floats] = {}
+    for space, datasets in _items(file, content, "the file"):
+        for dataset, starts in _items(file, datasets, f"space {space}"):
+            for start, incumbents in _items(file, starts, f"data set {space}/{dataset}"):
+                where = f"{file}: {space}/{dataset}/{start}"
+                try:
+                    found[space, dataset, _seed(start)] = _regret(incumbents)
+                except ValueError as error:
+                    raise ValueError(f"{where}: {error}") from error
+    lengths = {len(curve) for curve in found.values()}
+    if len(lengths) != 1:
+        raise ValueError(
+            f"{file}: curves of different lengths, {sorted(lengths)}; "
+            "pad one that ended early with its last incumbent."
+        )
+    return found
+
+
+def _items(file: Path, content: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(content, dict) or not content:
+        raise ValueError(f"{file}: {name} is {_brief(content)}; {SHAPE}.")
+    yield from content.items()
+
+
+def _seed(start: str) -> int:
+    match = re.fullmatch(r"test(\d+)", start)
+    if not match:
+        raise ValueError(f"the seed is named {start!r}; expected test0, test1, ….")
+    return int(match[1])
+
+
+def _regret(incumbents: Any) -> Floats:
+    try:
+        values = np.array(incumbents, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty((0, 0))
+    if values.ndim != 1 or not len(values) or isinstance(incumbents, (str, dict)):
+        raise ValueError(f"got {_brief(incumbents)}; expected a list of incumbents.")
+    if not np.all(np.isfinite(values)) or values.min() < -1e-6 or values.max() > 1 + 1e-6:
+        raise ValueError(
+            f"incumbents from {values.min():g} to {values.max():g}; expected them scaled to "
+            "[0, 1] by the range of the data set, as the handler of HPO-B returns them."
+        )
+    falls = np.flatnonzero(np.diff(values) < -1e-9)
+    if len(falls):
+        raise ValueError(
+            f"falls at step {falls[0] + 1}; expected the best value so far, not that of each step."
+        )
+    return np.round(1.0 - np.clip(values, 0.0, 1.0), DECIMALS)
+
+
+def _brief(content: Any) -> str:
+    text = repr(content)
+    return text if len(text) <= 60 else f"{text[:60]}…"

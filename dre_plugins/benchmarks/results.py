@@ -1,0 +1,236 @@
+"""Paired runs of benchmarks in one array, whatever they were read from.
+
+Only (scenario, task, seed) that every sampler finished are kept: each comparison is a paired one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from dre_plugins.benchmarks import statistics
+from dre_plugins.benchmarks.quality import N_STARTUP_TRIALS, Record, run_of
+from dre_plugins.benchmarks.statistics import Floats, Integers
+
+Key: TypeAlias = tuple[str, int | str, int]
+"""Scenario, task, seed: what samplers are compared on."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the numbers of runs are to be read.
+
+    Attributes:
+        regret: What regret is, in a sentence or two.
+        step: What is counted: "trials", or "steps" after initial ones.
+        first_step: How many of them are done at index 0.
+        n_startup: First steps whose suggestions take no time and are left out of times.
+        checkpoints: Numbers of steps that are reported by default.
+    """
+
+    regret: str
+    step: str = "trials"
+    first_step: int = 1
+    n_startup: int = N_STARTUP_TRIALS
+    checkpoints: tuple[int, ...] = (20, 30, 50)
+
+
+STUDIES = Protocol(
+    regret=(
+        "Normalised: (best − x) / (best − median) of the best value x so far. “best” is the "
+        "highest value known for the task, over all runs given and the random sample that every "
+        "run records; “median” is that sample's. 0 is as good as anything known, 1 is what half "
+        "of random search reaches at its first trial. It depends on the runs that are given "
+        "together, through “best”."
+    )
+)
+
+
+TABLES = Protocol(
+    regret=(
+        "The distance of the best row so far to the best row of the task's table, as a share of "
+        "the range of the table: 0 is its best, 1 its worst."
+    ),
+    step="evaluations",
+    n_startup=5,
+    checkpoints=(10, 20, 35, 100),
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Paired runs.
+
+    Attributes:
+        samplers: Names, in the order of axis 0.
+        keys: (scenario, task, seed), in the order of axis 1.
+        regret: Normalised regret of the best so far, ``[samplers, keys, trials]``.
+        ask_seconds: Seconds of each suggestion, ``[samplers, keys, trials]``; NaN if not known.
+        protocol: How to read them.
+    """
+
+    samplers: tuple[str, ...]
+    keys: tuple[Key, ...]
+    regret: Floats
+    ask_seconds: Floats
+    protocol: Protocol = STUDIES
+
+    @property
+    def scenarios(self) -> list[str]:
+        """Names of the scenarios, sorted."""
+        return sorted({scenario for scenario, _, _ in self.keys})
+
+    @property
+    def tasks(self) -> list[tuple[str, int | str]]:
+        """The tasks, sorted: scenario and name."""
+        return sorted({key[:2] for key in self.keys})
+
+    @property
+    def task_of_run(self) -> Integers:
+        """Index in `tasks` of every key, ``[keys]``."""
+        index = {task: i for i, task in enumerate(self.tasks)}
+        return np.array([index[key[:2]] for key in self.keys])
+
+    @property
+    def steps(self) -> Integers:
+        """How many trials are done at each index of the last axis."""
+        return np.arange(self.regret.shape[2]) + self.protocol.first_step
+
+    def of_scenario(self, scenario: str) -> Results:
+        """The runs of one scenario."""
+        chosen = [i for i, key in enumerate(self.keys) if key[0] == scenario]
+        return replace(
+            self,
+            keys=tuple(self.keys[i] for i in chosen),
+            regret=self.regret[:, chosen],
+            ask_seconds=self.ask_seconds[:, chosen],
+        )
+
+    def of_samplers(self, samplers: Sequence[str]) -> Results:
+        """The runs of some samplers, in this order."""
+        chosen = [self.samplers.index(name) for name in samplers]
+        return replace(
+            self,
+            samplers=tuple(samplers),
+            regret=self.regret[chosen],
+            ask_seconds=self.ask_seconds[chosen],
+        )
+
+    def index_of(self, steps: Sequence[int]) -> list[int]:
+        """Indices of the last axis at which so many trials are done.
+
+        Raises:
+            ValueError: If the runs do not reach one of them.
+        """
+        known = self.steps
+        outside = [step for step in steps if not known[0] <= step <= known[-1]]
+        if outside:
+            raise ValueError(
+                f"checkpoints must be from {known[0]} to {known[-1]}, what the runs have, "
+                f"got {', '.join(map(str, outside))}."
+            )
+        return [step - int(known[0]) for step in steps]
+
+    def ranks(self) -> Floats:
+        """Place of each sampler at each trial, 1 = best, ``[samplers, keys, trials]``."""
+        return statistics.ranks(self.regret)
+
+    def by_task(self) -> Floats:
+        """Mean regret over the seeds of each task, ``[samplers, tasks, trials]``."""
+        return statistics.mean_by_task(self.regret, self.task_of_run)
+
+    def stagnating(self) -> Floats:
+        """Share of stagnating runs, ``[samplers]``."""
+        return statistics.stagnating(self.regret)
+
+    def seconds_per_ask(self) -> Floats:
+        """Quantiles 5 %, 50 %, 95 % of seconds after the start-up trials, ``[samplers, 3]``."""
+        return statistics.quantiles(self.ask_seconds[:, :, self.protocol.n_startup :])
+
+
+def collect(records: Sequence[Record]) -> Results:
+    """Arrange finished runs by sampler and key, and normalise them.
+
+    Args:
+        records: Lines of one or several runs files; failed runs are left out, and of a run that
+            was finished twice the later one counts.
+
+    Raises:
+        ValueError: If a record is of another benchmark, or no (scenario, task, seed) was finished
+            by every sampler.
+    """
+    finished = {run_of(record): record for record in records if "error" not in record}
+    for run, record in finished.items():
+        missing = {"reference", "values", "ask_seconds"} - record.keys()
+        if missing or "problem" in record:
+            raise ValueError(
+                f"the record of {run} is none of benchmarks.quality; records of "
+                "benchmarks.studies are for benchmarks.studies_report."
+            )
+    best: dict[tuple[str, int | str], float] = defaultdict(lambda: -np.inf)
+    for run, record in finished.items():
+        task = run.scenario, run.task
+        best[task] = max(best[task], record["reference"]["best"], *record["values"])
+    regret = defaultdict[str, dict[Key, Floats]](dict)
+    seconds: dict[tuple[str, Key], Floats] = {}
+    for run, record in finished.items():
+        key = run.scenario, run.task, run.seed
+        scale = best[key[:2]], record["reference"]["median"]
+        regret[run.sampler][key] = statistics.normalised_regret(record["values"], *scale)
+        seconds[run.sampler, key] = np.array(record["ask_seconds"], dtype=np.float64)
+    return paired(regret, seconds, STUDIES)
+
+
+def collect_tables(records: Sequence[Record]) -> Results:
+    """Arrange records of `benchmarks.table`, which are regrets already.
+
+    Args:
+        records: Lines of its files; of a run that is there twice the later one counts.
+
+    Raises:
+        ValueError: If no (scenario, task, seed) was finished by every method.
+    """
+    regret = defaultdict[str, dict[Key, Floats]](dict)
+    seconds: dict[tuple[str, Key], Floats] = {}
+    for record in records:
+        method, key = record["method"], (record["scenario"], record["task"], record["seed"])
+        regret[method][key] = np.array(record["regret"], dtype=np.float64)
+        # Only their mean is recorded.
+        seconds[method, key] = np.full(len(record["regret"]), record["seconds"], dtype=np.float64)
+    return paired(regret, seconds, TABLES)
+
+
+def paired(
+    regret: Mapping[str, Mapping[Key, Floats]],
+    seconds: Mapping[tuple[str, Key], Floats],
+    protocol: Protocol,
+) -> Results:
+    """Keep what every sampler finished; the shortest run sets the length.
+
+    Args:
+        regret: Curves ``[trials]`` by sampler and key.
+        seconds: Seconds of suggestions ``[trials]`` by sampler and key, where they are known.
+        protocol: How to read them.
+
+    Raises:
+        ValueError: If no key is every sampler's.
+    """
+    everywhere = set.intersection(*(set(runs) for runs in regret.values())) if regret else set()
+    if not everywhere:
+        raise ValueError("no (scenario, task, seed) was finished by every sampler.")
+    keys = tuple(sorted(everywhere))
+    n_trials = min(len(runs[key]) for runs in regret.values() for key in keys)
+    unknown = np.full(n_trials, np.nan)
+    return Results(
+        tuple(regret),
+        keys,
+        np.array([[runs[key][:n_trials] for key in keys] for runs in regret.values()]),
+        np.array(
+            [[seconds.get((name, key), unknown)[:n_trials] for key in keys] for name in regret]
+        ),
+        protocol,
+    )
