@@ -51,7 +51,7 @@ from dre_plugins.adapters.optuna_conversion import (
     union_of_distributions,
 )
 from dre_plugins.adapters.optuna_prior import Knowledge, PastStudies
-from dre_plugins.transfer.knowledge import GivenPrior
+from dre_plugins.transfer.knowledge import GivenPrior, Known
 
 logger = logging.getLogger("dre_plugins.optuna")
 
@@ -374,20 +374,24 @@ class DRESampler(BaseSampler):
         A define-by-run study may show shared parameters later, so that this ends no study.
         """
         prior, seed, n = self._knowledge.prior, self._seed, len(study.directions)
-        try:
+
+        def with_prior(known: Known | None) -> Recommender:
             return Recommender(
-                space, self._settings, seed=seed, stats=stats, prior=prior, n_objectives=n
+                space, self._settings, seed=seed, stats=stats, prior=known, n_objectives=n
             )
+
+        try:
+            return with_prior(prior)
         except ValueError as error:
             if prior is None or not self._knowledge.is_for(n):
                 raise
             self._say(
                 logging.WARNING,
                 study,
-                "<prior>",
+                "<unused prior>",
                 f"The prior is not used as long as this holds: {error}",
             )
-            return Recommender(space, self._settings, seed=seed, stats=stats)
+            return with_prior(self._knowledge.usable_on(space))
 
     def _suggest(
         self,

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from dre_plugins.adapters.optuna_sources import Source, metadata_from_studies
 from dre_plugins.space.domains import Domain
+from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.objectives import ObjectivePriors
@@ -69,6 +70,11 @@ class Knowledge:
         """Say whether a study of so many objectives can use the prior: it is one, or one each."""
         given = self.prior
         return not isinstance(given, ObjectivePriors) or len(given.priors) == n_objectives
+
+    def usable_on(self, space: SearchSpace) -> ObjectivePriors | None:
+        """Return those priors of a list that have something in common with a search space."""
+        given = self.prior
+        return given.usable_on(space) if isinstance(given, ObjectivePriors) else None
 
     def knows(self, name: str, domain: Domain) -> bool:
         """Say whether a parameter of a study is one of the prior's."""

@@ -107,7 +107,8 @@ class DRESearch(RestorableSearcher):
         seed: Non-negative seed; None draws one.
         prior: What past tasks taught: the name of a prior that ships with the package
             ("xgboost", "decision-tree"), the path of one, or a `dre_plugins.Prior`. The very
-            first trial comes from it, whether or not the search spaces are the same.
+            first trial comes from it, whether or not the search spaces are the same. With
+            several metrics a list of these, one for each, None where there is none.
         past_results: Experiments of the same kind to learn from: what `Tuner.fit` has returned,
             an `ExperimentAnalysis`, a folder of experiments, several of these, or a
             `dre_plugins.MetaDataset`. Their metric has the same name. Learning takes some
@@ -203,7 +204,7 @@ class DRESearch(RestorableSearcher):
         self._failed: dict[str, int] = {}
         self._ended: set[str] = set()
         self._stop_criteria: dict[str, Any] = {}
-        self._has_warned = False
+        self._has_warned = self._has_warned_of_unknown = False
         if self._param_space is not None and metric and mode:
             self._begin(self._param_space)
 
@@ -333,7 +334,7 @@ class DRESearch(RestorableSearcher):
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Learn from what a trial reports on its way."""
-        study, trial = self._study, self._resumed(trial_id)
+        study, trial = self._study, self._resumed(trial_id, result)
         if trial is None or study is None:
             logger.debug("A result of trial %s, which is not running, is ignored.", trial_id)
             return
@@ -350,9 +351,9 @@ class DRESearch(RestorableSearcher):
             result: Its last result, if it has one.
             error: Whether it failed.
         """
-        study, trial = self._study, self._resumed(trial_id)
+        study, trial = self._study, self._resumed(trial_id, result or {})
         if trial is None or study is None:
-            self._learn_of_unknown(trial_id, result or {})
+            logger.debug("The end of trial %s, which is not running, is ignored.", trial_id)
             return
         del self._running[trial_id]
         self._ended.add(trial_id)
@@ -385,26 +386,37 @@ class DRESearch(RestorableSearcher):
                 # last result is kept as well: complete if no other trial has got further.
                 study.stop(trial.number, constraints=constraints)
 
-    def _resumed(self, trial_id: str) -> _Running | None:
-        """Return a trial that runs, also one that crashed before and runs again."""
+    def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> _Running | None:
+        """Return a trial that runs, also one that crashed before and runs again.
+
+        Or one that is not known at all: it began after the state that was restored.
+        """
         if trial_id in self._failed and self._study is not None:
             number = self._failed.pop(trial_id)
             self._study.restart(number)
             self._running[trial_id] = _Running(number)
+        elif trial_id not in self._running and trial_id not in self._ended:
+            self._adopt(trial_id, result.get("config"))
         return self._running.get(trial_id)
 
-    def _learn_of_unknown(self, trial_id: str, result: Mapping[str, Any]) -> None:
-        """Learn from the end of a trial that began after the state that was restored."""
-        config, value = result.get("config"), value_in(self._metric, result)
-        if trial_id in self._ended or not isinstance(config, Mapping) or value is None:
-            logger.debug("The end of trial %s, which is not running, is ignored.", trial_id)
+    def _adopt(self, trial_id: str, config: Any) -> None:
+        if self._study is None or self._param_space is None or not isinstance(config, Mapping):
             return
         try:
-            self.add_evaluated_point(config, value)
+            configuration = self._param_space.to_configuration(config)
+            self._study.add(configuration, None, state=TrialState.RUNNING)
         except ValueError as error:
-            logger.warning("The end of trial %s is ignored: %s", trial_id, error)
-        else:
             self._ended.add(trial_id)
+            if not self._has_warned_of_unknown:
+                self._has_warned_of_unknown = True
+                logger.warning(
+                    "Nothing is learnt of trial %s, which this search has not suggested: %s "
+                    "Further ones are not mentioned.",
+                    trial_id,
+                    error,
+                )
+        else:
+            self._running[trial_id] = _Running(len(self._study.trials) - 1)
 
     def _warn_of_missing(self, trial_id: str, result: Mapping[str, Any]) -> None:
         if not self._has_warned:

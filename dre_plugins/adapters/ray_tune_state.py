@@ -14,6 +14,8 @@ import copy
 import logging
 import os
 import pickle
+import re
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +27,19 @@ logger = logging.getLogger("dre_plugins.ray_tune")
 STATE_FORMAT = "dre_plugins.DRESearch"
 STATE_VERSION = 1
 N_TURNS = 2
+TURN = re.compile(r"-[01]$")
 
 
 class RestorableSearcher(Searcher):
     """A searcher all of whose attributes are its state."""
 
     _n_saved = 0
+    _superseded: tuple[str, ...] = ()
 
     def get_state(self) -> dict[str, Any]:
         """Return a copy of all that a search with the same future needs."""
         state = copy.deepcopy(self.__dict__)
-        return {
-            "format": STATE_FORMAT,
-            "version": STATE_VERSION,
-            "turn": self._n_saved,
-            "state": state,
-        }
+        return {"format": STATE_FORMAT, "version": STATE_VERSION, "state": state}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Become what `get_state` has returned, arguments included.
@@ -74,9 +73,14 @@ class RestorableSearcher(Searcher):
 
     def save_to_dir(self, checkpoint_dir: str, session_str: str = "default") -> None:
         """Write the state into the folder of an experiment, beside which the last one is kept."""
+        superseded, self._superseded = self._superseded, ()
         self._n_saved += 1
-        folder, state = Path(checkpoint_dir), self.get_state()
-        _write_turn(folder, self.CKPT_FILE_TMPL, session_str, self._n_saved, state)
+        names = [self.CKPT_FILE_TMPL.format(f"{session_str}-{turn}") for turn in range(N_TURNS)]
+        current = names.pop(self._n_saved % N_TURNS)
+        _write(Path(checkpoint_dir) / current, self.get_state())
+        # What is removed here is not copied again, so that its copy stays as it is.
+        for name in {*names, *superseded}:
+            (Path(checkpoint_dir) / name).unlink(missing_ok=True)
 
     def restore_from_dir(self, checkpoint_dir: str) -> None:
         """Read the newest state in the folder of an experiment that is whole.
@@ -84,7 +88,9 @@ class RestorableSearcher(Searcher):
         Raises:
             RuntimeError: If there is none.
         """
-        self.set_state(_newest(Path(checkpoint_dir), self.CKPT_FILE_TMPL))
+        state, names = _newest(Path(checkpoint_dir), self.CKPT_FILE_TMPL)
+        self.set_state(state)
+        self._superseded = names
 
 
 def _write(path: Path, state: dict[str, Any]) -> None:
@@ -106,42 +112,37 @@ def _read(path: Path) -> Any:
         raise ValueError(f"The state in {path} cannot be read: {error}") from error
 
 
-def _write_turn(
-    folder: Path, template: str, session: str, turn: int, state: dict[str, Any]
-) -> None:
-    """Write a state under the name whose turn it is, and remove those before it.
-
-    What is removed here is not copied again, so that its copy stays as it is.
-    """
-    path = folder / template.format(f"{session}-{turn % N_TURNS}")
-    _write(path, state)
-    for other in folder.glob(template.format("*")):
-        if other != path:
-            other.unlink(missing_ok=True)
-
-
-def _newest(folder: Path, template: str) -> Any:
+def _newest(folder: Path, template: str) -> tuple[Any, tuple[str, ...]]:
     """Read the newest state of a folder that is whole, and say so if it is not the newest.
+
+    Returns:
+        The state, and the names of all files of its session.
 
     Raises:
         RuntimeError: If there is none, as other searchers of Ray Tune do.
     """
-    states, torn = [], []
-    for path in sorted(folder.glob(template.format("*"))):
-        try:
-            states.append(_read(path))
-        except ValueError as error:
-            torn.append(str(error))
-    if not states:
-        raise RuntimeError(f"There is no state of a search in {folder}. {' '.join(torn)}".strip())
-    if torn:
-        logger.warning(
-            "%s The state before it is taken; trials that began in between count when they end.",
-            " ".join(torn),
-        )
-    # By how often the search was saved, which goes on counting after it was restored.
-    return max(states, key=lambda state: _turn_of(state))
+    sessions: defaultdict[str, list[Path]] = defaultdict(list)
+    for path in folder.glob(template.format("*")):
+        sessions[TURN.sub("", path.stem)].append(path)
+    torn = []
+    for session in sorted(sessions, reverse=True):  # Ray names them by the time
+        states = []
+        for path in sessions[session]:
+            try:
+                states.append(_read(path))
+            except ValueError as error:
+                torn.append(str(error))
+        if states:
+            if torn:
+                logger.warning(
+                    "%s The state before it is taken. Trials that began in between are learnt of "
+                    "when they report; those that ended in between are not.",
+                    " ".join(torn),
+                )
+            return max(states, key=_turn_of), tuple(path.name for path in sessions[session])
+    raise RuntimeError(f"There is no state of a search in {folder}. {' '.join(torn)}".strip())
 
 
 def _turn_of(state: Any) -> int:
-    return int(state.get("turn", 0)) if isinstance(state, dict) else 0
+    known = state.get("state") if isinstance(state, dict) else None
+    return int(known.get("_n_saved", 0)) if isinstance(known, dict) else 0

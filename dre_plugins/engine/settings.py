@@ -70,6 +70,7 @@ class ScorerSettings:
     context: ContextSettings | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))  # a list would not be hashable
         widths = (self.n_members, *self.hidden)
         are_integers = all(type(width) is int for width in widths)
         require(are_integers, "n_members and hidden", widths, "integers")

@@ -43,8 +43,8 @@ class AskTell:
             are numbers in ascending order are treated as ordered.
         direction: "minimize" or "maximize"; a list of these for several objectives.
         seed: Non-negative seed of everything random; None draws one.
-        prior: What past tasks taught, such as a `dre_plugins.Prior`; of each objective, if it
-            is what `dre_plugins.transfer.knowledge.prior_from` makes of a list.
+        prior: What past tasks taught, such as a `dre_plugins.Prior`; or a list with one for each
+            objective, None where there is none.
         settings: Options of `RecommenderSettings`, by name.
 
     Attributes:
@@ -69,7 +69,7 @@ class AskTell:
         *,
         direction: str | Sequence[str] = "minimize",
         seed: int | None = None,
-        prior: PriorLike | None = None,
+        prior: PriorLike | Sequence[PriorLike | None] | None = None,
         **settings: Any,
     ) -> None:
         directions = [direction] if isinstance(direction, str) else [*direction]

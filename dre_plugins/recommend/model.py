@@ -20,11 +20,12 @@ from dre_plugins.recommend.feasibility import Feasibility, constraints_of
 from dre_plugins.recommend.joint import JointPart
 from dre_plugins.recommend.lists import TrialList, trial_lists, with_believed
 from dre_plugins.recommend.mixture import Members, Mixture, Part, fit_all
+from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import objective_alone
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, feasible
-from dre_plugins.recommend.trust import is_contrast_due, trust
+from dre_plugins.recommend.trust import DISTRUSTED, is_contrast_due, trust
 from dre_plugins.space.candidates import (
     distinct,
     enumerate_units,
@@ -117,7 +118,7 @@ class RankingModel:
         self._weights = weights
         self._objectives = tuple(
             trial_lists(
-                objective_alone(history, k),
+                without_noise(objective_alone(history, k), repetition_keys(units)),
                 failed=settings.failed,
                 max_length=settings.max_history,
             )
@@ -141,7 +142,8 @@ class RankingModel:
     @property
     def needs_contrast(self) -> bool:
         """Whether too little is known of where the prior expects nothing, see `trust`."""
-        return len(self._expected) > 0 and is_contrast_due(self._expected, self._trust())
+        expected = self._expected.mean(0) if len(self._expected) else np.empty(0)
+        return len(expected) > 0 and is_contrast_due(expected, self._trust())
 
     @property
     def has_observed(self) -> bool:
@@ -159,7 +161,7 @@ class RankingModel:
         """
         positions = np.arange(len(self._units), len(self._units) + len(units))
         self._units = np.concatenate([self._units, units])
-        self._expected = np.concatenate([self._expected, self._expectation(units)])
+        self._expected = np.concatenate([self._expected, self._expectation(units)], axis=1)
         self._lists = with_believed(
             self._lists, positions, lambda at: self._mixture.mean_ranks(self._units[at])
         )
@@ -198,14 +200,16 @@ class RankingModel:
         return Choice(pool[best], float(mean[best]), float(spread[best]), bool(new[best]))
 
     def _expectation(self, units: Units) -> Units:
-        """Return where the prior, before it sees anything of this study, ranks trials `[N]`.
+        """Return where each prior, before it sees anything of this study, ranks trials `[A, N]`.
 
-        As a share of the reference, 0 = best; empty without a prior.
+        As a share of the reference, 0 = best; of objectives without a prior there is no row.
         """
-        if not self._priors or not len(units):
-            return np.empty(0)
-        part = self._from_priors(self._n_prior_members)
-        return Mixture([part], self._reference).mean_ranks(units) / len(self._reference)
+        known = [prior for prior in self._priors if prior is not None]
+        if not len(units):
+            return np.empty((len(known), 0))
+        parts = [self._from_prior(prior, self._n_prior_members) for prior in known]
+        ranks = [Mixture([part], self._reference).mean_ranks(units) for part in parts]
+        return np.reshape(ranks, (len(known), len(units))) / len(self._reference)
 
     @property
     def _n_prior_members(self) -> int:
@@ -234,13 +238,19 @@ class RankingModel:
         return JointPart(tuple(parts), self._objectives, weights, reference)
 
     def _from_priors(self, n_members: int) -> Members:
-        """Return members of the prior; of one for each objective, members that join them."""
+        """Return members of the prior; of one for each objective, members that join them.
+
+        Those of objectives whose own prior has lost its credit are fresh.
+        """
+        if len(self._priors) == 1 and self._priors[0] is not None:
+            return self._from_prior(self._priors[0], n_members)
+        trusts = iter(self._trusts())
         parts = [
-            self._fresh(n_members) if prior is None else self._from_prior(prior, n_members)
+            self._from_prior(prior, n_members)
+            if prior is not None and next(trusts) >= DISTRUSTED
+            else self._fresh(n_members)
             for prior in self._priors
         ]
-        if len(parts) == 1:
-            return parts[0]
         weights = self._weights
         if not self._lists:  # nobody knows anything of the others yet
             weights = weights * [prior is not None for prior in self._priors]
@@ -264,11 +274,20 @@ class RankingModel:
         return Part(ensemble, self._space.features, self._preset.from_random)
 
     def _trust(self) -> float:
-        """Return how far the prior is trusted after what was observed."""
-        if not self._lists:
-            return 1.0
-        main = self._lists[0]
-        return trust(self._expected[main.trials], main.ranks)
+        """Return how far the priors are trusted after what was observed, on average."""
+        trusts = self._trusts()
+        return sum(trusts) / len(trusts) if trusts else 0.0
+
+    def _trusts(self) -> list[float]:
+        """Return how far each prior is trusted: by the order of its own objective."""
+        own = [self._lists] if len(self._priors) == 1 else [*self._objectives]
+        known = [
+            lists for lists, prior in zip(own, self._priors, strict=False) if prior is not None
+        ]
+        return [
+            trust(expected[lists[0].trials], lists[0].ranks) if lists else 1.0
+            for expected, lists in zip(self._expected, known, strict=False)
+        ]
 
     def _fitted(
         self, parts: Sequence[Members], lists: Sequence[list[TrialList]], share: float

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.lists import dense_ranks
 from dre_plugins.recommend.trials import Trial, TrialState
 
@@ -74,8 +75,15 @@ def draw_weights(n_objectives: int, rng: np.random.Generator) -> Array:
 
 
 def n_objectives(history: Sequence[Trial]) -> int:
-    """Return how many objectives the trials tell of; 1 if they have a single value."""
-    return max((len(trial.objectives) for trial in history), default=1) or 1
+    """Return how many objectives the trials tell of; 1 if they have a single value.
+
+    Raises:
+        ValueError: If they tell of different numbers.
+    """
+    numbers = sorted({len(trial.objectives) for trial in history if trial.objectives})
+    wanted = "values of the same objectives in all trials"
+    require(len(numbers) < 2, "history", f"trials of {numbers} objectives", wanted)
+    return numbers[0] if numbers else 1
 
 
 def as_one_objective(history: Sequence[Trial], weights: Array) -> list[Trial]:

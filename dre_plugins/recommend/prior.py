@@ -47,7 +47,9 @@ class PriorLike(Protocol):
 
 
 def aligned(
-    prior: PriorLike | None, space: SearchSpace, n_objectives: int | None
+    prior: PriorLike | Sequence[PriorLike | None] | None,
+    space: SearchSpace,
+    n_objectives: int | None,
 ) -> tuple[AlignedPrior | None, ...]:
     """Return what a prior knows of a search space: of all objectives as one, or of each.
 
@@ -57,7 +59,11 @@ def aligned(
     """
     if prior is None or not space.n_parameters:
         return ()
-    known = prior.on(space)
+    known: AlignedPrior | Sequence[AlignedPrior | None]
+    if isinstance(prior, Sequence):
+        known = [_one(prior_of_one, space) for prior_of_one in prior]
+    else:
+        known = prior.on(space)
     if isinstance(known, AlignedPrior):
         return (known,)
     if n_objectives is not None and len(known) != n_objectives:
@@ -66,3 +72,10 @@ def aligned(
             "one for each objective, None where there is none."
         )
     return tuple(known)
+
+
+def _one(prior: PriorLike | None, space: SearchSpace) -> AlignedPrior | None:
+    known = None if prior is None else prior.on(space)
+    if known is None or isinstance(known, AlignedPrior):
+        return known
+    raise ValueError("prior must have one prior for each objective, got a list in a list.")

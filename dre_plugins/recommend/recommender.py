@@ -108,7 +108,8 @@ class Recommender:
         seed: Seed of everything random, non-negative.
         stats: Counters to add to: "suggestions" and their sources ("random", "prior", "model",
             "contrast", "fallback", "exhausted"), and "fallbacks", how often the surrogate failed.
-        prior: What past tasks taught, such as a `dre_plugins.Prior`; None starts from nothing.
+        prior: What past tasks taught, such as a `dre_plugins.Prior`, or a list with one for each
+            objective, None where there is none; None starts from nothing.
         n_objectives: Number of objectives; None takes it from the history.
 
     Raises:
@@ -123,7 +124,7 @@ class Recommender:
         *,
         seed: int,
         stats: Counter[str] | None = None,
-        prior: PriorLike | None = None,
+        prior: PriorLike | Sequence[PriorLike | None] | None = None,
         n_objectives: int | None = None,
     ) -> None:
         self.space = space
@@ -166,7 +167,13 @@ class Recommender:
                 the history, is none that its parameter can have.
         """
         require(count >= 1, "count", count, "at least 1")
-        n = max(n_objectives(history), len(self._priors))
+        n = n_objectives(history) if any(trial.objectives for trial in history) else 0
+        n_priors = len(self._priors)
+        is_for = n_priors <= 1 or n in (0, n_priors)
+        require(
+            is_for, "history", f"trials of {n} objectives", f"of {n_priors}, as the priors are"
+        )
+        n = max(n, n_priors, 1)
         weights = draw_weights(n, np.random.default_rng([self.seed, index]))
         history = tuple(as_one_objective(history, weights))
         units = self.space.to_units([trial.configuration for trial in history])

@@ -36,9 +36,16 @@ class ObjectivePriors:
         """Return what each prior knows of a search space; see `Prior.on`."""
         return [None if prior is None else prior.on(space) for prior in self.priors]
 
+    def usable_on(self, space: SearchSpace) -> ObjectivePriors | None:
+        """Return the priors without those that have nothing in common with a search space."""
+        usable = [
+            prior if prior is not None and _fits(prior, space) else None for prior in self.priors
+        ]
+        return ObjectivePriors(usable) if any(prior is not None for prior in usable) else None
+
     def knows(self, name: str, domain: Domain) -> bool:
         """Say whether a parameter is one of any prior's; see `Prior.knows`."""
-        return any(prior.knows(name, domain) for prior in self.priors if prior is not None)
+        return any(_knows(prior, name, domain) for prior in self.priors if prior is not None)
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the domains with all that the priors know beside them; see `Prior.completed`."""
@@ -46,3 +53,18 @@ class ObjectivePriors:
             if prior is not None:
                 domains = prior.completed(domains).domains
         return SearchSpace(domains)
+
+
+def _fits(prior: Prior, space: SearchSpace) -> bool:
+    try:
+        prior.on(space)
+    except ValueError:
+        return False
+    return True
+
+
+def _knows(prior: Prior, name: str, domain: Domain) -> bool:
+    try:
+        return prior.knows(name, domain)
+    except ValueError:  # its mapping names it, but their values have nothing in common
+        return False

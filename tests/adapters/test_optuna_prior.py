@@ -14,6 +14,7 @@ from optuna.trial import TrialState, create_trial
 from dre_plugins import DRESampler, MetaDataset, Prior
 from dre_plugins.adapters.optuna_sources import metadata_from_studies
 from dre_plugins.engine import PRESETS, ScorerSettings
+from dre_plugins.space import Float
 from dre_plugins.transfer import training
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 
@@ -208,6 +209,14 @@ def depths(seed: int) -> optuna.Study:
             )
         )
     return study
+
+
+def test_a_prior_that_does_not_fit_leaves_the_others_alone(prior, caplog):
+    alien = Prior.of_beliefs({"dropout": Float(0.0, 1.0)}, [{"dropout": 0.5}])
+    study = tuned_twofold(sampler_of(prior=[prior, alien]), 4)
+    assert study.sampler.stats["fallbacks"] == study.sampler.stats["random"] == 0
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1 and "not used as long as" in warnings[0].getMessage()
 
 
 def test_as_many_priors_as_objectives(prior):

@@ -659,29 +659,69 @@ def test_a_torn_state_falls_back_to_the_one_before(
         again.restore_from_dir(str(storage))
     assert "cannot be read" in caplog.text and len(caplog.records) == 1
     assert trials(again) == trials(search)[:4]
-    # Ray knows the trial that the search has forgotten, and says how it ends. Once is enough.
+    # Ray knows the trial that the search has forgotten, and says how it goes. Once is enough.
+    last = {**result(mixed_value(configs[0])), "config": configs[0]}
+    again.on_trial_result("t5", last)
+    assert states(again) == ["complete"] * 4 + ["running"]
     for _ in range(2):
-        again.on_trial_complete("t5", {**result(mixed_value(configs[0])), "config": configs[0]})
+        again.on_trial_complete("t5", {**last, "done": True})
     assert [{**trial.configuration, "constant": 7} for trial in trials(again)] == [
         {**trial.configuration, "constant": 7} for trial in trials(search)
     ]
+    assert states(again) == ["complete"] * 5
     assert trials(again)[4].value == trials(search)[4].value
 
+    caplog.clear()
     again.save_to_dir(str(staging), session_str="tomorrow")
-    (file,) = staging.iterdir()
+    (file,) = staging.glob("*tomorrow*")
     (storage / file.name).write_bytes(file.read_bytes())
     newest = DRESearch()
     newest.restore_from_dir(str(storage))
-    assert len(trials(newest)) == 5
+    assert len(trials(newest)) == 5 and not caplog.records  # an old torn file worries nobody
     with pytest.raises(RuntimeError, match="no state of a search"):
         DRESearch().restore_from_dir(str(tmp_path))
+
+
+def test_trials_that_were_forgotten_keep_their_constraints_and_their_ends() -> None:
+    search = tiny_search(
+        space=SPACE, metric="loss", mode="min", constraints={"memory": 10.0}, n_startup_trials=99
+    )
+    configs = [{"x": 0.1 * n, "n": {"z": 1}, "constant": 7} for n in range(1, 6)]
+    search.on_trial_complete("large", {**result(-5.0), "memory": 1000.0, "config": configs[0]})
+    for iteration in (1, 2):  # one of 2 iterations, which goes on to the third
+        search.on_trial_result("long", {**result(1.0, iteration), "config": configs[1]})
+    search.on_trial_result("long", {**result(0.5, 3), "config": configs[1]})
+    search.on_trial_complete("long", {**result(0.5, 3), "config": configs[1]})
+    search.on_trial_result("stopped", {**result(0.1, 1), "config": configs[2]})
+    search.on_trial_complete("stopped", {**result(0.1, 2), "config": configs[2]})
+    search.on_trial_complete("crashed", {"config": configs[3]}, error=True)
+    assert trials(search)[0].constraints == {"memory": 990.0}
+    assert states(search)[1:] == ["complete", "pruned", "failed"]
+    search.on_trial_complete("nothing", None, error=True)
+    assert len(trials(search)) == 4
+
+
+def test_the_newest_session_of_a_folder_counts(tmp_path: Path) -> None:
+    """An experiment of the same name was run before, and saved more often."""
+    first, second = (tiny_search(space=SPACE, metric="loss", mode="min", seed=s) for s in (0, 1))
+    for n in range(5):
+        run(first, 1, lambda config: config["x"], first=n)
+        first.save_to_dir(str(tmp_path), session_str="2026-01-01_00-00-00")
+    run(second, 2, lambda config: config["x"])
+    second.save_to_dir(str(tmp_path), session_str="2026-01-02_00-00-00")
+    assert len(list(tmp_path.iterdir())) == 2  # and nobody deletes what others have saved
+    again = DRESearch()
+    again.restore_from_dir(str(tmp_path))
+    assert trials(again) == trials(second)
 
 
 def test_an_unknown_trial_that_does_not_fit_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     search = tiny_search(space=MIXED_SPACE, metric="loss", mode="min")
     with caplog.at_level(logging.WARNING, logger="dre_plugins"):
-        search.on_trial_complete("other", {**result(1.0), "config": {"y": 1}})
-    assert "other is ignored" in caplog.text and not trials(search)
+        for name in ("other", "another"):
+            search.on_trial_complete(name, {**result(1.0), "config": {"y": 1}})
+    assert "Nothing is learnt of trial other" in caplog.text and len(caplog.records) == 1
+    assert not trials(search)
 
 
 def test_functions_to_choose_from_survive() -> None:

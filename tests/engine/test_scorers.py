@@ -123,3 +123,7 @@ def test_invalid_settings_name_argument_and_value(arguments) -> None:
     (name,) = arguments
     with pytest.raises(ValueError, match=f"{name} must be"):
         ScorerSettings(**arguments)
+
+
+def test_settings_may_be_given_lists() -> None:
+    assert hash(ScorerSettings(hidden=[8, 8])) == hash(ScorerSettings(hidden=(8, 8)))

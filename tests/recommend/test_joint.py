@@ -155,3 +155,75 @@ def test_as_many_priors_as_objectives() -> None:
 def test_a_batch_believes_what_it_suggests() -> None:
     suggestions = recommender_of(0, 1).suggest((), 4, index=0)
     assert len({suggestion.units.tobytes() for suggestion in suggestions}) == 4
+
+
+def test_priors_may_be_given_as_a_list() -> None:
+    class One:
+        def __init__(self, objective: int) -> None:
+            self.objective = objective
+
+        def on(self, space: SearchSpace) -> AlignedPrior:
+            return TaughtPrior([self.objective]).on(space)[0]
+
+    listed = AskTell(
+        SPACE, direction=["maximize", "maximize"], seed=0, prior=[One(0), None], preset=PRESET
+    )
+    assert abs(listed.ask()[1]["x"] - BEST_X) < 0.15
+    with pytest.raises(ValueError, match="3 entries for 2"):
+        AskTell(SPACE, direction=["minimize"] * 2, prior=[One(0), None, One(1)])
+
+
+def test_trials_of_other_numbers_of_objectives_are_refused() -> None:
+    def trial(*objectives: float) -> Trial:
+        return Trial({"x": 0.5, "y": 0.5}, TrialState.COMPLETE, objectives=objectives)
+
+    recommender = Recommender(SPACE, RecommenderSettings(preset=PRESET), seed=0)
+    with pytest.raises(ValueError, match="same objectives in all trials"):
+        recommender.suggest([trial(1.0, 2.0), trial(1.0, 2.0, 3.0)], index=2)
+    with pytest.raises(ValueError, match="of 2, as the priors are"):
+        recommender_of(0, 1).suggest([trial(1.0, 2.0, 3.0)], index=1)
+
+
+def test_a_right_prior_is_trusted_beside_an_objective_without_one() -> None:
+    """It is judged by its own objective, whatever the other one does."""
+    recommender = recommender_of(0, None)
+    rng = np.random.default_rng(0)
+    trials = [
+        Trial(
+            dict(zip("xy", units.tolist(), strict=True)),
+            TrialState.COMPLETE,
+            objectives=(float(value(units[None], 0)[0]), float(rng.normal())),
+        )
+        for units in rng.random((20, 2))
+    ]
+    (suggestion,) = recommender.suggest(trials, index=20)
+    assert suggestion.source == "model"  # with trust lost, it would be a contrast
+    history = [*trials, *(replace(t, objectives=t.objectives[::-1]) for t in trials)]
+    assert recommender_of(0, None).suggest(history, index=40)[0].source in ("model", "contrast")
+
+
+def test_repetitions_are_one_value_to_each_objective() -> None:
+    settings = RecommenderSettings(preset=PRESET, allow_duplicates=True)
+    rng = np.random.default_rng(0)
+    trials = [
+        Trial(
+            {"x": 0.1 * (n % 6), "y": 0.5},
+            TrialState.COMPLETE,
+            objectives=(n % 6 + float(rng.normal()) / 100, -(n % 6) + float(rng.normal()) / 100),
+        )
+        for n in range(18)
+    ]
+    seen = []
+
+    def spy(self, lists, units, seed, share):
+        seen.append([own[0].ranks.tolist() for own in self.lists])
+        return fit(self, lists, units, seed, share)
+
+    fit, JointPart.fit = JointPart.fit, spy
+    try:
+        Recommender(SPACE, settings, seed=0).suggest(trials, index=18)
+    finally:
+        JointPart.fit = fit
+    rising, falling = (np.array(ranks).reshape(3, 6) for ranks in seen[0])
+    assert (rising == rising[0]).all() and (np.diff(rising[0]) > 0).all()
+    assert (falling == falling[0]).all() and (np.diff(falling[0]) < 0).all()
