@@ -7,6 +7,7 @@ stays fast:
     DRESearch: the search algorithm for Ray Tune.
     DRE, ASHADRE, DRETransfer, MODRE: the schedulers for Syne Tune.
     DRESearcher, MultiObjectiveDRESearcher: the searchers for other schedulers of Syne Tune.
+    DRETable: for tables of candidates, as HPO-B's handler calls its methods.
     AskTell: ask-and-tell tuning without a framework.
     Prior: what past tasks taught, to start a study from.
     MetaDataset: the past tasks themselves, read from many places.
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         DRETransfer,
         MultiObjectiveDRESearcher,
     )
+    from dre_plugins.adapters.table import DRETable
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings
     from dre_plugins.space import SearchSpace
@@ -47,6 +49,7 @@ __all__ = [
     "DRESampler",
     "DRESearch",
     "DRESearcher",
+    "DRETable",
     "DRETransfer",
     "DeepRankingEnsemble",
     "MetaDataset",
@@ -66,6 +69,7 @@ _HOMES = {
     "DRESearch": "dre_plugins.adapters.ray_tune",
     "DRESearcher": "dre_plugins.adapters.syne_tune",
     "DRETransfer": "dre_plugins.adapters.syne_tune",
+    "DRETable": "dre_plugins.adapters.table",
     "DeepRankingEnsemble": "dre_plugins.engine.surrogate",
     "MODRE": "dre_plugins.adapters.syne_tune",
     "MetaDataset": "dre_plugins.transfer.metadata",

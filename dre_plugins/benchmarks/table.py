@@ -1,16 +1,25 @@
 """The table protocol of the paper: which of 1000 known configurations to look at next.
 
-    python -m dre_plugins.benchmarks.table --data PATH --methods random,gp,dre,dre:prior=xgboost \\
-        --scenario rbv2_xgboost --split test --seeds 2 --out table.jsonl --jobs 2
+    python -m dre_plugins.benchmarks.table --data PATH --scenario rbv2_xgboost --split test \\
+        --methods random,gp,fsbo,dre,dre:prior=xgboost --seeds 2 --out table.jsonl --jobs 2
 
 Each task is a table of random configurations. All methods begin with the same random rows, then
 choose one row after another among those that are left. Regret is the distance to the best row, as
 a share of the range of the table. Runs that are in the file already are not repeated.
+
+Methods are "random", "dre" and the classes of `dre_plugins.baselines` (see `BASELINES`), or the
+import path of any class with HPO-B's `observe_and_suggest(X_observed, y_observed, X_pending)`.
+Arguments follow a colon; methods with several of them are separated by semicolons:
+"gp;deep-ensemble:n_members=10,n_steps=300;dre:prior=xgboost". Baselines that learn from past tasks
+are given those of the scenario's training split, once a process and outside of the time a step.
+Baselines see the features of the space as columns; ours sees the space.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import inspect
 import json
 import os
 import time
@@ -19,18 +28,19 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.benchmarks.priors import search_space
+from dre_plugins.benchmarks.priors import scenario_metadata, search_space
 from dre_plugins.benchmarks.quality import ONE_THREAD, parse_arguments, read_records
 from dre_plugins.benchmarks.tasks import SCENARIOS, YahpoScenario
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.prior import Prior
 
 N_ROWS = 1000
@@ -42,6 +52,25 @@ Units: TypeAlias = NDArray[np.float64]
 Chooser: TypeAlias = Callable[[SearchSpace, Units, list[int], Units, int], int]
 Key: TypeAlias = tuple[str, str, int, int, int]
 
+BASELINES = {
+    "gp": "dre_plugins.baselines.gaussian_process.GP",
+    "deep-ensemble": "dre_plugins.baselines.deep_ensemble.DeepEnsemble",
+    "dkgp": "dre_plugins.baselines.deep_kernel_gp.DKGP",
+    "fsbo": "dre_plugins.baselines.deep_kernel_gp.FSBO",
+    "rgpe": "dre_plugins.baselines.rgpe.RGPE",
+    "tst": "dre_plugins.baselines.two_stage.TST",
+    "taf": "dre_plugins.baselines.two_stage.TAF",
+}
+
+
+class Method(Protocol):
+    """Describe what chooses rows of a table, as HPO-B does."""
+
+    def observe_and_suggest(
+        self, X_observed: Units, y_observed: Units, X_pending: Units, /
+    ) -> int:
+        """Return an index into `X_pending` `[C, D]`, from `[N, D]` and values `[N, 1]`."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the protocol from the command line and print the mean regrets."""
@@ -51,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of the scenarios")
-    parser.add_argument("--methods", default="random,gp,dre", help="random, gp, dre[:arguments]")
+    parser.add_argument("--methods", default="random,gp,dre", help="see above")
     parser.add_argument("--scenario", choices=SCENARIOS, default="rbv2_xgboost")
     parser.add_argument("--split", choices=("train", "validation", "test"), default="validation")
     parser.add_argument("--seeds", type=int, default=2)
@@ -85,8 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def perform(data: Path, key: Key) -> dict[str, Any]:
     """Run one method on one task and return the regret after each evaluation."""
     method, scenario, task, seed, steps = key
+    choose = None if method == "random" else chooser(method, data / scenario, seed)
     begin = time.perf_counter()
-    choose = None if method == "random" else chooser(method)
     regret = regret_curve(data / scenario, task, seed, steps, choose)
     return {
         "method": method,
@@ -128,12 +157,37 @@ def key_of(record: dict[str, Any]) -> Key:
     return tuple(record[n] for n in ("method", "scenario", "task", "seed", "steps"))
 
 
-def chooser(method: str) -> Chooser:
-    """Return how a method chooses the next row."""
+def visit(method: Method, X: Units, y: Units, start: Sequence[int], steps: int) -> list[int]:
+    """Return the rows of a table that a method has looked at.
+
+    Args:
+        method: Chooses one row after another.
+        X: The table `[R, D]`.
+        y: Its values `[R]`.
+        start: Rows to begin with.
+        steps: Rows after these; fewer if the table is exhausted.
+    """
+    rows = [*start]
+    for _ in range(min(steps, len(X) - len(rows))):
+        rows.append(_next_row(method, X, rows, y[rows]))
+    return rows
+
+
+def chooser(method: str, folder: Path, seed: int) -> Chooser:
+    """Return how a method chooses the next row.
+
+    Args:
+        method: Name and arguments.
+        folder: Folder of the scenario, whose training split has the past tasks.
+        seed: Seed of a baseline; ours gets one with each choice.
+
+    Raises:
+        ValueError: If there is no such method.
+    """
     name, _, arguments = method.partition(":")
-    if name == "gp":
-        return _gp_choice
     options = parse_arguments(arguments)
+    if name != "dre":
+        return partial(_column_choice, _baseline(name, options, folder, seed))
     prior = options.pop("prior", None)
     return dre_chooser(options, None if prior is None else _prior(prior))
 
@@ -181,23 +235,42 @@ def _same(units: Units, row: Units) -> NDArray[np.bool_]:
     return np.asarray(((units == row) | (np.isnan(units) & np.isnan(row))).all(1))
 
 
-def _gp_choice(space: SearchSpace, units: Units, rows: list[int], values: Units, seed: int) -> int:
-    """Choose by BoTorch's SingleTaskGP and LogEI."""
-    import torch
-    from botorch.acquisition.analytic import LogExpectedImprovement
-    from botorch.fit import fit_gpytorch_mll
-    from botorch.models import SingleTaskGP
-    from botorch.models.transforms import Standardize
-    from gpytorch.mlls import ExactMarginalLogLikelihood
+def _column_choice(
+    method: Method, space: SearchSpace, units: Units, rows: list[int], values: Units, _: int
+) -> int:
+    return _next_row(method, space.features(units).astype(np.float64), rows, values)
 
-    features = torch.from_numpy(space.features(units).astype(np.float64))
-    observed = torch.from_numpy(values)[:, None]
-    model = SingleTaskGP(features[rows], observed, outcome_transform=Standardize(m=1))
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-    with torch.no_grad():
-        value = LogExpectedImprovement(model, best_f=observed.max())(features[:, None])
-    value[rows] = -torch.inf
-    return int(value.argmax())
+
+def _next_row(method: Method, X: Units, rows: list[int], values: Units) -> int:
+    pending = np.delete(np.arange(len(X)), rows)
+    return int(pending[method.observe_and_suggest(X[rows], values[:, None], X[pending])])
+
+
+def _baseline(name: str, options: dict[str, Any], folder: Path, seed: int) -> Method:
+    path = BASELINES.get(name, name)
+    module, _, attribute = path.rpartition(".")
+    if not module:
+        known = ["random", "dre", *BASELINES]
+        raise ValueError(f"methods must be among {known} or import paths, got {name!r}.")
+    make = getattr(importlib.import_module(module), attribute)
+    if "past" not in inspect.signature(make).parameters:
+        method: Method = make(**{"seed": seed, **options})
+        return method
+    # Learning from past tasks takes longest by far, and is the same for all seeds.
+    method = _learnt(path, tuple(sorted(options.items())), folder).with_seed(seed)
+    return method
+
+
+@cache
+def _learnt(path: str, options: tuple[tuple[str, Any], ...], folder: Path) -> Any:
+    module, _, attribute = path.rpartition(".")
+    make = getattr(importlib.import_module(module), attribute)
+    return make(_past(folder), **dict(options))
+
+
+@cache
+def _past(folder: Path) -> MetaDataset:
+    return scenario_metadata(YahpoScenario(folder), "train")
 
 
 @cache

@@ -1,0 +1,200 @@
+"""Deep Ranking Ensembles on tables: which of some known rows to evaluate next.
+
+Columns are anonymous numbers in [0, 1]. The interface is that of HPO-B (Pineda Arango et al.,
+2021): its `HPOBHandler.evaluate` and `evaluate_continuous` drive `DRETable` unmodified.
+
+Notation: `N` observed rows, `C` pending rows, `D` columns.
+"""
+
+from __future__ import annotations
+
+import operator
+import secrets
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dre_plugins.engine.settings import Preset, require
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.candidates import keys
+from dre_plugins.space.domains import Float
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.knowledge import GivenPrior, prior_from
+
+Matrix = NDArray[np.float64]
+
+
+class DRETable:
+    """Choose rows of a table by a deep ranking ensemble (Khazi et al., ICLR 2023).
+
+    All rows, observed and pending, are ranked against each other, as in the paper. A suggestion
+    is a function of the data, the seed and the number of observations only: nothing is kept
+    between calls but counters.
+
+    Example:
+        ```python
+        method = DRETable(seed=0)
+        handler.evaluate(method, search_space_id, dataset_id, "test0", n_trials=100)
+        ```
+
+    Args:
+        seed: Non-negative seed. None takes one from the operating system, once.
+        prior: What past tasks taught: a `dre_plugins.Prior`, its path or its name. Its parameters
+            and the columns are matched by name.
+        names: Names of the columns; None: "x0", "x1", …, as `load_hpob` names them.
+        n_startup_trials: Rows that must be observed before the surrogate takes over; until then
+            pending rows are drawn at random. Benchmarks give the first rows themselves.
+        acquisition: "log-rank-ei", "ei", "pi", "lcb", "average-rank" or "thompson"; None takes
+            the preset's.
+        failed: What NaN values mean: "worst" ranks these rows last, "ignore" leaves them out.
+        preset: "default", "paper" (as in the paper; slower) or a `dre_plugins.engine.Preset`.
+        device: Torch device of the surrogate, such as "cpu" or "cuda".
+        n_threads: Threads that one suggestion may use; torch's own setting is restored.
+        max_history: Rows that the surrogate is fitted to; of more it takes the best and a spread
+            of the rest.
+
+    Attributes:
+        stats: Counters of `dre_plugins.Recommender`: "suggestions", their sources, "fallbacks".
+
+    Raises:
+        ValueError: If an argument is invalid, or the prior knows none of the columns.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        prior: GivenPrior = None,
+        names: Sequence[str] | None = None,
+        n_startup_trials: int = 0,
+        acquisition: str | None = None,
+        failed: str = "worst",
+        preset: str | Preset = "default",
+        device: str = "cpu",
+        n_threads: int = 1,
+        max_history: int = 128,
+    ) -> None:
+        self._seed = secrets.randbits(63) if seed is None else operator.index(seed)
+        require(self._seed >= 0, "seed", seed, "a non-negative integer or None")
+        is_one = not isinstance(prior, (list, tuple))
+        require(is_one, "prior", prior, "one prior: a table has one column of values")
+        self._settings = RecommenderSettings(
+            n_startup_trials=n_startup_trials,
+            acquisition=acquisition,
+            failed=failed,
+            preset=preset,
+            device=device,
+            n_threads=n_threads,
+            max_history=max_history,
+        )
+        self._prior = prior_from(prior)
+        self._recommender: Recommender | None = None
+        self.stats: Counter[str] = Counter()
+        if names is not None:
+            distinct = len(set(names)) == len(names) > 0
+            require(distinct, "names", names, "different, and at least one")
+            self._recommender = self._new_recommender(names)
+
+    @overload
+    def observe_and_suggest(
+        self, X_observed: ArrayLike, y_observed: ArrayLike, X_pending: ArrayLike
+    ) -> int: ...
+
+    @overload
+    def observe_and_suggest(
+        self, X_observed: ArrayLike, y_observed: ArrayLike, X_pending: None = None
+    ) -> Matrix: ...
+
+    def observe_and_suggest(
+        self, X_observed: ArrayLike, y_observed: ArrayLike, X_pending: ArrayLike | None = None
+    ) -> int | Matrix:
+        """Return which pending row to evaluate next, or which point of the whole space.
+
+        Args:
+            X_observed: What was evaluated `[N, D]`; clipped to [0, 1].
+            y_observed: Its values `[N]` or `[N, 1]`, larger is better; only their order counts,
+                and NaN means that the evaluation failed.
+            X_pending: What may be evaluated `[C, D]`; clipped to [0, 1]. None: any point of
+                [0, 1]^D, as in the continuous part of HPO-B.
+
+        Returns:
+            An index into `X_pending`, or a point `[D]`. Rows that equal an observed one are
+            chosen only when all of them do.
+
+        Raises:
+            ValueError: If the arrays do not fit each other, X is not finite, or nothing pends.
+        """
+        observed = _rows("X_observed", X_observed)
+        values = np.asarray(y_observed, dtype=np.float64).reshape(-1)
+        require(len(values) == len(observed), "y_observed", values.shape, f"[{len(observed)}]")
+        if X_pending is None:
+            recommender = self._recommender_of(observed.shape[1])
+            history = _history(recommender.space, observed, values)
+            return recommender.suggest(history, index=len(values))[0].units
+        pending = _rows("X_pending", X_pending)
+        require(len(pending) > 0, "X_pending", pending.shape, "of at least one row")
+        if len(observed):
+            remedy = f"of {pending.shape[1]} columns, as X_pending"
+            fits = observed.shape[1] == pending.shape[1]
+            require(fits, "X_observed", observed.shape, remedy)
+        recommender = self._recommender_of(pending.shape[1])
+        table = np.concatenate([observed, pending]) if len(observed) else pending
+        pending_keys = keys(pending)
+        if set(pending_keys) <= set(keys(observed)):
+            recommender = self._repeating(recommender)
+            table = pending
+        history = _history(recommender.space, observed, values)
+        chosen = recommender.suggest(history, index=len(values), candidates=table)[0]
+        return pending_keys.index(keys(chosen.units[None])[0])
+
+    def _recommender_of(self, n_columns: int) -> Recommender:
+        """Return the recommender for tables of so many columns, made at the first call."""
+        if self._recommender is None:
+            self._recommender = self._new_recommender([f"x{i}" for i in range(n_columns)])
+        known = self._recommender.space.names
+        remedy = f"of {len(known)} columns, {', '.join(known)}; make another DRETable for others"
+        require(len(known) == n_columns, "X", f"{n_columns} columns", remedy)
+        return self._recommender
+
+    def _new_recommender(self, names: Sequence[str]) -> Recommender:
+        space = SearchSpace({name: Float(0.0, 1.0) for name in names})
+        return Recommender(
+            space, self._settings, seed=self._seed, stats=self.stats, prior=self._prior
+        )
+
+    def _repeating(self, recommender: Recommender) -> Recommender:
+        """Return one that suggests again what was observed: nothing else is left."""
+        return Recommender(
+            recommender.space,
+            replace(self._settings, allow_duplicates=True),
+            seed=self._seed,
+            stats=self.stats,
+            prior=self._prior,
+        )
+
+
+def _rows(name: str, X: ArrayLike) -> Matrix:
+    """Return rows `[N, D]` in [0, 1].
+
+    Raises:
+        ValueError: If it is no matrix, or not finite.
+    """
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.size == 0:
+        rows = rows.reshape(0, rows.shape[1] if rows.ndim == 2 else 0)
+    require(rows.ndim == 2, name, rows.shape, "a matrix with one row a configuration")
+    require(bool(np.isfinite(rows).all()), name, "NaN or infinity", "finite")
+    return np.clip(rows, 0.0, 1.0)
+
+
+def _history(space: SearchSpace, rows: Matrix, values: Matrix) -> list[Trial]:
+    return [
+        Trial(space.to_configuration(row), TrialState.COMPLETE, float(value))
+        for row, value in zip(rows, values, strict=True)
+    ]
