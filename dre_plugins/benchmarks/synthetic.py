@@ -160,8 +160,13 @@ def _moved(parameter: Parameter, value: float, shift: float) -> float:
 
 
 def _of_botorch(name: str, test_function: str, n_parameters: int | None) -> SyntheticScenario:
-    import torch
-    from botorch import test_functions
+    try:
+        import torch
+        from botorch import test_functions
+    except ImportError as error:
+        raise ValueError(
+            f"scenario {name!r} needs BoTorch: pip install 'dre-plugins[baselines]'"
+        ) from error
 
     known = getattr(test_functions, test_function, None)
     if not isinstance(known, type):

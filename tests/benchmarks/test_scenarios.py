@@ -104,6 +104,12 @@ def test_botorch_functions_by_name() -> None:
         scenario_of(None, "botorch:Nothing")
 
 
+def test_what_botorch_needs_is_said(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "botorch", None)  # as if it were not installed
+    with pytest.raises(ValueError, match=r"dre-plugins\[baselines\]"):
+        synthetic_scenario("branin")
+
+
 def test_suites_name_what_there_is() -> None:
     for suite in SUITES.values():
         assert suite.needs_data == bool({*suite.scenarios} & {*SCENARIOS})
