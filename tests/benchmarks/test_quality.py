@@ -95,7 +95,7 @@ def test_execute_survives_failures_and_resumes(tmp_path):
     with pytest.warns(UserWarning, match="damaged line"):
         records = quality.read_records(out)
     assert len(records) == 3
-    assert all("FileNotFoundError" in record["error"] for record in records)
+    assert all("needs the data of YAHPO Gym" in record["error"] for record in records)
 
 
 def test_a_dead_worker_fails_its_run_only(tmp_path, monkeypatch):
