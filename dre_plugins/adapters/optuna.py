@@ -347,15 +347,13 @@ class DRESampler(BaseSampler):
 
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
         """Return what the prior would have, given what the trial asked for so far."""
-        prior = self._knowledge.prior
-        assert prior is not None  # it knows the parameter
         ordered = self._order_numeric_choices
         domains = {
             known: domain_of(known, one, order_numeric_choices=ordered)
             for known, one in trial.distributions.items()
             if not one.single()
         }
-        space = prior.completed({**domains, name: domain})
+        space = self._knowledge.completed({**domains, name: domain})
         # One trial is one suggestion, however many parameters it asks for one by one.
         stats = self.stats if not trial.params else Counter(fallbacks=self.stats["fallbacks"])
         recommender = self._recommender(study, space, stats)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from dre_plugins.adapters.optuna_sources import Source, metadata_from_studies
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.objectives import ObjectivePriors
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.prior import Prior
 
 PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
 
@@ -68,19 +70,43 @@ class Knowledge:
 
     def is_for(self, n_objectives: int) -> bool:
         """Say whether a study of so many objectives can use the prior: it is one, or one each."""
-        given = self.prior
-        return not isinstance(given, ObjectivePriors) or len(given.priors) == n_objectives
+        return not isinstance(self.prior, tuple) or len(self.prior) == n_objectives
 
-    def usable_on(self, space: SearchSpace) -> ObjectivePriors | None:
+    def usable_on(self, space: SearchSpace) -> Known | None:
         """Return those priors of a list that have something in common with a search space."""
-        given = self.prior
-        return given.usable_on(space) if isinstance(given, ObjectivePriors) else None
+        if not isinstance(self.prior, tuple):
+            return None
+        usable = tuple(
+            prior if prior is not None and _fits(prior, space) else None for prior in self.prior
+        )
+        return usable if any(prior is not None for prior in usable) else None
 
     def knows(self, name: str, domain: Domain) -> bool:
-        """Say whether a parameter of a study is one of the prior's."""
-        if self.prior is None:
-            return False
-        try:
-            return self.prior.knows(name, domain)
-        except ValueError:  # the mapping names it, but their values have nothing in common
-            return False
+        """Say whether a parameter of a study is one of a prior's."""
+        return any(_knows(prior, name, domain) for prior in self._each())
+
+    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
+        """Return the domains with all that the priors know beside them, see `Prior.completed`."""
+        space = SearchSpace(domains)
+        for prior in self._each():
+            space = prior.completed(space.domains)
+        return space
+
+    def _each(self) -> list[Prior]:
+        given = self.prior if isinstance(self.prior, tuple) else (self.prior,)
+        return [prior for prior in given if prior is not None]
+
+
+def _fits(prior: Prior, space: SearchSpace) -> bool:
+    try:
+        prior.on(space)
+    except ValueError:
+        return False
+    return True
+
+
+def _knows(prior: Prior, name: str, domain: Domain) -> bool:
+    try:
+        return prior.knows(name, domain)
+    except ValueError:  # the mapping names it, but their values have nothing in common
+        return False

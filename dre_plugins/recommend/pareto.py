@@ -75,7 +75,7 @@ def draw_weights(n_objectives: int, rng: np.random.Generator) -> Array:
 
 
 def n_objectives(history: Sequence[Trial]) -> int:
-    """Return how many objectives the trials tell of; 1 if they have a single value.
+    """Return how many objectives the trials tell of; 0 if they have a single value.
 
     Raises:
         ValueError: If they tell of different numbers.
@@ -83,7 +83,7 @@ def n_objectives(history: Sequence[Trial]) -> int:
     numbers = sorted({len(trial.objectives) for trial in history if trial.objectives})
     wanted = "values of the same objectives in all trials"
     require(len(numbers) < 2, "history", f"trials of {numbers} objectives", wanted)
-    return numbers[0] if numbers else 1
+    return numbers[0] if numbers else 0
 
 
 def as_one_objective(history: Sequence[Trial], weights: Array) -> list[Trial]:

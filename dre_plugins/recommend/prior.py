@@ -36,10 +36,8 @@ class AlignedPrior:
 class PriorLike(Protocol):
     """Describe where meta-trained ensembles come from (for type checking; do not subclass)."""
 
-    def on(self, space: SearchSpace) -> AlignedPrior | Sequence[AlignedPrior | None]:
+    def on(self, space: SearchSpace) -> AlignedPrior:
         """Return the prior for a search space, which need not be the one it was trained on.
-
-        Where it is several, there is one for each objective, None for those without.
 
         Raises:
             ValueError: If the two spaces have no parameter in common.
@@ -59,23 +57,12 @@ def aligned(
     """
     if prior is None or not space.n_parameters:
         return ()
-    known: AlignedPrior | Sequence[AlignedPrior | None]
-    if isinstance(prior, Sequence):
-        known = [_one(prior_of_one, space) for prior_of_one in prior]
-    else:
-        known = prior.on(space)
-    if isinstance(known, AlignedPrior):
-        return (known,)
+    if not isinstance(prior, Sequence):
+        return (prior.on(space),)
+    known = tuple(None if one is None else one.on(space) for one in prior)
     if n_objectives is not None and len(known) != n_objectives:
         raise ValueError(
             f"prior has {len(known)} entries for {n_objectives} objectives: give one prior, or "
             "one for each objective, None where there is none."
         )
-    return tuple(known)
-
-
-def _one(prior: PriorLike | None, space: SearchSpace) -> AlignedPrior | None:
-    known = None if prior is None else prior.on(space)
-    if known is None or isinstance(known, AlignedPrior):
-        return known
-    raise ValueError("prior must have one prior for each objective, got a list in a list.")
+    return known

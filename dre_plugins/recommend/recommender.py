@@ -167,8 +167,7 @@ class Recommender:
                 the history, is none that its parameter can have.
         """
         require(count >= 1, "count", count, "at least 1")
-        n = n_objectives(history) if any(trial.objectives for trial in history) else 0
-        n_priors = len(self._priors)
+        n, n_priors = n_objectives(history), len(self._priors)
         is_for = n_priors <= 1 or n in (0, n_priors)
         require(
             is_for, "history", f"trials of {n} objectives", f"of {n_priors}, as the priors are"

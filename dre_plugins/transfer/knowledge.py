@@ -6,13 +6,14 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from dre_plugins.engine.settings import require
+
 if TYPE_CHECKING:
-    from dre_plugins.transfer.objectives import ObjectivePriors
     from dre_plugins.transfer.prior import Prior
 
 OnePrior: TypeAlias = "Prior | str | os.PathLike[str] | None"
 GivenPrior: TypeAlias = "OnePrior | Sequence[OnePrior]"
-Known: TypeAlias = "Prior | ObjectivePriors"
+Known: TypeAlias = "Prior | tuple[Prior | None, ...]"
 
 
 def prior_from(given: GivenPrior) -> Known | None:
@@ -22,13 +23,14 @@ def prior_from(given: GivenPrior) -> Known | None:
         given: The prior; or a list with one for each objective, None where there is none.
 
     Raises:
-        ValueError: If there is no such prior, or its file cannot be read.
+        ValueError: If there is no such prior, its file cannot be read, or a list has none at all.
     """
     if not isinstance(given, (list, tuple)):
         return _one(given)
-    from dre_plugins.transfer.objectives import ObjectivePriors
-
-    return ObjectivePriors([_one(prior) for prior in given])
+    priors = tuple(_one(prior) for prior in given)
+    is_any = any(prior is not None for prior in priors)
+    require(is_any, "prior", given, "a prior for one objective at least")
+    return priors
 
 
 def _one(given: object) -> Prior | None:

@@ -60,18 +60,18 @@ def fitted(objective: int) -> Part:
 
 
 class TaughtPrior:
-    """What is known of each objective; None where nothing is."""
+    """What is known of one objective."""
 
-    def __init__(self, objectives: Sequence[int | None]) -> None:
-        self.objectives = objectives
+    def __init__(self, objective: int) -> None:
+        self.objective = objective
 
-    def on(self, space: SearchSpace) -> list[AlignedPrior | None]:
-        return [
-            None
-            if objective is None
-            else AlignedPrior(fitted(objective).ensemble, features, np.array([[0.5, 0.5]]))
-            for objective in self.objectives
-        ]
+    def on(self, space: SearchSpace) -> AlignedPrior:
+        return AlignedPrior(fitted(self.objective).ensemble, features, np.array([[0.5, 0.5]]))
+
+
+def taught(*objectives: int | None) -> list[TaughtPrior | None]:
+    """Return a prior for each objective; None where nothing is known."""
+    return [None if objective is None else TaughtPrior(objective) for objective in objectives]
 
 
 def joint(weights: Sequence[float], trials: np.ndarray = ALL) -> JointPart:
@@ -116,7 +116,7 @@ def test_believed_trials_stand_where_each_part_ranks_them() -> None:
 
 
 def recommender_of(*objectives: int | None) -> Recommender:
-    prior = TaughtPrior(objectives)
+    prior = taught(*objectives)
     settings = RecommenderSettings(preset=PRESET)
     return Recommender(SPACE, settings, seed=0, prior=prior, n_objectives=2)
 
@@ -147,7 +147,7 @@ def test_priors_that_are_wrong_lose_their_credit() -> None:
 
 
 def test_as_many_priors_as_objectives() -> None:
-    for prior in (TaughtPrior([0]), TaughtPrior([0, 1, None])):
+    for prior in (taught(0), taught(0, 1, None)):
         with pytest.raises(ValueError, match=r"prior has \d entries for 2 objectives"):
             AskTell(SPACE, direction=["minimize", "maximize"], prior=prior)
 
@@ -155,22 +155,6 @@ def test_as_many_priors_as_objectives() -> None:
 def test_a_batch_believes_what_it_suggests() -> None:
     suggestions = recommender_of(0, 1).suggest((), 4, index=0)
     assert len({suggestion.units.tobytes() for suggestion in suggestions}) == 4
-
-
-def test_priors_may_be_given_as_a_list() -> None:
-    class One:
-        def __init__(self, objective: int) -> None:
-            self.objective = objective
-
-        def on(self, space: SearchSpace) -> AlignedPrior:
-            return TaughtPrior([self.objective]).on(space)[0]
-
-    listed = AskTell(
-        SPACE, direction=["maximize", "maximize"], seed=0, prior=[One(0), None], preset=PRESET
-    )
-    assert abs(listed.ask()[1]["x"] - BEST_X) < 0.15
-    with pytest.raises(ValueError, match="3 entries for 2"):
-        AskTell(SPACE, direction=["minimize"] * 2, prior=[One(0), None, One(1)])
 
 
 def test_trials_of_other_numbers_of_objectives_are_refused() -> None:
