@@ -16,7 +16,7 @@ INSTALLED := $(VENV)/.installed
 PIP_TORCH = -m pip install --disable-pip-version-check $(TORCH) $(addprefix --extra-index-url ,$(TORCH_INDEX))
 
 .DELETE_ON_ERROR:
-.PHONY: help test test-slow demo lint format types examples bench-quality bench-speed priors wheel wheel-check extras-check clean
+.PHONY: help test test-slow demo lint format types examples bench-speed priors wheel wheel-check extras-check clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -45,15 +45,6 @@ examples: $(INSTALLED)
 	@for example in examples/*.py; do \
 		echo "== $$example"; MPLBACKEND=Agg $(BIN)/python $$example || exit 1; \
 	done
-
-# make bench-quality DATA=path/to/yahpo OUT=runs.jsonl JOBS=2 SAMPLERS=random,tpe,gp,dre
-OUT ?= runs.jsonl
-JOBS ?= 1
-SAMPLERS ?= random,tpe,gp,dre
-bench-quality: $(INSTALLED)
-	@test -n "$(DATA)" || { echo "Name the folder of the YAHPO scenarios: make $@ DATA=path"; exit 1; }
-	$(BIN)/python -m dre_plugins.benchmarks.quality --data $(DATA) --out $(OUT) --jobs $(JOBS) --samplers $(SAMPLERS)
-	$(BIN)/python -m dre_plugins.benchmarks.report $(OUT) --plot $(OUT:.jsonl=.png)
 
 bench-speed: $(INSTALLED)
 	$(BIN)/python -m dre_plugins.benchmarks.speed

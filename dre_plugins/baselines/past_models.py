@@ -45,6 +45,11 @@ class PastModels:
         models = [gaussian_process(rows, standardised(values)) for rows, values in drawn]
         self._model = _as_batch(models)
 
+    @classmethod
+    def of(cls, past: PastTasks | PastModels, n_rows: int, rng: np.random.Generator) -> PastModels:
+        """Return models of past tasks, or those that are given: they may be shared."""
+        return past if isinstance(past, PastModels) else cls(past, n_rows, rng)
+
     def check(self, rows: Tensor) -> None:
         """Raise a ValueError unless rows have the columns of the past tasks."""
         remedy = f"of the {self.n_columns} columns of past tasks"

@@ -35,7 +35,8 @@ class RGPE(TableMethod):
     """Choose the row of the largest expected improvement of a ranking-weighted ensemble.
 
     Args:
-        past: Past tasks with the columns of the table: metadata, or pairs of X and y.
+        past: Past tasks with the columns of the table: metadata, pairs of X and y, or their
+            models.
         n_rows: Evaluations of each past task that its model learns from, drawn at random.
         n_draws: Posterior draws that decide the weights.
         seed: Non-negative seed of all draws.
@@ -47,7 +48,7 @@ class RGPE(TableMethod):
 
     def __init__(
         self,
-        past: PastTasks,
+        past: PastTasks | PastModels,
         *,
         n_rows: int = 100,
         n_draws: int = 256,
@@ -58,7 +59,7 @@ class RGPE(TableMethod):
         require(n_draws >= 1, "n_draws", n_draws, "at least 1")
         self.n_draws = n_draws
         with self._seeded():
-            self._past = PastModels(past, n_rows, np.random.default_rng(seed))
+            self._past = PastModels.of(past, n_rows, np.random.default_rng(seed))
 
     def _worth(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
         self._past.check(pending)

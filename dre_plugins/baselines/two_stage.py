@@ -14,6 +14,7 @@ a random order no weight; Gaussian processes are BoTorch's, past tasks are cappe
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -30,11 +31,37 @@ from dre_plugins.baselines.rgpe import misranked
 from dre_plugins.engine.settings import require
 
 
+@dataclass(frozen=True)
+class _Predictions:
+    """Hold what all models say.
+
+    Attributes:
+        weights: Weights of the past models and the own one `[T + 1, 1]`.
+        seen: Means of past models at observed rows `[T, N]`.
+        means: Means of past models at pending rows `[T, C]`.
+        mean: Means of the own model at pending rows `[C]`.
+        deviation: Its standard deviations `[C]`.
+        best: The best value so far.
+    """
+
+    weights: Tensor
+    seen: Tensor
+    means: Tensor
+    mean: Tensor
+    deviation: Tensor
+    best: Tensor
+
+    def weighted(self, past: Tensor, own: Tensor) -> Tensor:
+        """Return the weighted mean `[C]` of past models `[T, C]` and the own one `[C]`."""
+        return (self.weights * torch.cat([past, own[None]])).sum(0) / self.weights.sum()
+
+
 class _TwoStage(TableMethod):
     """Weigh the models of past tasks by how alike they rank what was observed.
 
     Args:
-        past: Past tasks with the columns of the table: metadata, or pairs of X and y.
+        past: Past tasks with the columns of the table: metadata, pairs of X and y, or their
+            models.
         n_rows: Evaluations of each past task that its model learns from, drawn at random.
         bandwidth: Share of misranked pairs from which on a past task has no weight.
         seed: Non-negative seed of all draws.
@@ -46,7 +73,7 @@ class _TwoStage(TableMethod):
 
     def __init__(
         self,
-        past: PastTasks,
+        past: PastTasks | PastModels,
         *,
         n_rows: int = 100,
         bandwidth: float = 0.5,
@@ -57,7 +84,7 @@ class _TwoStage(TableMethod):
         require(bandwidth > 0, "bandwidth", bandwidth, "positive")
         self.bandwidth = bandwidth
         with self._seeded():
-            self._past = PastModels(past, n_rows, np.random.default_rng(seed))
+            self._past = PastModels.of(past, n_rows, np.random.default_rng(seed))
 
     def _worth(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
         self._past.check(pending)
@@ -70,61 +97,31 @@ class _TwoStage(TableMethod):
         distances = misranked(seen, seen, targets) / n_pairs
         weights = epanechnikov(torch.cat([distances, torch.zeros(1)]) / self.bandwidth)
         mean, variance = marginals(own, pending)
-        return self._combined(weights[:, None], seen, means, mean, variance.sqrt(), targets.max())
+        return self._combined(
+            _Predictions(weights[:, None], seen, means, mean, variance.sqrt(), targets.max())
+        )
 
     @abstractmethod
-    def _combined(
-        self,
-        weights: Tensor,
-        seen: Tensor,
-        means: Tensor,
-        mean: Tensor,
-        deviation: Tensor,
-        best: Tensor,
-    ) -> Tensor:
-        """Return what each pending row is worth `[C]`.
-
-        Args:
-            weights: Weights of the past models and the own one `[T + 1, 1]`.
-            seen: Means of past models at observed rows `[T, N]`.
-            means: Means of past models at pending rows `[T, C]`.
-            mean: Means of the own model at pending rows `[C]`.
-            deviation: Its standard deviations `[C]`.
-            best: The best value so far.
-        """
+    def _combined(self, said: _Predictions) -> Tensor:
+        """Return what each pending row is worth `[C]`."""
 
 
 class TST(_TwoStage):
     """Choose by the expected improvement over a weighted mean of all models (TST-R)."""
 
-    def _combined(
-        self,
-        weights: Tensor,
-        seen: Tensor,
-        means: Tensor,
-        mean: Tensor,
-        deviation: Tensor,
-        best: Tensor,
-    ) -> Tensor:
-        together = (weights * torch.cat([means, mean[None]])).sum(0) / weights.sum()
-        return log_expected_improvement(together, deviation, best)
+    def _combined(self, said: _Predictions) -> Tensor:
+        return log_expected_improvement(
+            said.weighted(said.means, said.mean), said.deviation, said.best
+        )
 
 
 class TAF(_TwoStage):
     """Choose by a weighted mean of all models' improvements (TAF-R)."""
 
-    def _combined(
-        self,
-        weights: Tensor,
-        seen: Tensor,
-        means: Tensor,
-        mean: Tensor,
-        deviation: Tensor,
-        best: Tensor,
-    ) -> Tensor:
-        gains = (means - seen.max(-1, keepdim=True).values).clamp_min(0.0)
-        expected = log_expected_improvement(mean, deviation, best).exp()
-        return (weights * torch.cat([gains, expected[None]])).sum(0) / weights.sum()
+    def _combined(self, said: _Predictions) -> Tensor:
+        gains = (said.means - said.seen.max(-1, keepdim=True).values).clamp_min(0.0)
+        expected = log_expected_improvement(said.mean, said.deviation, said.best).exp()
+        return said.weighted(gains, expected)
 
 
 def epanechnikov(distances: Tensor) -> Tensor:

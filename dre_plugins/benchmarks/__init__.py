@@ -1,12 +1,12 @@
 """Tuning tasks, paired benchmark runs and their reports.
 
-What runs: `quality` (samplers on scenarios), `studies` (constraints, objectives, fidelities,
-workers), `table` (the paper's protocol), `hpob`, `framework_quality` (real tuners of Ray Tune and
-Syne Tune), `speed`, `meta_training_speed`, `ablations`, `overlap`.
+How it runs: `suites` name `problems/` (what is to be done), scenarios and samplers; `runs` does
+them in processes or on a Ray cluster and appends a line to a file as each one ends; `reports/`
+pair the lines and compare.
 
-What it runs on: `tasks` (YAHPO Gym), `synthetic`, `scenarios` (by name), `suites` (named sets),
-`extract` and `priors` (make what ships).
+What it runs on: `tasks` (YAHPO Gym), `synthetic`, `scenarios` (by name), `tables` with
+`table_sources/` (all configurations known: HPO-B, files, blackboxes of Syne Tune).
 
-What is reported: `report` (text, page and figures) from `results` (paired arrays), `statistics`,
-`summary` (in words), `figures`, `page`, `published` (curves of HPO-B); `studies_report`.
+Programs of their own: `extract` and `priors` (make what ships), `speed`, `meta_training_speed`,
+`overlap`.
 """

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dre_plugins.benchmarks.quality import ONE_THREAD, make_sampler, split_specifications
+from dre_plugins.benchmarks.runs import ONE_THREAD
+from dre_plugins.benchmarks.samplers import make_sampler, split_specifications
 from dre_plugins.benchmarks.tasks import YahpoScenario
 
 if TYPE_CHECKING:

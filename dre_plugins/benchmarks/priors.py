@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dre_plugins.benchmarks.tasks import Parameter, Split, YahpoScenario
+from dre_plugins.benchmarks.tasks import Parameter, Scenario, Split, YahpoScenario
 from dre_plugins.space.candidates import mutate
 from dre_plugins.space.conditions import Condition
 from dre_plugins.space.domains import Categorical, Domain, Float, Integer
@@ -105,10 +105,18 @@ def build(name: str, data: Path, out: Path, metric: str = "acc", mirrored: bool 
     return f"{path}: {path.stat().st_size / 1024:.0f} KiB, validation {prior.card.validation}"
 
 
-def scenario_metadata(scenario: YahpoScenario, split: Split, metric: str = "acc") -> MetaDataset:
-    """Evaluate random and locally improved configurations on the tasks of a split."""
+def scenario_metadata(scenario: Scenario, split: Split, metric: str | None = None) -> MetaDataset:
+    """Evaluate random and locally improved configurations on the tasks of a split.
+
+    Args:
+        scenario: Says what a configuration is, and what it reaches.
+        split: Which tasks.
+        metric: Name of an output; None: that of the scenario.
+    """
     space = search_space(scenario.parameters)
-    tasks = [_task(scenario, space, task, metric) for task in scenario.splits[split]]
+    tasks = [
+        _task(scenario, space, task, metric or scenario.metric) for task in scenario.splits[split]
+    ]
     return MetaDataset.of(tasks, source=SOURCE.format(scenario.name), licence=LICENCE)
 
 
@@ -135,7 +143,7 @@ def _domain(parameter: Parameter) -> Domain:
     return Float(parameter.low, parameter.high, scale)
 
 
-def _task(scenario: YahpoScenario, space: SearchSpace, task: int, metric: str) -> Task:
+def _task(scenario: Scenario, space: SearchSpace, task: int, metric: str) -> Task:
     rng = np.random.default_rng(task)
     units = space.canonical(rng.random((N_RANDOM, space.n_parameters)))
     values = _evaluated(scenario, space, task, units, metric)
@@ -148,10 +156,10 @@ def _task(scenario: YahpoScenario, space: SearchSpace, task: int, metric: str) -
 
 
 def _evaluated(
-    scenario: YahpoScenario, space: SearchSpace, task: int, units: np.ndarray, metric: str
+    scenario: Scenario, space: SearchSpace, task: int, units: np.ndarray, metric: str
 ) -> np.ndarray:
     configurations = [space.to_configuration(row) for row in units]
-    return METRICS[metric] * scenario.evaluate_many(task, configurations)[metric]
+    return METRICS.get(metric, 1.0) * scenario.evaluate_many(task, configurations)[metric]
 
 
 if __name__ == "__main__":

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 import ray
 from ray.exceptions import RayError
 
-from dre_plugins.benchmarks.quality import DIED, ONE_THREAD, Perform, Record, Run
+from dre_plugins.benchmarks.runs import DIED, ONE_THREAD, Record, Run, Sources, Study, perform
 
 LOCAL = "local"
 
 
 def performed(
-    data: Path | None, runs: Sequence[Run], perform: Perform, *, address: str, jobs: int
+    study: Study, sources: Sources, runs: Sequence[Run], *, address: str, jobs: int
 ) -> Iterator[Record]:
     """Perform runs, a CPU each; records come as runs end.
 
     Args:
-        data: Folder of the scenarios of YAHPO Gym, at the same path on all machines.
+        study: Runs one study.
+        sources: Where data lie, at the same paths on all machines.
         runs: The runs, which begin in this order.
-        perform: Performs a run and returns its record.
         address: Address of the cluster, "auto" for the one of this machine; "local" starts one.
         jobs: CPUs of a cluster that is started.
     """
@@ -36,7 +35,7 @@ def performed(
     try:
         # A crash ends one run, which is recorded; Ray would begin it anew.
         remote = ray.remote(num_cpus=1, max_retries=0)(perform)
-        waiting = {remote.remote(data, run): run for run in runs}
+        waiting = {remote.remote(study, sources, run): run for run in runs}
         while waiting:
             (done,), _ = ray.wait([*waiting], num_returns=1)
             run = waiting.pop(done)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import optuna
 
 Configuration: TypeAlias = dict[str, Any]
+T = TypeVar("T")
 Split: TypeAlias = Literal["train", "validation", "test"]
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 OUTPUTS = (
     "acc",
@@ -116,6 +118,15 @@ class Parameter:
         return trial.suggest_float(self.name, self.low, self.high, log=self.log)
 
 
+def split_by_position(tasks: Sequence[T]) -> dict[Split, list[T]]:
+    """Hold out every tenth task for tests, and every tenth for validation: 0, … and 5, …."""
+    splits: dict[Split, list[T]] = {split: [] for split in SPLITS}
+    held_out: dict[int, Split] = {0: "test", 5: "validation"}
+    for position, task in enumerate(tasks):
+        splits[held_out.get(position % 10, "train")].append(task)
+    return splits
+
+
 class Scenario:
     """A search space and what evaluates it, on tasks of the same kind; to be subclassed.
 
@@ -134,11 +145,7 @@ class Scenario:
     @property
     def splits(self) -> dict[Split, list[int]]:
         """Tasks of each split, by position in ``tasks``: 0, 10, … test; 5, 15, … validation."""
-        splits: dict[Split, list[int]] = {"train": [], "validation": [], "test": []}
-        held_out: dict[int, Split] = {0: "test", 5: "validation"}
-        for position, task in enumerate(self.tasks):
-            splits[held_out.get(position % 10, "train")].append(task)
-        return splits
+        return split_by_position(self.tasks)
 
     def evaluate_many(
         self, task: int, configurations: Sequence[Mapping[str, Any]]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 from rich.table import Table
@@ -24,25 +26,40 @@ def suites() -> None:
 
         dre bench suites
     """
-    from dre_plugins.benchmarks.suites import SUITES
+    with needs("optuna", "bench"):
+        from dre_plugins.benchmarks.problems.catalogue import problem_of
+        from dre_plugins.benchmarks.suites import SUITES
 
     table = Table()
-    table.add_column("name")
+    table.add_column("name", no_wrap=True)
     table.add_column("purpose")
     table.add_column("samplers")
-    for title in ("tasks", "seeds", "trials"):
-        table.add_column(title, justify="right")
-    table.add_column("data")
+    table.add_column("data", no_wrap=True)
     for name, suite in SUITES.items():
-        table.add_row(
-            name,
-            suite.purpose,
-            ", ".join(suite.samplers),
-            str(len(suite.scenarios) * suite.tasks_per_scenario),
-            str(suite.seeds),
-            str(suite.trials),
-            "YAHPO Gym" if suite.needs_data else "none",
+        samplers = suite.samplers or tuple(
+            dict.fromkeys(one for part in suite.problems for one in problem_of(part).samplers)
         )
+        table.add_row(name, suite.purpose, ", ".join(samplers), suite.needs or "none")
+    console().print(table)
+
+
+@bench.command("problems")
+def problems() -> None:
+    """List the problems that suites are made of.
+
+    Example:
+
+        dre bench problems
+    """
+    with needs("optuna", "bench"):
+        from dre_plugins.benchmarks.problems.catalogue import PROBLEMS
+
+    table = Table()
+    for title in ("name", "purpose", "samplers"):
+        table.add_column(title, no_wrap=title == "name")
+    table.add_column("trials", justify="right")
+    for name, problem in PROBLEMS.items():
+        table.add_row(name, problem.purpose, ", ".join(problem.samplers), str(problem.trials))
     console().print(table)
 
 
@@ -55,8 +72,14 @@ def run(
     data: Annotated[
         Path | None, typer.Option(help="Folder with the scenarios of YAHPO Gym.")
     ] = None,
+    hpob: Annotated[Path | None, typer.Option(help="Folder with the files of HPO-B.")] = None,
+    problems: Annotated[str, typer.Option(help="Others than the suite's: asha,table,…")] = "",
     samplers: Annotated[str, typer.Option(help="Others than the suite's: random,tpe,dre:…")] = "",
     scenarios: Annotated[str, typer.Option(help="Others than the suite's: branin,botorch:…")] = "",
+    split: Annotated[
+        str, typer.Option(help="Other tasks than the suite's: train, validation or test.")
+    ] = "",
+    tasks: Annotated[int | None, typer.Option(help="Tasks of each scenario.")] = None,
     trials: Annotated[int | None, typer.Option(help="Another length of the studies.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Another number of seeds.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes of one thread each.")] = 1,
@@ -73,28 +96,40 @@ def run(
         dre bench report runs.jsonl --html report.html
     """
     with needs("optuna", "bench"):
-        from dre_plugins.benchmarks import quality
+        from dre_plugins.benchmarks import runs
+        from dre_plugins.benchmarks.problems import catalogue
+        from dre_plugins.benchmarks.samplers import split_specifications
         from dre_plugins.benchmarks.suites import suite_of
+        from dre_plugins.benchmarks.tasks import SPLITS
 
     chosen = suite_of(suite)
     require(jobs >= 1, "--jobs", jobs, "at least 1")
-    require(trials is None or trials >= 1, "--trials", trials, "at least 1")
-    require(seeds is None or seeds >= 1, "--seeds", seeds, "at least 1")
+    for option, number in (("--tasks", tasks), ("--trials", trials), ("--seeds", seeds)):
+        require(number is None or number >= 1, option, number, "at least 1")
+    require(split in ("", *SPLITS), "--split", split, f"one of {', '.join(SPLITS)}")
     check_folder(out)
     # Set here because the workers inherit it, and numpy and torch read it when they are imported.
-    os.environ.update(quality.ONE_THREAD)
-    planned = quality.plan(
-        data,
-        samplers=quality.split_specifications(samplers) if samplers else chosen.samplers,
+    os.environ.update(runs.ONE_THREAD)
+    sources = runs.Sources(
+        data=data and data.resolve(),
+        hpob=hpob and hpob.resolve(),
+        priors=out.resolve().with_suffix(".priors"),
+    )
+    planned = catalogue.plan(
+        sources,
+        problems.split(",") if problems else chosen.problems,
+        samplers=split_specifications(samplers) if samplers else chosen.samplers,
         scenarios=scenarios.split(",") if scenarios else chosen.scenarios,
-        split=chosen.split,
-        tasks_per_scenario=chosen.tasks_per_scenario,
+        split=cast(Any, split) or chosen.split,
+        tasks_per_scenario=tasks or chosen.tasks_per_scenario,
         seeds=seeds or chosen.seeds,
         trials=trials or chosen.trials,
     )
-    todo = quality.unfinished(planned, out)
+    todo = runs.unfinished(planned, out)
     console().print(f"{len(todo)} runs to do, {len(planned) - len(todo)} done before, in {out}")
-    n_failed = quality.execute(data, todo, out=out, jobs=jobs, ray_address=ray_address)
+    n_failed = runs.execute(
+        catalogue.study, sources, todo, out=out, jobs=jobs, ray_address=ray_address
+    )
     if n_failed:
         raise ValueError(f"{n_failed} runs failed; their errors are in {out}.")
     console().print(f"Now: dre bench report {out} --html report.html")
@@ -102,36 +137,75 @@ def run(
 
 @bench.command("report")
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Files of runs.")],
+    runs: Annotated[list[Path] | None, typer.Argument(help="Files of runs.")] = None,
     html: Annotated[Path | None, typer.Option(help="Page with all of it, to be written.")] = None,
     figures: Annotated[
         Path | None, typer.Option(help="Folder for all figures, as PNG and SVG.")
     ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Picture of the curves of each scenario.")
+    ] = None,
     published: Annotated[
-        Path | None, typer.Option(help="Published curves of HPO-B: a file, or a folder of them.")
+        list[Path] | None,
+        typer.Option(help="Published curves of HPO-B: a file, or a folder of them."),
     ] = None,
     against: Annotated[str, typer.Option(help="Sampler that others are compared with.")] = "",
     samplers: Annotated[str, typer.Option(help="Only these, separated by spaces.")] = "",
+    problem: Annotated[str, typer.Option(help="Only this problem.")] = "",
+    scenario: Annotated[str, typer.Option(help="Only this scenario.")] = "",
     checkpoints: Annotated[str, typer.Option(help="Numbers of trials: 10,20,50.")] = "",
 ) -> None:
     """Report regret, ranks and significance: as text, and as a page that needs no network.
+
+    Each problem is a part of it. The page says what all terms mean.
 
     Example:
 
         dre bench report runs.jsonl --html report.html
     """
+    if not (runs or published):
+        raise ValueError("Give files of runs, or --published.")
+    if html or figures:
+        with needs("scikit_posthocs", "bench"):
+            import_module("scikit_posthocs")
+    if html or figures or plot:
+        with needs("matplotlib", "plots"):
+            import_module("matplotlib")
     with needs("optuna", "bench"):
-        from dre_plugins.benchmarks import report as reports
+        from dre_plugins.benchmarks.reports import report as reports
 
-    options = {
-        "--html": html,
-        "--figures": figures,
-        "--published": published,
-        "--against": against,
-        "--samplers": samplers,
-        "--checkpoints": checkpoints,
-    }
-    given = [text for name, value in options.items() if value for text in (name, str(value))]
-    reports.main([*map(str, runs), *given])
+    made = reports.load(
+        runs or [],
+        published or [],
+        samplers=samplers.split(),
+        problem=problem or None,
+        scenario=scenario or None,
+        against=against or None,
+        checkpoints=_numbers(checkpoints),
+    )
+    typer.echo(reports.text(made))
+    options = [
+        ("--html", html),
+        ("--figures", figures),
+        ("--plot", plot),
+        *(("--published", path) for path in published or []),
+        ("--against", against),
+        ("--samplers", samplers),
+        ("--problem", problem),
+        ("--scenario", scenario),
+        ("--checkpoints", checkpoints),
+    ]
+    given = [part for name, value in options if value for part in (name, str(value))]
+    command = shlex.join(["dre", "bench", "report", *map(str, runs or []), *given])
+    reports.write(made, command=command, html=html, figures=figures, plot=plot)
     if html is not None:
         console().print(f"Page: {html}")
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")] if text else []
+    except ValueError as error:
+        raise ValueError(
+            f"--checkpoints must be numbers separated by commas, got {text!r}."
+        ) from error

@@ -180,7 +180,7 @@ class RankingModel:
         Raises:
             FloatingPointError: If the ensemble's scores are not finite.
         """
-        value_of = self._value(self._incumbent(), index)
+        value_of = self._value(self.incumbent(), index)
         if self._table is None:
             pool, ranks, chance = self._evolve(value_of, seen, fixed)
         else:
@@ -372,7 +372,7 @@ class RankingModel:
         known = np.concatenate([np.empty((0, self._space.n_parameters)), *favourites])
         return np.where(np.isnan(known), self._rng.random(known.shape), known)
 
-    def _incumbent(self) -> torch.Tensor | None:
+    def incumbent(self) -> torch.Tensor | None:
         """Return the ranks `[M]` of the best observed configuration (section 3.4), if any."""
         if not self._lists:
             return None

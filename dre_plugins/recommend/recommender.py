@@ -249,15 +249,20 @@ class Recommender:
             self.stats["fallbacks"] += 1
             return None
 
+    def model_type(self) -> type[RankingModel]:
+        """Return what scores candidates; an ablation may choose another one."""
+        from dre_plugins.recommend.model import RankingModel
+
+        return RankingModel
+
     def _ask_model(self, task: _Task) -> list[Suggestion]:
         # torch: only when it is needed
         from dre_plugins.engine.runtime import isolated
-        from dre_plugins.recommend.model import RankingModel
 
         # Ranks and acquisitions too: on tensors this small, several threads that wait for each
         # other cost 10 ms per operation, and the user's default device may be any.
         with isolated("cpu", self.settings.n_threads):
-            model = RankingModel(
+            model = self.model_type()(
                 self.space,
                 self.settings,
                 task.history,

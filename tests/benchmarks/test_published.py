@@ -7,22 +7,26 @@ import json
 import numpy as np
 import pytest
 
-from dre_plugins.benchmarks import published, report
+from dre_plugins.benchmarks.reports import published, report
 
 
 def curves(values, *, seeds=("test0", "test1"), datasets=("7", "9")):
     return {"4796": {dataset: dict.fromkeys(seeds, values) for dataset in datasets}}
 
 
-def own(method, regret, *, dataset="7", start="test0", steps=2, training_steps=500):
+def own(sampler, values, *, task="7", seed=0, steps=2, space="4796"):
+    """A run on a table from 0 to 1, with two initial rows; the first one has no value."""
     return {
-        "space": "4796",
-        "dataset": dataset,
-        "start": start,
-        "method": method,
-        "steps": steps,
-        "training_steps": training_steps,
-        "regret": regret,
+        "sampler": sampler,
+        "scenario": f"hpob:{space}",
+        "task": task,
+        "seed": seed,
+        "trials": 2 + steps,
+        "problem": "table",
+        "n_initial": 2,
+        "values": [float("nan"), *values],
+        "ask_seconds": [0.0, *[0.1] * len(values)],
+        "reference": {"best": 1.0, "worst": 0.0},
     }
 
 
@@ -55,13 +59,13 @@ def test_beside_our_own_runs(tmp_path):
     """A run that ended because its table was exhausted stays at what it had found."""
     file = write(tmp_path / "GP.json", curves([0.5, 0.6, 0.9]))
     runs = [
-        own("prior", [0.3, 0.0]),
-        own("prior", [0.3, 0.2, 0.2], start="test1"),
-        own("none", [0.4, 0.4, 0.1]),
-        own("none", [0.4, 0.4, 0.1], start="test1"),
+        own("dre:prior=trained", [0.7, 1.0]),
+        own("dre:prior=trained", [0.7, 0.8, 0.1], seed=1),
+        own("dre", [0.6, float("nan"), 0.9]),
+        own("dre", [0.6, 0.2, 0.9], seed=1),
     ]
     results = published.combined(published.own_curves(runs), published.load_published(file))
-    assert results.samplers == ("dre:prior", "dre:none", "GP")
+    assert results.samplers == ("dre:prior=trained", "dre", "GP")
     assert results.keys == (("4796", "7", 0), ("4796", "7", 1))  # nobody else has data set 9
     np.testing.assert_allclose(
         results.regret[:, 0], [[0.3, 0, 0], [0.4, 0.4, 0.1], [0.5, 0.4, 0.1]]
@@ -73,9 +77,15 @@ def test_beside_our_own_runs(tmp_path):
     assert np.isnan(results.seconds_per_ask()).all()
 
 
-def test_lengths_of_meta_training_are_told_apart():
-    runs = [own("prior", [0.1], training_steps=n) for n in (500, 3000)] + [own("none", [0.1])]
-    assert list(published.own_curves(runs)) == ["dre:prior:500", "dre:prior:3000", "dre:none"]
+def test_own_regrets_are_rounded_like_published_ones():
+    (curve,) = published.own_curves([own("dre", [1 / 3, 0.5, 1.0])])["dre"].values()
+    np.testing.assert_array_equal(curve, [0.666667, 0.5, 0.0])
+
+
+def test_some_methods_and_spaces_can_be_chosen():
+    found = {name: {("1", "7", 0): 0, ("2", "7", 0): 0} for name in ("GP", "RGPE")}
+    assert published.chosen(found, (), None) == found
+    assert published.chosen(found, ("GP",), "hpob:2") == {"GP": {("2", "7", 0): 0}}
 
 
 def test_two_methods_of_one_name():
@@ -128,32 +138,38 @@ def test_an_empty_folder(tmp_path):
         published.load_published(tmp_path)
 
 
-def test_report_from_the_command_line(tmp_path, capsys):
+def test_a_report_counts_steps_after_the_initial_rows(tmp_path):
     folder = tmp_path / "published"
     folder.mkdir()
     write(folder / "GP.json", curves([0.5] * 5 + [0.9]))
     runs = tmp_path / "hpob.jsonl"
     lines = [
-        own("prior", [0.4] * 5 + [0.05], dataset=dataset, start=start, steps=5)
-        for dataset in ("7", "9")
-        for start in ("test0", "test1")
+        own("dre", [0.6] * 5 + [0.95], task=task, seed=seed, steps=5)
+        for task in ("7", "9")
+        for seed in range(2)
     ]
+    # Tables of other benchmarks are reported apart, in evaluations.
+    lines.append({**own("dre", [0.6] * 9, steps=8), "scenario": "rbv2_rpart", "task": 3})
     runs.write_text("\n".join(map(json.dumps, lines)))
-    report.main([str(runs), "--published", str(folder)])
-    printed = capsys.readouterr().out
-    assert "### All scenarios: 2 tasks, 4 runs a sampler" in printed
+    text = report.text(report.load([runs], [folder], against="GP"))
+    assert "## table (1): 4796, 5 steps" in text
+    assert "## table (2): rbv2_rpart, 10 evaluations" in text
+    assert "### All scenarios: 2 tasks, 4 runs a sampler" in text
     # 5 steps after the initial configurations are the sixth number.
-    assert "| dre:prior | 0.0500 | 1.00 |" in printed
-    assert "| GP | 0.1000 | 2.00 |" in printed
+    assert "| dre | 0.0500 | 1.00 | 2/0/0 p=0.5 |" in text
+    assert "| GP | 0.1000 | 2.00 | — |" in text
+    assert "Left out" not in text
 
-    report.main(["--published", str(folder / "GP.json"), "--checkpoints", "0,5"])
-    assert "| GP | 0.5000 | 0.1000 |" in capsys.readouterr().out
+    alone = report.load([], [folder / "GP.json"], checkpoints=(0, 5))
+    assert "| GP | 0.5000 | 0.1000 |" in report.text(alone)
+    chosen = report.load([runs], [folder], scenario="hpob:4796", samplers=["GP", "dre"])
+    assert len(chosen.parts) == 1 and "| GP |" in report.text(chosen)
+    with pytest.raises(ValueError, match="'hpob:5971', only of hpob:4796"):
+        report.load([], [folder], scenario="hpob:5971")
 
 
-def test_protocols_are_not_mixed(tmp_path, capsys):
-    runs = tmp_path / "runs.jsonl"
-    study = {"sampler": "tpe", "scenario": "a", "task": 1, "seed": 0, "trials": 1}
-    runs.write_text("\n".join(map(json.dumps, [own("prior", [0.1]), study])))
-    with pytest.raises(SystemExit):
-        report.main([str(runs)])
-    assert "different protocols (hpob, studies)" in capsys.readouterr().err
+def test_without_published_curves_tables_of_hpob_are_tables(tmp_path):
+    runs = tmp_path / "hpob.jsonl"
+    lines = [own(name, [0.6] * 9, steps=8) for name in ("dre", "random")]
+    runs.write_text("\n".join(map(json.dumps, lines)))
+    assert "| dre | 0.4000 | 1.50 |" in report.text(report.load([runs]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import warnings
@@ -11,20 +10,29 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from dre_plugins.benchmarks import report
-from dre_plugins.benchmarks.results import collect
-from dre_plugins.benchmarks.summary import Analysis, in_words
+from dre_plugins.benchmarks.reports.results import best_known, collect
+from dre_plugins.benchmarks.reports.summary import Analysis, Part, Table, in_words
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("scikit_posthocs")
 
-from dre_plugins.benchmarks import figures, page
+from dre_plugins.benchmarks.reports import figures, page
 
 EVIL = "<script>alert('$x_1$ & \"co\"')</script>"
-VOID = {"meta", "link", "img", "br", "input"}
+VOID = {"meta", "link", "img", "br", "input", "wbr"}
 
 
-def record(sampler, task, values, *, seed=0, scenario="a", **more):
+LONG = (
+    "random",
+    "dre:prior=shipped",
+    "ablation:no-meta-features",
+    "ablation:weights-position-attention",
+    "deep-ensemble:n_members=10",
+    "optuna.samplers.CmaEsSampler",
+)
+
+
+def record(sampler, task, values, *, seed=0, scenario="a"):
     return {
         "sampler": sampler,
         "scenario": scenario,
@@ -34,7 +42,6 @@ def record(sampler, task, values, *, seed=0, scenario="a", **more):
         "values": list(values),
         "ask_seconds": [0.25] * len(values),
         "reference": {"median": 0.5, "best": 1.0},
-        **more,
     }
 
 
@@ -49,7 +56,6 @@ def records(samplers=("random", "tpe", "dre"), *, n_tasks=8, n_trials=30, scenar
             0.5 + 0.45 * (1 - np.exp(-steps * (i + 1) / 30)) + rng.uniform(0, 0.001, n_trials),
             seed=seed,
             scenario=scenarios[task % len(scenarios)],
-            versions={"optuna": "5.0.0"},
         )
         for i, name in enumerate(samplers)
         for task in range(n_tasks)
@@ -57,17 +63,20 @@ def records(samplers=("random", "tpe", "dre"), *, n_tasks=8, n_trials=30, scenar
     ]
 
 
+def results_of(lines):
+    return collect(lines, best_known(lines))
+
+
 def analyse(lines, checkpoints=(10, 20, 30), against=None):
-    results = collect(lines)
-    generator = np.random.default_rng(0)
-    return Analysis.of(results, against or results.samplers[0], checkpoints, generator)
+    results = results_of(lines)
+    return Analysis(results, against or results.samplers[0], checkpoints)
 
 
-def rendered(lines, **more):
-    analysis = analyse(lines, **more)
-    return page.render(
-        analysis, figures.draw_all(analysis), command="python -m x <runs>", versions={"a&b": "1<2"}
-    )
+def rendered(*analyses, others=()):
+    parts = [Part(f"problem {i}", "", {}, one) for i, one in enumerate(analyses)]
+    drawn = {part.name: figures.draw_all(part.curves) for part in parts}
+    versions = {"a&b": "1<2"}
+    return page.render([*parts, *others], drawn, command="dre <runs>", versions=versions)
 
 
 class Page(HTMLParser):
@@ -111,7 +120,7 @@ def parsed(html):
 
 @pytest.fixture(scope="module")
 def html():
-    return rendered(records(), against="dre")
+    return rendered(analyse(records(), against="dre"))
 
 
 def test_page_parses_and_refers_to_nothing_outside(html):
@@ -132,7 +141,8 @@ def test_every_figure_has_a_label_and_its_numbers(html):
     found = parsed(html)
     # Regret, rank, three critical differences, time, two scenarios.
     assert found.tags.count("svg") == found.tags.count("figure") == html.count('role="img"') == 8
-    sections = dict(re.findall(r'<section id="(\w+)">(.*?)</section>', html, re.DOTALL))
+    parts = re.split(r'<section id="(\w+)">', html)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     for name in ("regret", "rank", "significance", "time", "scenarios", "tasks"):
         assert "<table>" in sections[name], name
     assert sections["regret"].count("<tr>") == 1 + 3 + 1 + 30  # checkpoints, and every trial
@@ -141,27 +151,27 @@ def test_every_figure_has_a_label_and_its_numbers(html):
 
 def test_names_are_escaped():
     lines = records(("random", EVIL, "dre"), n_tasks=3, scenarios=("a",))
-    html = rendered(lines, against=EVIL, checkpoints=(30,))
+    html = rendered(analyse(lines, against=EVIL, checkpoints=(30,)))
     found = parsed(html)
     assert "script" not in found.tags
     assert sum(EVIL in text for text in found.text) > 5
-    assert "python -m x &lt;runs&gt;" in html and "a&amp;b" in html and "1&lt;2" in html
+    assert "dre &lt;runs&gt;" in html and "a&amp;b" in html and "1&lt;2" in html
 
 
 def test_page_is_the_same_each_time():
     lines = records(("random", "dre"), n_tasks=2, scenarios=("a",))
-    assert rendered(lines) == rendered(lines)
+    assert rendered(analyse(lines)) == rendered(analyse(lines))
 
 
 def test_two_samplers_and_one_task_are_enough():
-    html = rendered(records(("random", "dre"), n_tasks=1, scenarios=("a",)))
+    html = rendered(analyse(records(("random", "dre"), n_tasks=1, scenarios=("a",))))
     parsed(html)
     assert "Critical differences need at least 3 samplers and 2 tasks." in html
     assert "the smallest possible p is 1." in html
 
 
 def test_one_sampler_alone():
-    html = rendered(records(("dre",), n_tasks=2, scenarios=("a",)))
+    html = rendered(analyse(records(("dre",), n_tasks=2, scenarios=("a",))))
     assert "nothing to compare" in html
     parsed(html)
 
@@ -170,14 +180,14 @@ def test_equals_without_regret_are_drawn():
     flat = [record(name, task, [1.0] * 5) for name in ("x", "y", "z") for task in (1, 2, 3)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        html = rendered(flat, checkpoints=(5,))
+        html = rendered(analyse(flat, checkpoints=(5,)))
     assert "x, y and z share the lowest mean regret after 5 trials: 0.000." in html
 
 
 def test_many_samplers_are_told_apart():
     """More than there are colours: dashes, no bands, and labels that do not overlap."""
     names = tuple(f"{'very-' * 8}long-{i}" for i in range(16))
-    results = collect(records(names, n_tasks=2))
+    results = results_of(records(names, n_tasks=2))
     (_, log) = figures.regret_curves(results).axes
     assert not log.collections
     heights = sorted(label.get_position()[1] for label in log.texts)
@@ -185,6 +195,57 @@ def test_many_samplers_are_told_apart():
     assert len({str(figures.style_of(i)) for i in range(16)}) == 16
     short = figures.short_names(names)
     assert len(set(short)) == 16 and max(map(len, short)) <= figures.MAX_NAME + 5
+
+
+def test_names_of_our_samplers_are_written_out():
+    results = results_of(records(LONG, n_tasks=3))
+    assert figures.short_names(results.samplers) == [*LONG]
+    figure = figures.scenario_curves(results)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*LONG]
+    figure.draw_without_rendering()
+    width = figure.get_figwidth() * figure.dpi
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x0 >= 0 and legend.get_window_extent().x1 <= width
+    curves = figures.regret_curves(results)
+    curves.draw_without_rendering()
+    linear, log = (panel.get_window_extent().width for panel in curves.axes)
+    assert linear == pytest.approx(log) and linear > 0.25 * curves.get_figwidth() * curves.dpi
+
+
+def test_a_figure_grows_with_the_names_beside_its_curves():
+    few, many = (results_of(records([f"n{i}" for i in range(n)], n_tasks=2)) for n in (3, 28))
+    low, high = (figures.regret_curves(one) for one in (few, many))
+    assert high.get_figheight() > low.get_figheight()
+    heights = [label.get_position()[1] for label in high.axes[1].texts]
+    assert 0 <= min(heights) and max(heights) <= 1
+    assert len({str(figures.style_of(i)) for i in range(28)}) == 28
+
+
+def test_several_problems_are_sections_of_one_page():
+    first = analyse(records(n_tasks=2, scenarios=("a",)), checkpoints=(30,))
+    second = analyse(records(("gp", "dre"), n_tasks=2, scenarios=("a",)), checkpoints=(30,))
+    table = Table(["sampler", "full"], [["dre", "7"]])
+    real = Part("crash", "", {"crash: 2 tasks": table})
+    html = rendered(first, second, others=[real])
+    found = parsed(html)
+    assert len(found.ids) == len(set(found.ids))
+    assert {link[1:] for link in found.links} <= set(found.ids)
+    assert {"problem-0-regret", "problem-1-regret", "crash-part"} <= set(found.ids)
+    assert html.index("problem 0</h2>") < html.index("problem 1</h2>") < html.index("crash</h2>")
+    assert "Regret (problem 0, problem 1)" in html and "Regret (real studies)" in html
+
+
+def test_a_page_of_real_studies_explains_nothing_else():
+    table = Table(["sampler", "full"], [["dre", "7"]], frozenset({(0, 1)}))
+    html = rendered(others=[Part("asha", "", {"asha: 2 tasks": table})])
+    parsed(html)
+    assert '<td class="best">7</td>' in html and "asha: 2 tasks</h3>" in html
+    assert "Hypervolume" in html and "Critical difference" not in html
+
+
+def test_long_names_of_columns_may_break():
+    html = rendered(analyse(records(LONG[:3], n_tasks=1, scenarios=("a",))))
+    assert "ablation:<wbr>no-meta-features</th>" in html
 
 
 def test_spread_by_hand():
@@ -197,10 +258,10 @@ def test_spread_by_hand():
 def test_figures_are_saved_without_warnings(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        analysis = analyse(records((EVIL, "tpe", "dre")), checkpoints=(30,))
-        files = figures.save(figures.draw_all(analysis), tmp_path / "new")
-    names = {"regret", "rank", "time", "regret-a", "regret-b"}
-    names.add("critical-difference-30")
+        lines = records((EVIL, "tpe", "dre"), scenarios=("a",))
+        drawn = figures.draw_all(analyse(lines, checkpoints=(30,)))
+        files = figures.save(drawn, tmp_path / "new")
+    names = {"regret", "rank", "time", "critical-difference-30"}
     assert {file.name for file in files} == {f"{n}.{end}" for n in names for end in ("png", "svg")}
     assert all(file.stat().st_size > 2000 for file in files)
     assert "&lt;script&gt;" in (tmp_path / "new" / "regret.svg").read_text()
@@ -259,79 +320,3 @@ def test_a_lead_by_one_task_is_no_lead():
     ]
     chance = dict(in_words(analyse(lines, checkpoints=(1,))))["Is it chance?"]
     assert "the lead of y in regret is that of a few tasks: over most it is" in chance
-
-
-def test_report_writes_page_and_figures(tmp_path, capsys):
-    runs = tmp_path / "runs.jsonl"
-    failed = {**record("tpe", 99, [0.1]), "error": "crash"}
-    runs.write_text("\n".join(map(json.dumps, [*records(scenarios=("a",)), failed])))
-    target = tmp_path / "new" / "report.html"
-    arguments = [str(runs), "--html", str(target), "--figures", str(tmp_path / "figures")]
-    report.main([*arguments, "--against", "tpe", "--checkpoints", "30,99"])
-    printed = capsys.readouterr().out
-    assert "regret@30" in printed and "@99" not in printed
-    html = target.read_text()
-    assert "Paired tests against tpe" in html
-    assert "python -m dre_plugins.benchmarks.report" in html and str(runs) in html
-    assert "Left out: 1 failed runs" in html
-    assert "optuna (runs)" in html and "5.0.0" in html
-    assert (tmp_path / "figures" / "critical-difference-30.svg").exists()
-
-
-def test_report_on_tables(tmp_path, capsys):
-    runs = tmp_path / "table.jsonl"
-    lines = [
-        {
-            "method": m,
-            "scenario": "a",
-            "task": t,
-            "seed": 0,
-            "steps": 7,
-            "regret": [0.9] * 2 + [r] * 10,
-        }
-        | {"seconds": 0.5}
-        for m, r in (("random", 0.3), ("dre", 0.1))
-        for t in (1, 2)
-    ]
-    runs.write_text("\n".join(map(json.dumps, lines)))
-    report.main([str(runs)])
-    assert (
-        "| dre | 0.1000 | 1.00 | 2/0/0 p=0.5 | 0.2333 | 0% | 0.500 s |" in capsys.readouterr().out
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "give runs files"),
-        (["missing.jsonl"], "missing.jsonl does not exist"),
-        (["{runs}", "--checkpoints", "0,5"], "checkpoints must be from 1 to 30"),
-        (["{runs}", "--checkpoints", "many"], "must be numbers"),
-        (["{runs}", "--checkpoints", "31"], "the runs end after 30 trials"),
-        (["{runs}", "--against", "nobody"], "--against nobody: the runs are of random, tpe, dre"),
-        (["{runs}", "--samplers", "nobody"], "finished by every sampler"),
-    ],
-)
-def test_what_is_wrong_is_said(tmp_path, capsys, arguments, message):
-    runs = tmp_path / "runs.jsonl"
-    runs.write_text("\n".join(map(json.dumps, records())))
-    with pytest.raises(SystemExit):
-        report.main([argument.format(runs=runs) for argument in arguments])
-    assert message in capsys.readouterr().err
-
-
-def test_a_missing_extra_is_said_before_anything_is_read(monkeypatch, capsys):
-    monkeypatch.setattr(report, "find_spec", lambda name: None if "posthocs" in name else name)
-    with pytest.raises(SystemExit):
-        report.main(["missing.jsonl", "--html", "report.html"])
-    assert "figures need scikit-posthocs: pip install 'dre-plugins[bench]'" in (
-        capsys.readouterr().err
-    )
-
-
-def test_records_of_studies_are_sent_elsewhere(tmp_path, capsys):
-    runs = tmp_path / "studies.jsonl"
-    runs.write_text(json.dumps(record("tpe", 1, [0.5], problem="crash")))
-    with pytest.raises(SystemExit):
-        report.main([str(runs)])
-    assert "benchmarks.studies_report" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from dre_plugins.benchmarks.runs import Sources
 from dre_plugins.benchmarks.scenarios import scenario_of
 from dre_plugins.benchmarks.suites import SUITES, suite_of
 from dre_plugins.benchmarks.synthetic import OWN, PUBLISHED, VALUE, synthetic_scenario
@@ -73,35 +74,36 @@ def test_tasks_are_shifted_copies() -> None:
 
 
 def test_scenarios_are_found_by_name(tmp_path, monkeypatch) -> None:
-    assert scenario_of(None, "mixed").name == "mixed"
+    assert scenario_of(Sources(), "mixed").name == "mixed"
     (tmp_path / "my_tasks.py").write_text(
         "from dre_plugins.benchmarks.synthetic import synthetic_scenario\n"
         "def make():\n    return synthetic_scenario('branches')\n"
         "mine, other = make(), 3\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    assert isinstance(scenario_of(None, "my_tasks:mine"), Scenario)
-    assert isinstance(scenario_of(None, "my_tasks:make"), Scenario)
+    assert isinstance(scenario_of(Sources(), "my_tasks:mine"), Scenario)
+    assert isinstance(scenario_of(Sources(), "my_tasks:make"), Scenario)
     for name, message in {
         "rbv2_xgboost": "needs the data",
+        "hpob-surrogate:5971": "needs the surrogates of HPO-B",
         "unheard": "known: rbv2_xgboost",
         "my_tasks:nothing": "cannot be imported",
         "no_such_module:x": "cannot be imported",
         "my_tasks:other": "is no dre_plugins",
     }.items():
         with pytest.raises(ValueError, match=message):
-            scenario_of(None, name)
+            scenario_of(Sources(), name)
     with pytest.raises(ValueError, match="needs the data"):
-        scenario_of(tmp_path, "rbv2_rpart")
+        scenario_of(Sources(data=tmp_path), "rbv2_rpart")
     sys.modules.pop("my_tasks")
 
 
 def test_botorch_functions_by_name() -> None:
     pytest.importorskip("botorch")
-    camel = scenario_of(None, "botorch:SixHumpCamel")
+    camel = scenario_of(Sources(), "botorch:SixHumpCamel")
     assert camel.value(0, {"x0": 0.0898, "x1": -0.7126}) == pytest.approx(1.0316, abs=1e-3)
     with pytest.raises(ValueError, match="no test function"):
-        scenario_of(None, "botorch:Nothing")
+        scenario_of(Sources(), "botorch:Nothing")
 
 
 def test_what_botorch_needs_is_said(monkeypatch) -> None:
@@ -112,8 +114,14 @@ def test_what_botorch_needs_is_said(monkeypatch) -> None:
 
 def test_suites_name_what_there_is() -> None:
     for suite in SUITES.values():
-        assert suite.needs_data == bool({*suite.scenarios} & {*SCENARIOS})
+        needed = {
+            *["--data" for name in suite.scenarios if name in SCENARIOS],
+            *["--hpob" for name in suite.scenarios if name.startswith("hpob")],
+        }
+        assert {suite.needs} == (needed or {""})
         for name in {*suite.scenarios} & {*OWN}:
-            assert len(scenario_of(None, name).splits[suite.split]) >= suite.tasks_per_scenario
+            assert (
+                len(scenario_of(Sources(), name).splits[suite.split]) >= suite.tasks_per_scenario
+            )
     with pytest.raises(ValueError, match="known: quick"):
         suite_of("other")

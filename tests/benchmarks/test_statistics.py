@@ -8,19 +8,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_plugins.benchmarks import statistics
+from dre_plugins.benchmarks.reports import statistics
 
 
 def test_normalised_regret():
     # Best so far 0.4, 0.7, 0.7; (0.9 - x) / (0.9 - 0.5).
-    regret = statistics.normalised_regret([0.4, 0.7, 0.6], best=0.9, median=0.5)
+    regret = statistics.normalised_regret([0.4, 0.7, 0.6], best=0.9, unit=0.5)
     np.testing.assert_allclose(regret, [1.25, 0.5, 0.5])
 
 
 def test_normalised_regret_where_there_is_nothing_to_find():
-    np.testing.assert_array_equal(
-        statistics.normalised_regret([0.5, 0.5], best=0.5, median=0.5), 0
-    )
+    np.testing.assert_array_equal(statistics.normalised_regret([0.5, 0.5], best=0.5, unit=0.5), 0)
 
 
 def test_mean_by_task_counts_each_task_once():
@@ -83,6 +81,11 @@ def test_quantiles_of_unknown_times_are_unknown():
     assert np.isnan(statistics.quantiles(seconds[:, :, 3:])).all()
 
 
+def test_quantiles_leave_out_what_is_unknown():
+    seconds = np.array([[[1.0, np.nan, 3.0], [2.0, np.nan, np.nan]]])
+    np.testing.assert_array_equal(statistics.quantiles(seconds, (0.0, 0.5, 1.0)), [[1, 2, 3]])
+
+
 def test_compare_counts_and_tests():
     # All of 6 tasks won: the smallest p there is, 2 / 2^6.
     found = statistics.compare(np.arange(6.0), np.arange(6.0) + np.array([1, 2, 3, 4, 5, 6]))
@@ -95,6 +98,15 @@ def test_compare_calls_rounding_a_tie():
     assert (found.wins, found.ties, found.losses) == (0, 1, 1)
     same = statistics.compare(np.array([0.3, 0.5]), np.array([0.3, 0.5]))
     assert same == statistics.Comparison(0, 2, 0, 1.0)
+
+
+def test_compare_all_adjusts_for_the_others():
+    by_task = np.outer([2.0, 1.0, 3.0], np.arange(1, 9))
+    first, rival, last = statistics.compare_all(by_task, 1)
+    assert (first.wins, first.losses) == (last.wins, last.losses) == (0, 8)
+    # 2 / 2^8 each, times two samplers.
+    assert first.p == last.p == pytest.approx(2 * 2 / 2**8)
+    assert rival == statistics.Comparison(0, 8, 0, 1.0)
 
 
 def test_signed_rank_p_by_hand():

@@ -1,20 +1,28 @@
-"""The protocol of HPO-B on files of its exact shape, made from the YAHPO extract."""
+"""The table protocol; HPO-B's on files of its exact shape, made from the YAHPO extract."""
 
 import json
 import warnings
 from dataclasses import replace
 
+import hill
 import numpy as np
 import pytest
 
 from dre_plugins.adapters.table import DRETable
 from dre_plugins.baselines.deep_ensemble import DeepEnsemble
 from dre_plugins.baselines.random_search import Random
-from dre_plugins.benchmarks import hpob, table
+from dre_plugins.benchmarks import runs
+from dre_plugins.benchmarks.problems import ablations, catalogue
+from dre_plugins.benchmarks.problems import tables as problem
+from dre_plugins.benchmarks.problems.tables import method_chooser, visit
+from dre_plugins.benchmarks.runs import Run, Sources
+from dre_plugins.benchmarks.suites import SUITES
+from dre_plugins.benchmarks.tables import tables_of
 from dre_plugins.benchmarks.tasks import load_extract
-from dre_plugins.engine import PRESETS
 from dre_plugins.space import Float, SearchSpace
+from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.sources.hpob import (
     load_hpob,
     load_hpob_initialisations,
@@ -45,26 +53,47 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_all_runs_of_a_space_by_one_command(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(hpob, "ONE_THREAD", {})  # the environment of the tests is not ours
-    out = tmp_path / "hpob.jsonl"
-    arguments = f"--data {folder} --out {out} --steps 4 --training-steps 40".split()
-    hpob.main(arguments)
-    first = capsys.readouterr().out
-    records = [json.loads(line) for line in out.read_text().splitlines()]
-    assert len(records) == 2 * 2 * 2  # data sets, starts, methods
-    assert {len(record["regret"]) for record in records} == {5}
-    assert all(np.diff(record["regret"]).max() <= 0 for record in records)
-    assert "space 4796: 300 evaluations" in first
-    assert [line.split()[:3] for line in first.splitlines()[-4:]] == [
-        ["prior", "all", "4"],
-        ["prior", "4796", "4"],
-        ["none", "all", "4"],
-        ["none", "4796", "4"],
-    ]
-    hpob.main(arguments)  # nothing is left to run
-    assert [json.loads(line) for line in out.read_text().splitlines()] == records
-    assert capsys.readouterr().out.splitlines()[-4:] == first.splitlines()[-4:]
+@pytest.fixture(scope="module")
+def sources(folder):
+    return Sources(hpob=folder, priors=folder / "priors")
+
+
+@pytest.fixture
+def short_training(monkeypatch):
+    short = replace(ablations.VARIANTS["default"], training={"n_steps": 40})
+    monkeypatch.setattr(ablations, "VARIANTS", {**ablations.VARIANTS, "default": short})
+
+
+def perform(sources, run):
+    record = runs.perform(catalogue.study, sources, run)
+    assert "error" not in record, record["error"]
+    return record
+
+
+def test_all_search_spaces_of_hpob_are_a_suite(sources, short_training):
+    suite = SUITES["hpob"]
+    planned = catalogue.plan(
+        sources,
+        suite.problems,
+        scenarios=suite.scenarios,
+        split=suite.split,
+        tasks_per_scenario=suite.tasks_per_scenario,
+        seeds=2,
+        samplers=suite.samplers,
+        trials=9,
+    )
+    assert len(planned) == 2 * 2 * 3  # data sets, seeds, methods
+    records = [perform(sources, run) for run in planned]
+    starts = load_hpob_initialisations(sources.hpob)["4796"]
+    for run, record in zip(planned, records, strict=True):
+        assert run.scenario == "hpob:4796"
+        assert record["rows"][:5] == starts[run.task][f"test{run.seed}"]
+        assert len({*record["rows"]}) == len(record["values"]) == 9
+        assert record["n_initial"] == 5
+    with_prior = [record for record in records if record["sampler"] == "dre:prior=trained"]
+    without = [record for record in records if record["sampler"] == "dre"]
+    assert [r["rows"] for r in with_prior] != [r["rows"] for r in without]
+    assert len([*sources.priors.glob("*/*.safetensors")]) == 1  # one prior for all runs
 
 
 def published_incumbents(folder, method, start, n_trials):
@@ -90,29 +119,28 @@ def published_incumbents(folder, method, start, n_trials):
     return curves
 
 
-def our_incumbents(folder, method, start, n_trials):
-    curves = {}
-    for task in load_hpob(folder, split="test")["4796"]:
-        X, y = task.space.features(task.units).astype(np.float64), task.values
-        rows = load_hpob_initialisations(folder)["4796"][task.name][start]
-        rows = table.visit(method, X, y, rows, n_trials)
-        best = np.maximum.accumulate(y[rows])[5:]
-        curves[task.name] = (best - y.min()) / (y.max() - y.min())
+def our_incumbents(sources, method, start, n_trials):
+    curves, tables = {}, tables_of(sources, "hpob:4796")
+    for task in tables.tasks("test"):
+        table = tables.table(task, int(start[-1]))
+        rows, _ = visit(method_chooser(method, table), table, 5 + n_trials)
+        best = np.maximum.accumulate(table.values[rows])[5:]
+        worst = table.values.min()
+        curves[task] = (best - worst) / (table.values.max() - worst)
     return curves
 
 
 @pytest.fixture(scope="module")
 def prior(folder):
-    path = folder / "4796-40.safetensors"
-    hpob.train(folder, 40, "4796", path)
-    return path
+    metadata = load_hpob(folder, split="train")["4796"]
+    return Prior.train(metadata, settings=MetaTrainingSettings(n_steps=40))
 
 
 @pytest.mark.parametrize(
     ("name", "start"),
     [("random", "test0"), ("random", "test1"), ("none", "test1"), ("prior", "test0")],
 )
-def test_our_driver_agrees_with_the_published_loop(folder, prior, name, start):
+def test_our_driver_agrees_with_the_published_loop(folder, sources, prior, name, start):
     seed = int(start[-1])
 
     def method():
@@ -121,40 +149,30 @@ def test_our_driver_agrees_with_the_published_loop(folder, prior, name, start):
         return DRETable(seed=seed, prior=prior if name == "prior" else None)
 
     published = published_incumbents(folder, method(), start, 4)
-    ours = our_incumbents(folder, method(), start, 4)
+    ours = our_incumbents(sources, method(), start, 4)
     assert len(published) == 2
     for dataset, curve in published.items():
         assert len(curve) == 4
         np.testing.assert_allclose(ours[dataset], curve, rtol=0, atol=1e-9)
-    if name == "none":  # so does the command for the whole benchmark
+    if name == "none":  # so does our own recommender, which sees the search space
         # With a prior, contrasts are drawn by the order of the rows, which is another one there.
         dataset, curve = next(iter(published.items()))
-        record = hpob.run(folder, folder, ("4796", dataset, start, name, 4, 40))
-        np.testing.assert_allclose(1.0 - np.array(record["regret"][1:]), curve, atol=1e-6)
+        record = perform(sources, Run("dre", "hpob:4796", dataset, seed, 9, "table"))
+        best, worst = record["reference"]["best"], record["reference"]["worst"]
+        ours = (np.maximum.accumulate(record["values"])[5:] - worst) / (best - worst)
+        np.testing.assert_allclose(ours, curve, rtol=0, atol=1e-9)
 
 
-def test_a_table_is_visited_to_its_last_row_and_no_further(folder):
-    (task, _) = load_hpob(folder, split="test")["4796"]
-    X, y = task.space.features(task.units), task.values
-    rows = table.visit(Random(seed=0), X, y, [7, 3], 100)
-    assert rows[:2] == [7, 3]
-    assert sorted(rows) == list(range(60))
-    assert table.visit(Random(seed=0), X, y, [7, 3], 4) == rows[:6]
+def test_a_table_is_visited_to_its_last_row_and_no_further(sources):
+    tables = tables_of(sources, "hpob:4796")
+    table = tables.table(tables.tasks("test")[0], 0)
+    rows, seconds = visit(method_chooser(Random(seed=0), table), table, 100)
+    assert rows[:5] == table.start
+    assert sorted(rows) == list(range(60)) and len(seconds) == 60
+    assert visit(method_chooser(Random(seed=0), table), table, 9)[0] == rows[:9]
 
 
-# ---- the table protocol of the paper
-
-
-@pytest.fixture
-def hill(monkeypatch):
-    """A smooth table in place of those of the surrogates."""
-    units = np.random.default_rng(0).random((table.N_ROWS, 2))
-    values = -((units - 0.3) ** 2).sum(1)
-    space = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
-    monkeypatch.setattr(table, "_table", lambda *_: (space, units, values))
-    failed = np.zeros(50, dtype=bool)
-    past = [Task(f"{n}", space, units[:50], values[:50] + n, failed) for n in range(3)]
-    monkeypatch.setattr(table, "_past", lambda _: MetaDataset.of(past))
+# ---- tables of scenarios
 
 
 class LastRow:
@@ -168,49 +186,84 @@ class LastRow:
         return len(X_pending) - 1 - self.skip
 
 
-def test_methods_of_others_are_run_by_import_path(hill, tmp_path):
-    path = f"{__name__}.LastRow"
-    record = table.perform(tmp_path, (f"{path}:skip=3", "rbv2_rpart", 1, 0, 4))
-    assert record["method"] == f"{path}:skip=3"
-    assert len(record["regret"]) == table.N_INITIAL + 4
-    space, units, _ = table._table()
-    choose = table.chooser(path, tmp_path, 0)
-    assert choose(space, units, [999, 0, 1], np.zeros(3), 0) == 998
-    with pytest.raises(ValueError, match=r"methods.*'deep-ensemble'.*'gpp'"):
-        table.chooser("gpp", tmp_path, 0)
+def a_run(sampler, seed=0, trials=9):
+    return Run(sampler, hill.NAME, 0, seed, trials, "table")
 
 
-def test_baselines_are_named_with_their_arguments(hill, tmp_path):
-    rows = [*range(5)]
-    units = table._table()[1]
-    method = table.chooser("deep-ensemble:n_members=2,n_steps=5", tmp_path, 3)
-    chosen = method(*table._table()[:2], rows, np.arange(5.0), 0)
-    direct = DeepEnsemble(n_members=2, n_steps=5, seed=3)
-    features = units.astype(np.float32).astype(np.float64)
-    pending = direct.observe_and_suggest(features[:5], np.arange(5.0), features[5:])
-    assert chosen == pending + 5
+def test_methods_of_others_are_run_by_import_path():
+    record = perform(Sources(), a_run(f"{__name__}.LastRow:skip=3"))
+    left = [row for row in range(1000) if row not in record["rows"][:5]]
+    assert record["rows"][5:] == [left[-4], left[-5], left[-6], left[-7]]
+    for name, message in [("gpp", "known: dre"), ("no.Such", "cannot be imported")]:
+        failed = runs.perform(catalogue.study, Sources(), a_run(name))
+        assert message in failed["error"]
 
 
-def test_what_learns_from_past_tasks_does_so_once(hill, tmp_path):
+def test_baselines_are_named_with_their_arguments():
+    record = perform(Sources(), a_run("deep-ensemble:n_members=2,n_steps=5", seed=3, trials=6))
+    table = tables_of(Sources(), hill.NAME).table(0, 3)
+    pending = np.delete(np.arange(1000), table.start)
+    direct = DeepEnsemble(n_members=2, n_steps=5, seed=3).observe_and_suggest(
+        table.features[table.start], table.values[table.start], table.features[pending]
+    )
+    assert record["rows"] == [*table.start, pending[direct]]
+
+
+def test_what_learns_from_past_tasks_does_so_once():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch 2.13 deprecates what linear_operator is made of
         pytest.importorskip("botorch")
-    first, second = (table.chooser("taf:n_rows=10", tmp_path, seed).args[0] for seed in (0, 1))
+    options = (("n_rows", 10),)
+    learnt = problem._learnt("taf", options, Sources(), hill.NAME)
+    assert learnt is problem._learnt("taf", options, Sources(), hill.NAME)
+    first, second = learnt.with_seed(0), learnt.with_seed(1)
     assert (first.seed, second.seed) == (0, 1)
     assert vars(first)["_past"] is vars(second)["_past"]
-    record = table.perform(tmp_path, ("taf:n_rows=10", "rbv2_rpart", 1, 0, 3))
-    assert record["regret"][-1] < 0.02
+    record = perform(Sources(), a_run("taf:n_rows=10", trials=8))
+    assert max(record["values"]) > record["reference"]["best"] - 0.05
 
 
-def test_the_table_protocol_starts_alike_for_all_methods(hill):
-    quick = PRESETS["default"]
-    quick = replace(quick, from_random=replace(quick.from_random, n_steps=20))
-    curves = [
-        table.regret_curve(None, 1, 0, 6, choose)
-        for choose in (None, table.dre_chooser({"preset": quick}, None))
-    ]
-    assert curves[0][: table.N_INITIAL] == curves[1][: table.N_INITIAL]
-    assert all(len(curve) == table.N_INITIAL + 6 for curve in curves)
-    assert curves[1][-1] < curves[1][0]
-    records = [{"method": "random", "regret": curves[0], "seconds": 0.1}]
-    assert "random" in table.report(records, ["random", "gp"])
+def test_all_methods_begin_alike_and_ours_learns():
+    record = {name: perform(Sources(), a_run(name, trials=14)) for name in ("random", "dre")}
+    assert record["random"]["rows"][:5] == record["dre"]["rows"][:5]
+    assert record["dre"]["ask_seconds"][:5] == [0.0] * 5
+    assert max(record["dre"]["values"]) > max(record["random"]["values"])
+
+
+# ---- ablations
+
+
+def test_variants_change_what_they_say(tmp_path, monkeypatch):
+    short = {
+        name: one
+        if one.training is None
+        else replace(one, training={**one.training, "n_steps": 3})
+        for name, one in ablations.VARIANTS.items()
+    }
+    monkeypatch.setattr(ablations, "VARIANTS", short)
+    sources = Sources(priors=tmp_path)
+
+    def rows_of(name, trials):
+        return tuple(perform(sources, a_run(f"ablation:{name}", trials=trials))["rows"])
+
+    names = ("default", "no-meta-features", "no-fine-tuning", "loss-pair", "members-1")
+    assert len({rows_of(name, 9) for name in (*names, "no-meta-training")}) == 6
+    # The last suggestion is the best one, until the first that is not.
+    last, default = (rows_of(name, 20) for name in ("incumbent-last", "default"))
+    assert last[:7] == default[:7] and last != default
+    # The variants of the search share a prior with the default.
+    assert len([*tmp_path.glob("*/*.safetensors")]) == 4
+    failed = runs.perform(catalogue.study, sources, a_run("ablation:unheard"))
+    assert "unknown ablation 'unheard'; known: default" in failed["error"]
+    failed = runs.perform(catalogue.study, Sources(), a_run("ablation:default"))
+    assert "priors must be the folder" in failed["error"]
+
+
+def test_every_variant_is_in_a_suite():
+    shown = {
+        name.removeprefix("ablation:")
+        for suite in SUITES.values()
+        for name in suite.samplers or ()
+        if name.startswith("ablation:")
+    }
+    assert shown == {*ablations.VARIANTS}

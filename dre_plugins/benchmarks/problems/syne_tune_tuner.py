@@ -1,4 +1,5 @@
-"""Schedulers in the real `Tuner` of Syne Tune, on its simulator: a part of `framework_quality`.
+"""Schedulers in the real `Tuner` of Syne Tune, on its simulator; see
+`problems.tuners`.
 
 The simulator's blackboxes need `pip install huggingface_hub`, and so does CQR. Syne Tune's own
 searchers draw random configurations from NumPy's global generator, whatever their `random_seed`
@@ -23,8 +24,9 @@ from syne_tune.backend.simulator_backend.simulator_callback import SimulatorCall
 from syne_tune.config_space import choice, lograndint, loguniform, randint, uniform
 from syne_tune.optimizer import baselines
 
-from dre_plugins.benchmarks.framework_quality import METRIC, Evaluate, method_of
-from dre_plugins.benchmarks.quality import Run
+from dre_plugins.benchmarks.problems.tuners import METRIC, Objective, method_of, outcome
+from dre_plugins.benchmarks.runs import Record, Run, Sources
+from dre_plugins.benchmarks.scenarios import scenario_of
 from dre_plugins.benchmarks.tasks import Parameter
 
 SECONDS = "seconds"
@@ -41,25 +43,24 @@ Curve: TypeAlias = Callable[[dict[str, Any]], ArrayLike]
 """All that a configuration reports: a row for each step, a column for each metric."""
 
 
-def tune_task(
-    parameters: Sequence[Parameter], evaluate: Evaluate, run: Run
-) -> tuple[list[float], list[float]]:
+def tune_task(sources: Sources, run: Run) -> Record:
     """Run a `Tuner` with one worker.
 
     Args:
-        parameters: Search space of the task.
-        evaluate: Accuracy of a configuration.
-        run: Which scheduler, its seed and the number of trials.
+        sources: Where data lie.
+        run: Which task, scheduler, seed and number of trials.
 
     Returns:
-        Value and seconds spent on suggesting parameters, for every trial.
+        What `tuners.outcome` returns.
 
     Raises:
+        ValueError: There is no such scheduler.
         RuntimeError: The scheduler ended early.
     """
     silence()
     method, options = method_of(run)
-    space = config_space(parameters)
+    space = config_space(scenario_of(sources, run.scenario).parameters)
+    evaluate = Objective(sources, run.scenario, run.number)
     scheduler = make_scheduler(method, space, run.sampler_seed, **options)
     seconds: list[float] = []
     scheduler.suggest = _timed(scheduler.suggest, seconds)
@@ -76,7 +77,7 @@ def tune_task(
     results = sorted(callback.results, key=lambda result: int(result["trial_id"]))
     if len(results) != run.trials:
         raise RuntimeError(f"{len(results)} results of {run.trials} trials.")
-    return [float(result[METRIC]) for result in results], seconds
+    return outcome(sources, run, [float(result[METRIC]) for result in results], seconds)
 
 
 def silence() -> None:
@@ -90,7 +91,11 @@ def config_space(parameters: Sequence[Parameter]) -> dict[str, Any]:
 
 
 def make_scheduler(method: str, space: dict[str, Any], seed: int, **options: Any) -> Any:
-    """Build a scheduler of single trials at its defaults, to maximise `METRIC`."""
+    """Build a scheduler of single trials at its defaults, to maximise `METRIC`.
+
+    Raises:
+        ValueError: There is none of this name.
+    """
     common = {"do_minimize": False, "random_seed": seed, **options}
     if method == "random":
         return baselines.RandomSearch(space, metrics=[METRIC], **common)
@@ -98,6 +103,9 @@ def make_scheduler(method: str, space: dict[str, Any], seed: int, **options: Any
         from dre_plugins.adapters.syne_tune import DRE
 
         return DRE(space, metric=METRIC, **common)
+    if method not in BASELINES:
+        known = ", ".join(["random", "dre", *BASELINES])
+        raise ValueError(f"unknown sampler {method!r}; known: {known}.")
     return getattr(baselines, BASELINES[method])(space, metric=METRIC, **common)
 
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 import numpy as np
 
-from dre_plugins.benchmarks import statistics
-from dre_plugins.benchmarks.results import Results
-from dre_plugins.benchmarks.statistics import (
+from dre_plugins.benchmarks.reports import statistics
+from dre_plugins.benchmarks.reports.results import Results
+from dre_plugins.benchmarks.reports.statistics import (
     ALPHA,
     Comparison,
     CriticalDifference,
     Floats,
 )
 
+SEED = 0
+"""Of the bootstrap, so that a report can be repeated."""
 UNKNOWN = "–"
 SAME = 1e-9
 """Means up to so far apart share the first place."""
@@ -41,49 +45,61 @@ class Table:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Results and what is computed from them once.
+    """Curves and what is computed from them, once and where it is needed.
 
     Attributes:
         results: The paired runs.
         against: The sampler that others are compared with.
         checkpoints: Numbers of trials that are reported.
-        rank_bands: Ends of the confidence bands of the mean ranks, each ``[samplers, trials]``.
-        differences: Critical-difference analyses by checkpoint; none with fewer than three
-            samplers or two tasks.
     """
 
     results: Results
     against: str
     checkpoints: tuple[int, ...]
-    rank_bands: tuple[Floats, Floats]
-    differences: dict[int, CriticalDifference]
 
-    @classmethod
-    def of(
-        cls,
-        results: Results,
-        against: str,
-        checkpoints: Sequence[int],
-        generator: np.random.Generator,
-    ) -> Analysis:
-        """Analyse results.
+    @cached_property
+    def rank_bands(self) -> tuple[Floats, Floats]:
+        """Ends of the confidence bands of the mean ranks, each ``[samplers, trials]``."""
+        ranks, tasks = self.results.ranks(), self.results.task_of_run
+        return statistics.bootstrap_bands(ranks, tasks, np.random.default_rng(SEED))
 
-        Args:
-            results: The paired runs.
-            against: One of their samplers.
-            checkpoints: Numbers of trials that the runs have.
-            generator: Draws the tasks of the bootstrap.
-        """
-        by_task = results.by_task()
-        can_differ = by_task.shape[0] >= 3 and by_task.shape[1] >= 2
-        at = zip(checkpoints, results.index_of(checkpoints), strict=True)
-        return cls(
-            results,
-            against,
-            tuple(checkpoints),
-            statistics.bootstrap_bands(results.ranks(), results.task_of_run, generator),
-            {n: statistics.critical_difference(by_task[:, :, i]) for n, i in at if can_differ},
-        )
+    @cached_property
+    def differences(self) -> dict[int, CriticalDifference]:
+        """By checkpoint; none with fewer than three samplers or two tasks."""
+        by_task = self.results.by_task()
+        if by_task.shape[0] < 3 or by_task.shape[1] < 2:
+            return {}
+        at = zip(self.checkpoints, self.results.index_of(self.checkpoints), strict=True)
+        return {n: statistics.critical_difference(by_task[:, :, i]) for n, i in at}
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is reported of runs of one problem that can be compared.
+
+    Attributes:
+        name: Name of the problem, numbered where it has several parts.
+        about: Which runs these are, where it has several.
+        tables: What the text says, by title.
+        curves: What figures are drawn of; None for real studies.
+    """
+
+    name: str
+    about: str
+    tables: Mapping[str, Table]
+    curves: Analysis | None = None
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+        return f"{self.name}: {self.about}" if self.about else self.name
+
+
+def prefixes(parts: Sequence[Part]) -> dict[str, str]:
+    """Return what names of files and of elements of the page begin with, by the part's name."""
+    if len(parts) == 1:
+        return {parts[0].name: ""}
+    return {one.name: re.sub(r"[^A-Za-z0-9._]+", "-", one.name).strip("-") + "-" for one in parts}
 
 
 def comparisons(results: Results, against: str, checkpoint: int) -> list[Comparison]:
@@ -94,12 +110,23 @@ def comparisons(results: Results, against: str, checkpoint: int) -> list[Compari
     """
     (index,) = results.index_of([checkpoint])
     by_task = results.by_task()[:, :, index]
-    rival = results.samplers.index(against)
-    raw = [statistics.compare(regret, by_task[rival]) for regret in by_task]
-    others = [i for i in range(len(raw)) if i != rival]
-    for i, p in zip(others, statistics.holm([raw[i].p for i in others]), strict=True):
-        raw[i] = Comparison(raw[i].wins, raw[i].ties, raw[i].losses, float(p))
-    return raw
+    return statistics.compare_all(by_task, results.samplers.index(against))
+
+
+def reached(checkpoints: Sequence[int], last: int) -> tuple[int, ...]:
+    """Return the checkpoints that runs of this length reach; their end if it is none."""
+    return tuple(sorted({n for n in checkpoints if n <= last})) or (last,)
+
+
+def markdown(title: str, table: Table) -> str:
+    """Return a table as Markdown."""
+    lines = [table.head, ["---"] * len(table.head), *table.rows]
+    return f"### {title}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def size(n_tasks: int, n_runs: int) -> str:
+    """Say how much each sampler is compared on."""
+    return f"{_count(n_tasks, 'task')}, {_count(n_runs, 'run')} a sampler"
 
 
 def overview(results: Results, against: str | None, checkpoints: Sequence[int]) -> Table:
@@ -150,6 +177,31 @@ def best_cells(values: Floats, columns: Sequence[int]) -> frozenset[tuple[int, i
     """
     lowest = np.isclose(values, values.min(0), rtol=0, atol=SAME)
     return frozenset((int(i), columns[j]) for i, j in np.argwhere(lowest))
+
+
+def paired_tests(
+    samplers: Sequence[str],
+    against: str,
+    columns: Sequence[str],
+    tests: Sequence[Sequence[Comparison]],
+) -> Table:
+    """A row for each sampler but one; what is significant is pointed out.
+
+    Args:
+        samplers: Their names.
+        against: The one that others are compared with.
+        columns: Names of what they are compared by.
+        tests: Comparisons of all samplers, for each column.
+    """
+    others = [i for i, name in enumerate(samplers) if name != against]
+    rows = [[samplers[i], *(compared(column[i]) for column in tests)] for i in others]
+    significant = frozenset(
+        (row, j)
+        for row, i in enumerate(others)
+        for j, column in enumerate(tests, 1)
+        if column[i].p <= ALPHA
+    )
+    return Table(["sampler", *columns], rows, significant)
 
 
 def compared(one: Comparison) -> str:

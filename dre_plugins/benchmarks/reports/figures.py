@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +19,23 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from dre_plugins.benchmarks import statistics
-from dre_plugins.benchmarks.results import Results
-from dre_plugins.benchmarks.statistics import CriticalDifference, Floats
-from dre_plugins.benchmarks.summary import Analysis, duration
+from dre_plugins.benchmarks.reports import statistics
+from dre_plugins.benchmarks.reports.results import Results
+from dre_plugins.benchmarks.reports.statistics import CriticalDifference, Floats
+from dre_plugins.benchmarks.reports.summary import Analysis, duration
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)))
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
 TEXT = "#222222"
 """Also of names beside curves: the lighter colours are hard to read as text."""
 WIDTH = 11.0
 FONT_SIZE = 10.0
+LETTER = 0.08
+LINE = FONT_SIZE * 1.25 / 72
+"""About the width of a letter and the height of a line, in inches."""
 MAX_BANDS = 8
 """With more samplers than this the bands would hide the curves."""
-MAX_NAME = 28
+MAX_NAME = 36
 BAR_HEIGHT = 2.0
 """Of the bar of the critical difference, above the numbers of the axis."""
 LEAST_REGRET = 1e-4
@@ -81,35 +84,39 @@ def scenario_file(scenario: str) -> str:
 def regret_curves(results: Results) -> Figure:
     """Draw mean regret over runs, linear and logarithmic; bands are standard errors over tasks."""
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
+        figure = Figure(figsize=(WIDTH, _height(results)), layout="constrained")
         linear, log = figure.subplots(1, 2)
         _draw_regret(linear, results, is_log=False)
         _draw_regret(log, results, is_log=True)
         linear.set(title="linear", ylabel="mean regret (lower is better)")
         log.set(title="logarithmic")
-        for panel in (linear, log):
-            _label_curves(panel, results)
+        # The order of the curves is the same in both, and twice the names leave no room for them.
+        _label_curves(log, results)
         return figure
 
 
 def scenario_curves(results: Results) -> Figure:
     """Draw mean regret on a logarithmic scale, one panel for each scenario."""
-    scenarios = results.scenarios
+    scenarios, names = results.scenarios, short_names(results.samplers)
     n_columns = min(3, len(scenarios))
     n_rows = -(-len(scenarios) // n_columns)
+    width = max(5.5 * n_columns, 6.5)
+    names_in_row = max(1, int(width / (0.6 + LETTER * max(map(len, names)))))
+    legend = 0.3 + LINE * -(-len(names) // names_in_row)
     with matplotlib.rc_context(STYLE):
-        size = max(5.5 * n_columns, 6.5), 3.6 * n_rows + 0.6
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=(width, 3.6 * n_rows + legend), layout="constrained")
         panels = figure.subplots(n_rows, n_columns, squeeze=False)
-        for panel, scenario in zip(panels.flat, scenarios, strict=False):
-            _draw_regret(panel, results.of_scenario(scenario), is_log=True)
-            panel.set(title=scenario, xlabel=results.protocol.step)
+        for panel, name, title in zip(
+            panels.flat, scenarios, short_names(scenarios), strict=False
+        ):
+            _draw_regret(panel, results.of_scenario(name), is_log=True)
+            panel.set(title=title, xlabel=results.protocol.step)
         for panel in panels.flat[len(scenarios) :]:
             panel.set_axis_off()
         panels[0, 0].set_ylabel("mean regret")
         handles = panels[0, 0].get_lines()
-        names = short_names(results.samplers)
-        figure.legend(handles, names, loc="outside upper center", ncols=4, frameon=False)
+        columns = min(names_in_row, len(names))
+        figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False)
         return figure
 
 
@@ -117,7 +124,7 @@ def rank_curves(analysis: Analysis) -> Figure:
     """Draw average ranks over runs with bootstrap confidence bands over tasks."""
     results = analysis.results
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
+        figure = Figure(figsize=(WIDTH, _height(results)), layout="constrained")
         panel = figure.subplots()
         ranks = results.ranks().mean(1)
         bands = analysis.rank_bands
@@ -217,12 +224,13 @@ def time_per_suggestion(results: Results) -> Figure:
         return figure
 
 
-def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
+def save(figures: Mapping[str, Figure], folder: Path, prefix: str = "") -> list[Path]:
     """Save figures as PNG and SVG.
 
     Args:
         figures: By the names of their files, without an ending.
         folder: Made where it is missing.
+        prefix: Begins the names.
 
     Returns:
         The files.
@@ -230,6 +238,7 @@ def save(figures: dict[str, Figure], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name, figure in figures.items():
+        name = prefix + name
         with matplotlib.rc_context(STYLE):
             figure.savefig(folder / f"{name}.png", dpi=150)
         (folder / f"{name}.svg").write_text(_svg(figure, name), encoding="utf-8")
@@ -305,6 +314,11 @@ def _colour(index: int) -> dict[str, Any]:
     return {"color": COLOURS[index % len(COLOURS)]}
 
 
+def _height(results: Results) -> float:
+    """Of a figure with a name beside each curve, in inches."""
+    return max(4.2, 1.2 + LINE * len(results.samplers))
+
+
 def _draw_regret(panel: Any, results: Results, *, is_log: bool) -> None:
     mean = results.regret.mean(1)
     error = statistics.standard_error(results.regret, results.task_of_run)
@@ -351,7 +365,7 @@ def _label_curves(panel: Any, results: Results) -> None:
     to_axes = panel.transScale + panel.transLimits
     ends = [float(to_axes.transform(line.get_xydata()[-1])[1]) for line in lines]
     height = panel.figure.get_figheight() - 1.0
-    placed = spread(np.clip(ends, 0.0, 1.0).tolist(), FONT_SIZE * 1.25 / 72 / height)
+    placed = spread(np.clip(ends, 0.0, 1.0).tolist(), LINE / height)
     for i, name in enumerate(short_names(results.samplers)):
         y = placed[i]
         joint = Line2D(

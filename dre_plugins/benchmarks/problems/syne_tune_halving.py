@@ -1,16 +1,14 @@
-"""Successive halving by whole schedulers of Syne Tune: a problem of `benchmarks.studies`.
+"""Successive halving by whole schedulers of Syne Tune: the problem "asha-syne-tune".
 
-Rungs, costs, budget and record are those of `study_problems.asha`. What differs: each method is a
+Rungs, costs, budget and record are those of `real_studies.asha`. What differs: each method is a
 scheduler in the real `Tuner`, on the simulator with one worker; it decides by its own rule which
-trials go on; and the search space is flat, as in `framework_quality`. What methods need, and why
-some runs cannot be repeated exactly, is said in `syne_tune_quality`.
+trials go on; and the search space is flat, as in `problems.tuners`. What methods need, and why
+some runs cannot be repeated exactly, is said in `problems.syne_tune_tuner`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -20,12 +18,10 @@ from syne_tune.backend.simulator_backend.simulator_callback import SimulatorCall
 from syne_tune.optimizer import baselines
 from syne_tune.tuning_status import TuningStatus
 
-import dre_plugins
 from dre_plugins.adapters.syne_tune import ASHADRE
-from dre_plugins.benchmarks.framework_quality import METRIC, active_part, method_of
-from dre_plugins.benchmarks.quality import Record, Run, reference
-from dre_plugins.benchmarks.study_problems import RUNGS, halving_budget
-from dre_plugins.benchmarks.syne_tune_quality import (
+from dre_plugins.benchmarks.problems.maximise import reference
+from dre_plugins.benchmarks.problems.real_studies import RUNGS, halving_budget
+from dre_plugins.benchmarks.problems.syne_tune_tuner import (
     SECONDS,
     Curve,
     config_space,
@@ -33,6 +29,9 @@ from dre_plugins.benchmarks.syne_tune_quality import (
     silence,
     simulator,
 )
+from dre_plugins.benchmarks.problems.tuners import METRIC, active_part, method_of
+from dre_plugins.benchmarks.runs import Record, Run, Sources
+from dre_plugins.benchmarks.scenarios import scenario_of
 from dre_plugins.benchmarks.tasks import YahpoScenario
 
 RUNG = "rung"
@@ -51,14 +50,20 @@ SCHEDULERS: dict[str, Callable[..., Any]] = {
 }
 
 
+def halve(sources: Sources, run: Run) -> Record:
+    """Run the scheduler that a run names; see ``asha``."""
+    scenario: Any = scenario_of(sources, run.scenario)
+    return asha(scenario, run, make_scheduler(scenario, run))
+
+
 def asha(scenario: YahpoScenario, run: Run, scheduler: Any) -> Record:
     """Maximise accuracy by successive halving over the training size.
 
     Returns:
-        What ``study_problems.asha`` returns; ``stats``, the counters of our searcher; and
-        ``versions``. A trial that is running when the budget is spent goes no further.
+        What ``real_studies.asha`` returns, and ``stats``, the counters of our searcher. A trial
+        that is running when the budget is spent goes no further.
     """
-    budget = halving_budget(scenario, run.task)
+    budget = halving_budget(scenario, run.number)
     callback = SimulatorCallback()
     results: list[dict[str, Any]] = callback.results
 
@@ -68,7 +73,7 @@ def asha(scenario: YahpoScenario, run: Run, scheduler: Any) -> Record:
 
     backend = simulator(
         config_space(scenario.parameters),
-        curve_of(scenario, run.task),
+        curve_of(scenario, run.number),
         metrics=(METRIC, COST, SECONDS),
         resource=RUNG,
         levels=RUNGS,
@@ -81,12 +86,8 @@ def asha(scenario: YahpoScenario, run: Run, scheduler: Any) -> Record:
     return {
         "values": [last[trial_id] for trial_id in sorted(last)],
         "evaluations": evaluations_of(results, budget),
-        "reference": reference(scenario, run.task),
+        "reference": reference(scenario, run.number),
         "stats": dict(getattr(scheduler.searcher, "stats", {})),
-        "versions": {
-            "dre_plugins": dre_plugins.__version__,
-            "syne-tune": version("syne-tune"),
-        },
     }
 
 
@@ -120,7 +121,7 @@ def make_scheduler(scenario: YahpoScenario, run: Run) -> Any:
         ValueError: There is none of this name.
     """
     silence()
-    method, options = method_of(replace(run, sampler=f"syne-tune:{run.sampler}"))
+    method, options = method_of(run)
     if method not in SCHEDULERS:
         raise ValueError(f"unknown sampler {method!r}; known: {', '.join(SCHEDULERS)}.")
     return SCHEDULERS[method](

@@ -1,8 +1,8 @@
-"""What the studies of ``benchmarks.studies`` are like: one function for each kind of problem.
+"""Real studies: constraints, crashes, several objectives, several fidelities, many workers.
 
 Each runs one Optuna study on one task and returns what the report needs. Accuracy is maximised at
 the full training size unless stated otherwise. ``reference`` is always of the random sample of
-the task (``quality.reference_sample``), which also sets limits and scales.
+the task (``maximise.reference_sample``), which also sets limits and scales.
 
     constrained  Memory and training time must each stay below a quantile of the random sample.
                  A sampler whose name begins with ``untold-`` is not told of the constraints.
@@ -15,7 +15,7 @@ the task (``quality.reference_sample``), which also sets limits and scales.
                  SuccessiveHalvingPruner with reduction factor 3. A rung costs its whole training
                  time: nothing is kept of the rung before, as a learner on more data starts anew.
                  A study ends when it has spent what 50 full random trials cost.
-                 ``asha-syne-tune``, the same by Syne Tune's schedulers: ``syne_tune_asha``.
+                 ``asha-syne-tune``, the same by Syne Tune's schedulers: ``syne_tune_halving``.
     workers      Trials take their training time on simulated workers, of which none waits:
                  suggestions are free, and as many trials are running as there are workers.
 """
@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.benchmarks.quality import Record, Run, reference, reference_sample
+from dre_plugins.benchmarks.problems.maximise import reference, reference_sample
+from dre_plugins.benchmarks.runs import Record, Run
 from dre_plugins.benchmarks.tasks import Parameter, YahpoScenario
 
 if TYPE_CHECKING:
@@ -71,12 +72,12 @@ def constrained(
     """
     import optuna
 
-    limits = limits_of(scenario, run.task, quantile)
+    limits = limits_of(scenario, run.number, quantile)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     values, violations = [], []
     for _ in range(run.trials):
         trial = study.ask()
-        outputs = scenario.evaluate(run.task, scenario.suggest(trial))
+        outputs = scenario.evaluate(run.number, scenario.suggest(trial))
         violations.append({name: outputs[name] - limit for name, limit in limits.items()})
         if not run.sampler.startswith(UNTOLD):
             for name, violation in violations[-1].items():
@@ -84,8 +85,8 @@ def constrained(
         values.append(outputs["acc"])
         study.tell(trial, values[-1])
 
-    feasible = is_feasible(scenario, run.task, limits)
-    sample = reference_sample(scenario, run.task)[1]["acc"]
+    feasible = is_feasible(scenario, run.number, limits)
+    sample = reference_sample(scenario, run.number)[1]["acc"]
     return {
         "values": values,
         "violations": [[*violation.values()] for violation in violations],
@@ -106,7 +107,7 @@ def crash(scenario: YahpoScenario, run: Run, sampler: BaseSampler) -> Record:
     """
     import optuna
 
-    sample, outputs = reference_sample(scenario, run.task)
+    sample, outputs = reference_sample(scenario, run.number)
     risks = np.array([risk_of(scenario, configuration) for configuration in sample])
     border = np.quantile(risks, 1.0 - CRASH_SHARE)
 
@@ -114,7 +115,7 @@ def crash(scenario: YahpoScenario, run: Run, sampler: BaseSampler) -> Record:
         configuration = scenario.suggest(trial)
         if risk_of(scenario, configuration) > border:
             raise SimulatedCrash
-        return scenario.evaluate(run.task, configuration)["acc"]
+        return scenario.evaluate(run.number, configuration)["acc"]
 
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.optimize(objective, n_trials=run.trials, catch=SimulatedCrash)
@@ -137,11 +138,11 @@ def pareto(scenario: YahpoScenario, run: Run, sampler: BaseSampler, *, cost: str
     values = []
     for _ in range(run.trials):
         trial = study.ask()
-        outputs = scenario.evaluate(run.task, scenario.suggest(trial))
+        outputs = scenario.evaluate(run.number, scenario.suggest(trial))
         values.append((outputs["acc"], outputs[cost]))
         study.tell(trial, values[-1])
 
-    _, outputs_of_sample = reference_sample(scenario, run.task)
+    _, outputs_of_sample = reference_sample(scenario, run.number)
     sample = np.stack([outputs_of_sample["acc"], outputs_of_sample[cost]], axis=1)
     points = scaled(np.array(values), sample, log_cost=cost == "timetrain")
     unit = dominated_area(scaled(sample, sample, log_cost=cost == "timetrain"))
@@ -158,7 +159,7 @@ def asha(scenario: YahpoScenario, run: Run, sampler: BaseSampler) -> Record:
     """
     import optuna
 
-    budget = halving_budget(scenario, run.task)
+    budget = halving_budget(scenario, run.number)
     pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3)
     study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
     evaluations: list[tuple[int, float, float]] = []
@@ -168,7 +169,7 @@ def asha(scenario: YahpoScenario, run: Run, sampler: BaseSampler) -> Record:
         configuration = scenario.suggest(trial)
         state = optuna.trial.TrialState.COMPLETE
         for rung in RUNGS:
-            outputs = scenario.evaluate(run.task, configuration, trainsize=rung / RUNGS[-1])
+            outputs = scenario.evaluate(run.number, configuration, trainsize=rung / RUNGS[-1])
             cost += outputs["timetrain"] / budget
             evaluations.append((rung, cost, outputs["acc"]))
             trial.report(outputs["acc"], rung)
@@ -180,7 +181,7 @@ def asha(scenario: YahpoScenario, run: Run, sampler: BaseSampler) -> Record:
     return {
         "values": [trial.value for trial in study.get_trials(deepcopy=False)],
         "evaluations": evaluations,
-        "reference": reference(scenario, run.task),
+        "reference": reference(scenario, run.number),
     }
 
 
@@ -193,7 +194,7 @@ def workers(scenario: YahpoScenario, run: Run, sampler: BaseSampler, *, n_worker
     """
     import optuna
 
-    _, sample = reference_sample(scenario, run.task)
+    _, sample = reference_sample(scenario, run.number)
     unit = float(sample["timetrain"].mean()) * run.trials / n_workers
     study = optuna.create_study(direction="maximize", sampler=sampler)
     running: list[tuple[float, int, Any, float]] = []  # by the time at which they end
@@ -203,7 +204,7 @@ def workers(scenario: YahpoScenario, run: Run, sampler: BaseSampler, *, n_worker
     while len(values) < run.trials:
         while len(running) < n_workers and n_asked < run.trials:
             trial = study.ask()
-            outputs = scenario.evaluate(run.task, scenario.suggest(trial))
+            outputs = scenario.evaluate(run.number, scenario.suggest(trial))
             end = now + outputs["timetrain"] / unit
             heapq.heappush(running, (end, trial.number, trial, outputs["acc"]))
             n_asked += 1
@@ -214,7 +215,7 @@ def workers(scenario: YahpoScenario, run: Run, sampler: BaseSampler, *, n_worker
     return {
         "values": values,
         "finished": finished,
-        "reference": reference(scenario, run.task),
+        "reference": reference(scenario, run.number),
     }
 
 

@@ -1,4 +1,4 @@
-"""Searchers in the real `Tuner` of Ray Tune: a part of `framework_quality`."""
+"""Searchers in the real `Tuner` of Ray Tune; see `problems.tuners`."""
 
 from __future__ import annotations
 
@@ -16,33 +16,35 @@ import ray
 from ray import tune
 from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter, Searcher
 
-from dre_plugins.benchmarks.framework_quality import METRIC, Evaluate, method_of
-from dre_plugins.benchmarks.quality import Run
+from dre_plugins.benchmarks.problems.tuners import METRIC, Objective, method_of, outcome
+from dre_plugins.benchmarks.runs import Record, Run, Sources
+from dre_plugins.benchmarks.scenarios import scenario_of
 from dre_plugins.benchmarks.tasks import Configuration, Parameter
 
 SECONDS = "suggest_seconds"
 """Entry of a configuration: how long the searcher took for it."""
 
 
-def tune_task(
-    parameters: Sequence[Parameter], evaluate: Evaluate, run: Run
-) -> tuple[list[float], list[float]]:
+def tune_task(sources: Sources, run: Run) -> Record:
     """Run a `Tuner` with one trial at a time.
 
     Args:
-        parameters: Search space of the task.
-        evaluate: Accuracy of a configuration, called in Ray's workers.
-        run: Which searcher, its seed and the number of trials.
+        sources: Where data lie.
+        run: Which task, searcher, seed and number of trials.
 
     Returns:
-        Value and seconds spent on suggesting parameters, for every trial. Ray draws random
-        configurations itself; that is not timed.
+        What `tuners.outcome` returns. Ray draws random configurations itself; that is not timed.
 
     Raises:
+        ValueError: There is no such searcher.
         RuntimeError: A trial failed, or the searcher ended early.
     """
     method, options = method_of(run)
+    if method not in SEARCHERS:
+        raise ValueError(f"unknown sampler {method!r}; known: {', '.join(SEARCHERS)}.")
+    parameters = scenario_of(sources, run.scenario).parameters
     search_alg, space = SEARCHERS[method](parameters, run.sampler_seed, **options)
+    evaluate = Objective(sources, run.scenario, run.number)
 
     def train(config: dict[str, Any]) -> dict[str, float]:
         return {METRIC: evaluate(unnested(config))}
@@ -64,10 +66,8 @@ def tune_task(
         if results.num_errors or len(results) < run.trials:
             raise RuntimeError(f"{len(results)} trials, {results.num_errors} of them failed.")
         metrics = [results[i].metrics or {} for i in range(run.trials)]
-    return (
-        [one[METRIC] for one in metrics],
-        [one["config"].get(SECONDS, 0.0) for one in metrics],
-    )
+    values = [one[METRIC] for one in metrics]
+    return outcome(sources, run, values, [one["config"].get(SECONDS, 0.0) for one in metrics])
 
 
 def param_space(parameters: Sequence[Parameter]) -> dict[str, Any]:

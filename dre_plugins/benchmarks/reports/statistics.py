@@ -8,7 +8,7 @@ seeds of one task are no independent evidence.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -61,17 +61,17 @@ class CriticalDifference:
     n_tasks: int
 
 
-def normalised_regret(values: ArrayLike, best: float, median: float) -> Floats:
+def normalised_regret(values: ArrayLike, best: float, unit: float) -> Floats:
     """Return how far the best value so far is from the best known one.
 
     Args:
         values: What was reached, larger is better, ``[..., trials]``.
         best: The best value known; its regret is 0.
-        median: A value whose regret is 1.
+        unit: A value whose regret is 1.
     """
     so_far = np.maximum.accumulate(np.asarray(values, dtype=np.float64), axis=-1)
-    # Where the median is the best there is nothing to find.
-    return (best - so_far) / (best - median) if best > median else np.zeros_like(so_far)
+    # Where both are the same there is nothing to find.
+    return (best - so_far) / (best - unit) if best > unit else np.zeros_like(so_far)
 
 
 def mean_by_task(runs: Floats, tasks: ArrayLike) -> Floats:
@@ -172,16 +172,14 @@ def quantiles(seconds: Floats, q: Sequence[float] = (0.05, 0.5, 0.95)) -> Floats
     """Return quantiles over runs and trials, not a number for a sampler without times.
 
     Args:
-        seconds: ``[samplers, runs, trials]``.
+        seconds: ``[samplers, runs, trials]``; NaN where they are not known.
         q: Which quantiles.
 
     Returns:
         ``[samplers, quantiles]``.
     """
-    flat = seconds.reshape(len(seconds), -1)
-    if flat.shape[1] == 0:
-        return np.full((len(seconds), len(q)), np.nan)
-    return np.asarray(np.quantile(flat, q, axis=1).T)
+    known = [row[~np.isnan(row)] for row in seconds]
+    return np.array([np.quantile(row, q) if row.size else [np.nan] * len(q) for row in known])
 
 
 def compare(regret: Floats, rival: Floats) -> Comparison:
@@ -195,6 +193,23 @@ def compare(regret: Floats, rival: Floats) -> Comparison:
     wins, losses = int(np.sum(difference < 0)), int(np.sum(difference > 0))
     ties = len(difference) - wins - losses
     return Comparison(wins, ties, losses, signed_rank_p(difference))
+
+
+def compare_all(by_task: Floats, rival: int) -> list[Comparison]:
+    """Compare every sampler with one; p is adjusted for the number of samplers.
+
+    Args:
+        by_task: Regret, ``[samplers, tasks]``.
+        rival: Number of the one.
+
+    Returns:
+        One for each sampler; that of the rival itself is all ties.
+    """
+    raw = [compare(regret, by_task[rival]) for regret in by_task]
+    others = [i for i in range(len(raw)) if i != rival]
+    for i, p in zip(others, holm([raw[i].p for i in others]), strict=True):
+        raw[i] = replace(raw[i], p=float(p))
+    return raw
 
 
 def signed_rank_p(difference: Floats) -> float:

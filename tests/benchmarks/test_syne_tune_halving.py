@@ -8,9 +8,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dre_plugins.benchmarks import studies, studies_report
-from dre_plugins.benchmarks.studies import PROBLEMS, StudyRun
-from dre_plugins.benchmarks.study_problems import RUNGS
+from dre_plugins.benchmarks import runs
+from dre_plugins.benchmarks.problems import catalogue
+from dre_plugins.benchmarks.problems.catalogue import PROBLEMS
+from dre_plugins.benchmarks.problems.real_studies import RUNGS
+from dre_plugins.benchmarks.reports import real_studies
+from dre_plugins.benchmarks.runs import Run, Sources
 from dre_plugins.benchmarks.tasks import Parameter
 
 PROBLEM = "asha-syne-tune"
@@ -43,19 +46,24 @@ class Scenario:
 @pytest.fixture
 def scenario(monkeypatch):
     scenario = Scenario()
-    monkeypatch.setattr(studies, "scenario_of", lambda data, name: scenario)
+    path = "dre_plugins.benchmarks.problems.syne_tune_halving.scenario_of"
+    monkeypatch.setattr(path, lambda sources, name: scenario)
     return scenario
 
 
 @pytest.fixture
-def syne_tune_asha():
+def syne_tune_halving():
     """The module, where it can run a tuner."""
     pytest.importorskip("huggingface_hub")
-    return pytest.importorskip("dre_plugins.benchmarks.syne_tune_asha")
+    return pytest.importorskip("dre_plugins.benchmarks.problems.syne_tune_halving")
 
 
 def a_run(sampler="asha", trials=500):
-    return StudyRun(sampler, "rbv2_rpart", 3, 0, trials, PROBLEM)
+    return Run(sampler, "rbv2_rpart", 3, 0, trials, PROBLEM)
+
+
+def perform(run):
+    return runs.perform(catalogue.study, Sources(), run)
 
 
 def asha_of(*depths):
@@ -70,7 +78,7 @@ def accuracy(depth, rung):
 
 @pytest.mark.syne_tune
 def test_a_rung_costs_its_whole_training():
-    module = pytest.importorskip("dre_plugins.benchmarks.syne_tune_asha")
+    module = pytest.importorskip("dre_plugins.benchmarks.problems.syne_tune_halving")
     curve = module.curve_of(Scenario(), 3)({"maxdepth": 15, "pruned": "no", "cp": 0.1})
     np.testing.assert_allclose(curve[:, 0], [accuracy(15, rung) for rung in RUNGS])
     np.testing.assert_allclose(curve[:, 1], [1, 3, 9, 27])
@@ -79,9 +87,9 @@ def test_a_rung_costs_its_whole_training():
 
 @pytest.mark.syne_tune
 def test_costs_add_up_over_trials():
-    module = pytest.importorskip("dre_plugins.benchmarks.syne_tune_asha")
+    module = pytest.importorskip("dre_plugins.benchmarks.problems.syne_tune_halving")
     results = [
-        {"rung": np.int64(rung), "timetrain": cost, "acc": 0.5, "trial_id": trial_id}
+        {"rung": np.int64(rung), "timetrain": cost, "value": 0.5, "trial_id": trial_id}
         for trial_id, rung, cost in [(0, 1, 2.0), (0, 3, 5.0), (1, 1, 3.0)]
     ]
     evaluations = module.evaluations_of(results, budget=8.0)
@@ -94,9 +102,9 @@ def test_costs_add_up_over_trials():
 @pytest.mark.filterwarnings("ignore")
 # One look for all reports of a trial: what comes after a stop must not count.
 @pytest.mark.parametrize("n_polls", [2000, 1])
-def test_trials_stop_at_rungs(scenario, syne_tune_asha, monkeypatch, tmp_path, n_polls):
-    monkeypatch.setattr(syne_tune_asha, "N_POLLS", n_polls)
-    record = studies.perform(tmp_path, a_run(asha_of(15, 10, 30, 12, 20), trials=5))
+def test_trials_stop_at_rungs(scenario, syne_tune_halving, monkeypatch, n_polls):
+    monkeypatch.setattr(syne_tune_halving, "N_POLLS", n_polls)
+    record = perform(a_run(asha_of(15, 10, 30, 12, 20), trials=5))
     assert "error" not in record, record["error"]
     # Whoever has at most a third of a rung, itself included, in front of it goes on.
     ran = [(15, RUNGS), (10, (1,)), (30, RUNGS), (12, (1,)), (20, RUNGS)]
@@ -115,11 +123,11 @@ def test_trials_stop_at_rungs(scenario, syne_tune_asha, monkeypatch, tmp_path, n
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("n_polls", [2000, 1])
 def test_what_ends_after_the_budget_does_not_count(
-    scenario, syne_tune_asha, monkeypatch, tmp_path, n_polls
+    scenario, syne_tune_halving, monkeypatch, n_polls
 ):
-    monkeypatch.setattr(syne_tune_asha, "N_POLLS", n_polls)
-    monkeypatch.setattr(syne_tune_asha, "halving_budget", lambda scenario, task: 50.0)
-    record = studies.perform(tmp_path, a_run(asha_of(15, 30)))
+    monkeypatch.setattr(syne_tune_halving, "N_POLLS", n_polls)
+    monkeypatch.setattr(syne_tune_halving, "halving_budget", lambda scenario, task: 50.0)
+    record = perform(a_run(asha_of(15, 30)))
     # All rungs of the first trial, 40 s, and 13 s of the second one.
     rungs = [1, 3, 9, 27, 1, 3, 9, 27][: 7 if n_polls == 2000 else 8]
     assert [rung for rung, _, _ in record["evaluations"]] == rungs
@@ -127,7 +135,7 @@ def test_what_ends_after_the_budget_does_not_count(
     np.testing.assert_allclose(shares, np.cumsum(rungs) / 50.0)
     assert len(record["values"]) == 2
 
-    (table,) = studies_report.collect([record])
+    (table,) = real_studies.collect([record])
     figures = dict(zip(table.columns, table.figures[0, 0], strict=True))
     assert figures["trials"] == 2 and figures["full"] == 1
     scale = record["reference"]["best"] - record["reference"]["median"]
@@ -138,10 +146,10 @@ def test_what_ends_after_the_budget_does_not_count(
 
 @pytest.mark.syne_tune
 @pytest.mark.filterwarnings("ignore")
-def test_a_study_ends_with_its_budget(scenario, syne_tune_asha, tmp_path):
-    record = json.loads(json.dumps(studies.perform(tmp_path, a_run())))
-    assert studies.study_run_of(record) == a_run()
-    assert {*record["versions"]} == {"dre_plugins", "syne-tune"}
+def test_a_study_ends_with_its_budget(scenario, syne_tune_halving):
+    record = json.loads(json.dumps(perform(a_run())))
+    assert runs.run_of(record) == a_run()
+    assert {"dre_plugins", "syne-tune"} <= {*record["versions"]}
     assert record["stats"] == {} and record["seconds"] > 0.0
     rungs = [rung for rung, _, _ in record["evaluations"]]
     counts = Counter(rungs)
@@ -154,9 +162,9 @@ def test_a_study_ends_with_its_budget(scenario, syne_tune_asha, tmp_path):
 
 @pytest.mark.syne_tune
 @pytest.mark.filterwarnings("ignore")
-def test_an_unknown_method_is_recorded(scenario, tmp_path):
-    pytest.importorskip("dre_plugins.benchmarks.syne_tune_asha")
-    record = studies.perform(tmp_path, a_run("tpe"))
+def test_an_unknown_method_is_recorded(scenario):
+    pytest.importorskip("dre_plugins.benchmarks.problems.syne_tune_halving")
+    record = perform(a_run("tpe"))
     assert "unknown sampler 'tpe'; known: asha, ashabore" in record["error"]
 
 
@@ -164,9 +172,9 @@ def test_an_unknown_method_is_recorded(scenario, tmp_path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", PROBLEMS[PROBLEM].samplers)
-def test_every_method_reports_at_the_rungs(scenario, syne_tune_asha, tmp_path, method):
+def test_every_method_reports_at_the_rungs(scenario, syne_tune_halving, method):
     run = a_run(method, trials=14)
-    record = studies.perform(tmp_path, run)
+    record = perform(run)
     assert "error" not in record, record["error"]
     rungs = [rung for rung, _, _ in record["evaluations"]]
     starts = [i for i, rung in enumerate(rungs) if rung == 1]
@@ -176,18 +184,18 @@ def test_every_method_reports_at_the_rungs(scenario, syne_tune_asha, tmp_path, m
     if "dre" in method:
         assert record["stats"]["model"] > 0 and "fallbacks" not in record["stats"]
         assert ("prior" in record["stats"]) == ("prior" in method)
-        assert studies.perform(tmp_path, run)["evaluations"] == record["evaluations"]
+        assert perform(run)["evaluations"] == record["evaluations"]
 
 
 def test_both_problems_are_measured_on_one_scale():
     def record(problem, value):
-        run = StudyRun("a", "rbv2_rpart", 3, 0, 10, problem)
+        run = Run("a", "rbv2_rpart", 3, 0, 10, problem)
         evaluations = [(1, 0.01, 0.1), (27, 0.9, value), (27, 1.1, 0.8)]
         reference = {"median": 0.5, "best": 0.7}
         results = {"values": [value], "evaluations": evaluations, "reference": reference}
         return {**vars(run), "seconds": 1.0, "stats": {}, **results}
 
-    tables = studies_report.collect([record("asha", 0.6), record(PROBLEM, 0.9)])
+    tables = real_studies.collect([record("asha", 0.6), record(PROBLEM, 0.9)])
     assert [table.problem for table in tables] == ["asha", PROBLEM]
     regrets = [table.figures[0, 0, table.columns.index("regret@100%")] for table in tables]
     np.testing.assert_allclose(regrets, [0.75, 0.0])

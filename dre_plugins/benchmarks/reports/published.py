@@ -1,28 +1,30 @@
-"""Published result curves of HPO-B beside our own runs of `benchmarks.hpob`.
+"""Published result curves of HPO-B beside our own runs of it.
 
 A method's file is JSON, as the benchmark publishes it: space -> data set -> "test0", "test1", … ->
 the incumbent after the 5 initial configurations and after each of the steps that follow (101
 numbers for 100 steps). Incumbents are as the benchmark's handler returns them: scaled to the
 range of the data set's table, larger is better, so that regret is 1 - incumbent.
 
-    python -m dre_plugins.benchmarks.report hpob.jsonl --published FOLDER --html report.html
+    dre bench report hpob.jsonl --published FOLDER --html report.html
 
-FOLDER holds one file for each method; the name of the file is the name of the method.
+FOLDER holds one file for each method; the name of the file is the name of the method. Our runs are
+those of tables named "hpob:SPACE"; seed 0 is "test0".
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from dre_plugins.benchmarks.quality import Record
-from dre_plugins.benchmarks.results import Key, Protocol, Results, paired
-from dre_plugins.benchmarks.statistics import Floats
+from dre_plugins.benchmarks.reports.results import Key, Protocol, Results, paired, table_regret
+from dre_plugins.benchmarks.reports.statistics import Floats
+from dre_plugins.benchmarks.runs import Record
 
 PROTOCOL = Protocol(
     regret=(
@@ -35,9 +37,13 @@ PROTOCOL = Protocol(
     n_startup=1,
     checkpoints=(5, 10, 25, 50, 75, 100),
 )
+Curves: TypeAlias = Mapping[str, Mapping[Key, Floats]]
+"""Regret by method and (space, data set, seed)."""
+PREFIX = "hpob:"
+"""Of the names of its tables in our records; a search space follows."""
 SHAPE = 'expected {space: {data set: {"test0": [incumbents], …}}}'
 DECIMALS = 6
-"""Of the regret in our own files; more in one of two files would turn ties into differences."""
+"""Of regrets: more in one of two sources would turn ties into differences."""
 
 
 def load_published(path: Path) -> dict[str, dict[Key, Floats]]:
@@ -58,34 +64,36 @@ def load_published(path: Path) -> dict[str, dict[Key, Floats]]:
     return {file.stem: _curves(file) for file in files}
 
 
-def own_curves(records: Sequence[Record]) -> dict[str, dict[Key, Floats]]:
-    """Arrange records of `benchmarks.hpob` as `load_published` does.
+def chosen(curves: Curves, methods: Collection[str], scenario: str | None) -> Curves:
+    """Return some of the curves.
 
     Args:
-        records: Lines of its file. Of a run that is there twice the later one counts.
-
-    Returns:
-        Regret by method and key; methods are "dre:prior" and "dre:none", with the numbers of
-        steps of the meta-training behind it where the file has several.
+        curves: From `load_published`.
+        methods: Only these; all if there are none.
+        scenario: The name of a space in our records: only this one.
     """
-    lengths = {
-        method: {record["training_steps"] for record in records if record["method"] == method}
-        for method in {record["method"] for record in records}
+    return {
+        name: {k: curve for k, curve in runs.items() if scenario in (None, PREFIX + k[0])}
+        for name, runs in curves.items()
+        if not methods or name in methods
     }
-    curves: dict[str, dict[Key, Floats]] = {}
+
+
+def own_curves(records: Sequence[Record]) -> dict[str, dict[Key, Floats]]:
+    """Arrange our own finished runs as `load_published` does.
+
+    Args:
+        records: Records of tables of HPO-B.
+    """
+    curves = defaultdict[str, dict[Key, Floats]](dict)
     for record in records:
-        name = f"dre:{record['method']}"
-        if len(lengths[record["method"]]) > 1:
-            name += f":{record['training_steps']}"
-        key = record["space"], record["dataset"], _seed(record["start"])
-        # A run ends early when its data set is exhausted: it stays at what it has found.
-        missing = record["steps"] + 1 - len(record["regret"])
-        curve = np.pad(np.array(record["regret"], dtype=np.float64), (0, missing), mode="edge")
-        curves.setdefault(name, {})[key] = curve
+        key = record["scenario"].removeprefix(PREFIX), record["task"], record["seed"]
+        after_initial = table_regret(record)[record["n_initial"] - 1 :]
+        curves[record["sampler"]][key] = np.round(after_initial, DECIMALS)
     return curves
 
 
-def combined(*sources: Mapping[str, Mapping[Key, Floats]]) -> Results:
+def combined(*sources: Curves) -> Results:
     """Pair the methods of several sources.
 
     Args:

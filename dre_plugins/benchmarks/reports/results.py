@@ -1,4 +1,4 @@
-"""Paired runs of benchmarks in one array, whatever they were read from.
+"""Regret curves of paired runs in one array, whatever they were read from.
 
 Only (scenario, task, seed) that every sampler finished are kept: each comparison is a paired one.
 """
@@ -12,12 +12,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dre_plugins.benchmarks import statistics
-from dre_plugins.benchmarks.quality import N_STARTUP_TRIALS, Record, run_of
-from dre_plugins.benchmarks.statistics import Floats, Integers
+from dre_plugins.benchmarks.reports import statistics
+from dre_plugins.benchmarks.reports.statistics import Floats, Integers
+from dre_plugins.benchmarks.runs import Record, run_of
+from dre_plugins.benchmarks.samplers import N_STARTUP_TRIALS
 
 Key: TypeAlias = tuple[str, int | str, int]
 """Scenario, task, seed: what samplers are compared on."""
+TaskKey: TypeAlias = tuple[str, int | str]
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,12 @@ STUDIES = Protocol(
 TABLES = Protocol(
     regret=(
         "The distance of the best row so far to the best row of the task's table, as a share of "
-        "the range of the table: 0 is its best, 1 its worst."
+        "the range of the table: 0 is its best, 1 its worst. Rows without a value count as its "
+        "worst."
     ),
     step="evaluations",
     n_startup=5,
-    checkpoints=(10, 20, 35, 100),
+    checkpoints=(10, 20, 35, 50, 100),
 )
 
 
@@ -77,7 +80,7 @@ class Results:
     keys: tuple[Key, ...]
     regret: Floats
     ask_seconds: Floats
-    protocol: Protocol = STUDIES
+    protocol: Protocol
 
     @property
     def scenarios(self) -> list[str]:
@@ -85,7 +88,7 @@ class Results:
         return sorted({scenario for scenario, _, _ in self.keys})
 
     @property
-    def tasks(self) -> list[tuple[str, int | str]]:
+    def tasks(self) -> list[TaskKey]:
         """The tasks, sorted: scenario and name."""
         return sorted({key[:2] for key in self.keys})
 
@@ -108,16 +111,6 @@ class Results:
             keys=tuple(self.keys[i] for i in chosen),
             regret=self.regret[:, chosen],
             ask_seconds=self.ask_seconds[:, chosen],
-        )
-
-    def of_samplers(self, samplers: Sequence[str]) -> Results:
-        """The runs of some samplers, in this order."""
-        chosen = [self.samplers.index(name) for name in samplers]
-        return replace(
-            self,
-            samplers=tuple(samplers),
-            regret=self.regret[chosen],
-            ask_seconds=self.ask_seconds[chosen],
         )
 
     def index_of(self, steps: Sequence[int]) -> list[int]:
@@ -152,56 +145,105 @@ class Results:
         return statistics.quantiles(self.ask_seconds[:, :, self.protocol.n_startup :])
 
 
-def collect(records: Sequence[Record]) -> Results:
-    """Arrange finished runs by sampler and key, and normalise them.
+def finished(records: Sequence[Record]) -> list[Record]:
+    """Return the records of runs that did not fail; of one that is there twice the later one."""
+    return [*{run_of(one): one for one in records if "error" not in one}.values()]
+
+
+def key_of(record: Record) -> Key:
+    """What samplers are compared on."""
+    return record["scenario"], record["task"], record["seed"]
+
+
+def comparable(records: Sequence[Record]) -> list[list[Record]]:
+    """Group finished runs of one problem: a file may hold runs of several suites.
 
     Args:
-        records: Lines of one or several runs files; failed runs are left out, and of a run that
-            was finished twice the later one counts.
+        records: Of one problem.
+
+    Returns:
+        Groups of scenarios with the same samplers and lengths of studies. What no (scenario,
+        task, seed) pairs is left out.
+    """
+    samplers = defaultdict[tuple[str, int], set[str]](set)
+    for one in records:
+        samplers[one["scenario"], one["trials"]].add(one["sampler"])
+    groups = defaultdict[tuple[frozenset[str], int], list[Record]](list)
+    for one in records:
+        alike = frozenset(samplers[one["scenario"], one["trials"]])
+        groups[alike, one["trials"]].append(one)
+    return [group for group in groups.values() if paired_keys(group)]
+
+
+def paired_keys(records: Sequence[Record]) -> tuple[Key, ...]:
+    """Return what every sampler finished, sorted."""
+    keys = defaultdict[str, set[Key]](set)
+    for one in records:
+        keys[one["sampler"]].add(key_of(one))
+    return tuple(sorted(set.intersection(*keys.values())))
+
+
+def best_known(records: Sequence[Record]) -> dict[TaskKey, float]:
+    """Return the highest value of each task, over finished runs and their random samples."""
+    best: dict[TaskKey, float] = defaultdict(lambda: -np.inf)
+    for one in records:
+        task = key_of(one)[:2]
+        best[task] = max(best[task], one["reference"]["best"], *one["values"])
+    return best
+
+
+def collect(records: Sequence[Record], best: Mapping[TaskKey, float]) -> Results:
+    """Arrange finished studies by sampler and key, and normalise them.
+
+    Args:
+        records: Records that can be compared.
+        best: The highest value known for each task, see `best_known`.
 
     Raises:
-        ValueError: If a record is of another benchmark, or no (scenario, task, seed) was finished
-            by every sampler.
+        ValueError: If no (scenario, task, seed) was finished by every sampler.
     """
-    finished = {run_of(record): record for record in records if "error" not in record}
-    for run, record in finished.items():
-        missing = {"reference", "values", "ask_seconds"} - record.keys()
-        if missing or "problem" in record:
-            raise ValueError(
-                f"the record of {run} is none of benchmarks.quality; records of "
-                "benchmarks.studies are for benchmarks.studies_report."
-            )
-    best: dict[tuple[str, int | str], float] = defaultdict(lambda: -np.inf)
-    for run, record in finished.items():
-        task = run.scenario, run.task
-        best[task] = max(best[task], record["reference"]["best"], *record["values"])
     regret = defaultdict[str, dict[Key, Floats]](dict)
     seconds: dict[tuple[str, Key], Floats] = {}
-    for run, record in finished.items():
-        key = run.scenario, run.task, run.seed
-        scale = best[key[:2]], record["reference"]["median"]
-        regret[run.sampler][key] = statistics.normalised_regret(record["values"], *scale)
-        seconds[run.sampler, key] = np.array(record["ask_seconds"], dtype=np.float64)
+    for one in records:
+        name, key = one["sampler"], key_of(one)
+        regret[name][key] = statistics.normalised_regret(
+            one["values"], best[key[:2]], one["reference"]["median"]
+        )
+        seconds[name, key] = np.array(one["ask_seconds"], dtype=np.float64)
     return paired(regret, seconds, STUDIES)
 
 
 def collect_tables(records: Sequence[Record]) -> Results:
-    """Arrange records of `benchmarks.table`, which are regrets already.
+    """Arrange finished runs on tables by sampler and key.
 
     Args:
-        records: Lines of its files; of a run that is there twice the later one counts.
+        records: Records that can be compared.
 
     Raises:
-        ValueError: If no (scenario, task, seed) was finished by every method.
+        ValueError: If no (scenario, task, seed) was finished by every sampler.
     """
     regret = defaultdict[str, dict[Key, Floats]](dict)
     seconds: dict[tuple[str, Key], Floats] = {}
-    for record in records:
-        method, key = record["method"], (record["scenario"], record["task"], record["seed"])
-        regret[method][key] = np.array(record["regret"], dtype=np.float64)
-        # Only their mean is recorded.
-        seconds[method, key] = np.full(len(record["regret"]), record["seconds"], dtype=np.float64)
+    for one in records:
+        name, key = one["sampler"], key_of(one)
+        regret[name][key] = curve = table_regret(one)
+        known = np.array(one["ask_seconds"], dtype=np.float64)
+        missing = len(curve) - len(known)
+        seconds[name, key] = np.pad(known, (0, missing), constant_values=np.nan)
     return paired(regret, seconds, TABLES)
+
+
+def table_regret(record: Record) -> Floats:
+    """Return the regret after each evaluation of a table, ``[trials]``.
+
+    A run that ended early, because its table was exhausted, stays at what it had found.
+    """
+    best, worst = record["reference"]["best"], record["reference"]["worst"]
+    values = np.array(record["values"], dtype=np.float64)
+    # What has no value never improves anything.
+    regret = statistics.normalised_regret(np.where(np.isnan(values), worst, values), best, worst)
+    missing = max(0, record["trials"] - len(regret))
+    return np.pad(regret, (0, missing), mode="edge")
 
 
 def paired(

@@ -1,0 +1,188 @@
+"""The ablations of the paper and of its thesis: every variant of ours changes one thing.
+
+Variants are run on tables (`ablation:NAME`; suites "ablation-losses", …). Their priors are
+meta-trained on the training split with the settings of those that ship, once, and kept in the
+benchmark's folder of priors; variants that differ in the search alone share one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from filelock import FileLock
+from torch import Tensor
+
+from dre_plugins.benchmarks.runs import Sources
+from dre_plugins.benchmarks.tables import tables_of
+from dre_plugins.engine.settings import PRESETS
+from dre_plugins.recommend.model import RankingModel
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.transfer.meta_training import MetaTrainingSettings
+from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.training import SCORER
+
+
+class _LastSuggested(RankingModel):
+    """Improve on the configuration that was suggested last, as the reference code does."""
+
+    def incumbent(self) -> Tensor | None:
+        """Return the ranks `[M]` of the last trial, if any."""
+        if not self._n_observed:
+            return None
+        return self._ranks(self._units[[self._n_observed - 1]])[:, 0]
+
+
+class _FromLastSuggested(Recommender):
+    def model_type(self) -> type[RankingModel]:
+        """Return the model above."""
+        return _LastSuggested
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Describe what differs from the default.
+
+    Attributes:
+        scorer: Fields of `ScorerSettings`, of the prior and of fresh members.
+        training: Fields of `MetaTrainingSettings`; None: no meta-training, random weights.
+        fine_tuning: Fields of `FittingSettings`, from the prior.
+        fitting: Fields of `FittingSettings`, from random weights.
+        search: Fields of `RecommenderSettings`.
+        recommender: What makes suggestions.
+    """
+
+    scorer: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] | None = field(default_factory=dict)
+    fine_tuning: Mapping[str, Any] = field(default_factory=dict)
+    fitting: Mapping[str, Any] = field(default_factory=dict)
+    search: Mapping[str, Any] = field(default_factory=dict)
+    recommender: type[Recommender] = Recommender
+
+    @property
+    def settings(self) -> RecommenderSettings:
+        """Return how it searches."""
+        default = PRESETS["default"]
+        own = {name: value for name, value in self.scorer.items() if name != "context"}
+        preset = replace(
+            default,
+            scorer=replace(default.scorer, **own),
+            from_random=replace(default.from_random, **self.fitting),
+            from_prior=replace(default.from_prior, **self.fine_tuning),
+        )
+        return RecommenderSettings(n_startup_trials=0, preset=preset, **self.search)
+
+    @property
+    def file(self) -> str:
+        """Return a name of what the meta-training depends on: who shares it shares a prior."""
+        taught = [asdict(replace(SCORER, **self.scorer)), self.training]
+        return f"{zlib.crc32(json.dumps(taught, sort_keys=True).encode()):08x}.safetensors"
+
+
+def _loss(name: str) -> Variant:
+    loss = {"loss": name}
+    return Variant(training=loss, fine_tuning=loss, fitting=loss)
+
+
+def _acquisition(name: str) -> Variant:
+    return Variant(search={"acquisition": name})
+
+
+DEFAULT = "default"
+# By what they vary; each is a suite of its own, see `benchmarks.suites`.
+GROUPS: Mapping[str, Mapping[str, Variant]] = {
+    "losses": {
+        "loss-list": _loss("list-mle"),
+        "loss-pair": _loss("rank-net"),
+        "loss-point": _loss("subset-regression"),
+        "loss-regression": _loss("mse"),
+    },
+    "weights": {
+        "weights-inverse-linear": _loss("weighted-list-mle-inverse-linear"),
+        "weights-position-attention": _loss("weighted-list-mle-position-attention"),
+        "weights-none": _loss("list-mle"),
+    },
+    "acquisitions": {
+        "acquisition-ei": _acquisition("ei"),
+        "acquisition-lcb": _acquisition("lcb"),
+        "acquisition-average-rank": _acquisition("average-rank"),
+        "acquisition-pi": _acquisition("pi"),
+        "acquisition-thompson": _acquisition("thompson"),
+    },
+    "meta-features": {"no-meta-features": Variant(scorer={"context": None})},
+    "fine-tuning": {
+        "no-fine-tuning": Variant(fine_tuning={"n_steps": 0}),
+        "fine-tuning-short": Variant(fine_tuning={"n_steps": 100, "learning_rate": 0.005}),
+        "no-meta-training": Variant(training=None),
+    },
+    "scorer": {
+        "scorer-2-layers": Variant(scorer={"hidden": (32, 32)}),
+        "scorer-64-wide": Variant(scorer={"hidden": (64, 64, 64, 64)}),
+    },
+    "ensemble": {
+        "members-1": Variant(scorer={"n_members": 1}),
+        "members-5": Variant(scorer={"n_members": 5}),
+        "members-20": Variant(scorer={"n_members": 20}),
+    },
+    "lists": {
+        "lists-of-20": Variant(training={"list_length": 20}),
+        "lists-of-300": Variant(training={"list_length": 300}),
+    },
+    "incumbent": {"incumbent-last": Variant(recommender=_FromLastSuggested)},
+    "range": {"range-controller": Variant(scorer={"range_limit": 2.0})},
+}
+VARIANTS: Mapping[str, Variant] = {
+    DEFAULT: Variant(),
+    **{name: one for group in GROUPS.values() for name, one in group.items()},
+}
+
+
+def variant_of(name: str) -> Variant:
+    """Return a variant by its name.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if name not in VARIANTS:
+        raise ValueError(f"unknown ablation {name!r}; known: {', '.join(VARIANTS)}.")
+    return VARIANTS[name]
+
+
+@cache
+def trained(sources: Sources, scenario: str, name: str) -> Prior | None:
+    """Return the prior of a variant, meta-trained on the training split; None without one.
+
+    Processes that need the same one wait for the first of them.
+
+    Raises:
+        ValueError: There is no folder for it, or no training task.
+    """
+    variant = variant_of(name)
+    if variant.training is None:
+        return None
+    if sources.priors is None:
+        raise ValueError("priors must be the folder where meta-trained priors are kept, got None.")
+    folder = sources.priors / re.sub(r"\W+", "-", scenario)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / variant.file
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            _train(sources, scenario, variant).save(path)
+    return Prior.load(path)
+
+
+def _train(sources: Sources, scenario: str, variant: Variant) -> Prior:
+    tables = tables_of(sources, scenario)
+    validation = tables.metadata("validation")
+    return Prior.train(
+        tables.metadata("train"),
+        validation=validation if len(validation) else None,
+        scorer=replace(SCORER, **variant.scorer),
+        settings=MetaTrainingSettings(**(variant.training or {})),
+    )
