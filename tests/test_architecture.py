@@ -29,7 +29,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         NUMERICS
         | FRAMEWORKS
         | {"botorch", "filelock", "gpytorch", "matplotlib", "onnxruntime", "pandas", "rich"}
-        | {"scikit_posthocs", "sklearn"},
+        | {"scikit_posthocs", "sklearn", "smac", "ConfigSpace"},
         {"engine", "space", "recommend", "transfer", "adapters", "baselines"},
     ),
     "cli": (

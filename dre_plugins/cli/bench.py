@@ -125,6 +125,10 @@ def run(
         seeds=seeds or chosen.seeds,
         trials=trials or chosen.trials,
     )
+    missing = catalogue.missing_libraries(planned)
+    for sampler, library in missing.items():
+        console().print(f"Skipped {sampler}: pip install {library}")
+    planned = [one for one in planned if one.sampler not in missing]
     todo = runs.unfinished(planned, out)
     console().print(f"{len(todo)} runs to do, {len(planned) - len(todo)} done before, in {out}")
     n_failed = runs.execute(

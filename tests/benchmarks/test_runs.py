@@ -148,3 +148,22 @@ def test_tasks_are_spread_over_the_split():
         HERE, ["maximise"], scenarios=[hill.NAME], split="train", tasks_per_scenario=4, seeds=1
     )
     assert list(dict.fromkeys(run.task for run in planned)) == [1, 6, 11, 16]
+
+
+def test_what_is_not_installed_is_left_out(monkeypatch):
+    planned = [Run(name, hill.NAME, 0, 0, 5) for name in ("random", "smac")]
+    planned.append(Run("rgpe:n_rows=10", hill.NAME, 0, 0, 5, "table"))
+    monkeypatch.setattr(catalogue, "find_spec", lambda name: None)
+    missing = catalogue.missing_libraries(planned)
+    assert missing == {"smac": "smac", "rgpe:n_rows=10": "botorch"}
+    monkeypatch.setattr(catalogue, "find_spec", lambda name: name)
+    assert catalogue.missing_libraries(planned) == {}
+
+
+def test_smac_searches_the_conditional_space():
+    pytest.importorskip("smac")
+    record = perform(Run("smac", hill.NAME, 3, 0, 14))
+    assert "error" not in record, record["error"]
+    assert len(record["values"]) == len(record["ask_seconds"]) == 14
+    assert all(("y" in one) == (one["kind"] == "b") for one in record["configurations"])
+    assert record["values"] == perform(Run("smac", hill.NAME, 3, 0, 14))["values"]

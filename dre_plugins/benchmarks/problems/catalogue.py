@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 from dre_plugins.benchmarks import tables
@@ -20,6 +21,14 @@ from dre_plugins.benchmarks.tasks import Split
 
 TasksOf: TypeAlias = Callable[[Sources, str, Split], Sequence[int | str]]
 
+# Samplers that need a library of their own, which is installed by the same name.
+RIVAL_LIBRARIES = {"smac": "smac"}
+NEEDED = {
+    MAXIMISE: RIVAL_LIBRARIES,
+    "ray": {"hyperopt": "hyperopt"},
+    "syne-tune": {"botorch": "botorch"},
+    "table": dict.fromkeys(("gp", "dkgp", "fsbo", "rgpe", "tst", "taf"), "botorch"),
+}
 PACKAGE = "dre_plugins.benchmarks.problems"
 RIVALS = ("random", "tpe", "gp", "dre")
 
@@ -109,6 +118,14 @@ def plan(
     return [replace(run, seed=seed) for seed in range(seeds) for run in runs]
 
 
+def missing_libraries(runs: Sequence[Run]) -> dict[str, str]:
+    """Return which samplers need a library that is not installed, and which one."""
+    needed = {
+        run.sampler: NEEDED.get(run.problem, {}).get(run.sampler.partition(":")[0]) for run in runs
+    }
+    return {name: one for name, one in needed.items() if one and find_spec(one) is None}
+
+
 def _spread(tasks: Sequence[int | str], count: int) -> list[int | str]:
     """``count`` tasks at even distances; all of them if there are fewer."""
     count = min(count, len(tasks))
@@ -161,6 +178,12 @@ def _by_tuner(module: str, function: str) -> Study:
     return run_study
 
 
+def _maximise(sources: Sources, run: Run) -> Record:
+    by_library = run.sampler in RIVAL_LIBRARIES
+    maximised = _by_tuner(run.sampler, "maximise") if by_library else _by_optuna(maximise)
+    return maximised(sources, run)
+
+
 def _constrained(quantile: float, *more: str) -> Problem:
     return Problem(
         f"Memory and training time below their {quantile:.0%} quantiles.",
@@ -191,7 +214,7 @@ def _workers(n_workers: int) -> Problem:
 
 
 PROBLEMS: dict[str, Problem] = {
-    MAXIMISE: Problem("The best value over the whole, conditional space.", _by_optuna(maximise)),
+    MAXIMISE: Problem("The best value over the whole, conditional space.", _maximise),
     "constrained-10": _constrained(0.1),
     "constrained-50": _constrained(0.5),
     "constrained-90": _constrained(0.9, f"{real_studies.UNTOLD}dre"),

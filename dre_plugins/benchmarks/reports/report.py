@@ -63,6 +63,9 @@ STUDIES = (MAXIMISE, "ray", "syne-tune")
 """Problems that differ only in what runs the study: they share the best values known."""
 TABLES = "table"
 WORKERS = ("async-8", "async-1")
+OURS = ("dre", "ablation:default")
+"""Ours at its defaults: what others are compared with."""
+
 ASYNCHRONY = "Loss from asynchrony: 8 workers against 1"
 MANY_SCENARIOS = 4
 """More of them are not listed in a heading."""
@@ -107,7 +110,7 @@ def load(
         problem: Only this one.
         scenario: Only this one.
         against: The sampler that others are compared with; by default, and in parts that do not
-            have it, the first one.
+            have it, ours at its defaults, or the first one.
         checkpoints: Numbers of trials to report at; each part takes those that it reaches, or its
             end.
 
@@ -272,7 +275,8 @@ def _parts(
         is_alone = n_parts[problem] == 1
         name = problem if is_alone else f"{problem} ({numbers[problem]})"
         about = "" if is_alone else _about(one)
-        rival = against if against in one.samplers else one.samplers[0]
+        named = (name for name in (against, *OURS) if name in one.samplers)
+        rival = next(named, one.samplers[0])
         if isinstance(one, Results):
             steps = reached(checkpoints or one.protocol.checkpoints, int(one.steps[-1]))
             analysis = Analysis(one, rival, steps)
