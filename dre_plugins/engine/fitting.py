@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from dre_plugins.engine.gradients import FitGradient, FlatParameters
 from dre_plugins.engine.losses import get_loss, rank_normalised
-from dre_plugins.engine.scorers import Parameters, context_vectors, score
+from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import FittingSettings, ScorerSettings, require
 
 # Below this length a list is too short to be split: all of it is support and query (section 2).
@@ -134,7 +135,7 @@ def fit(
     Raises:
         FittingError: If a fitted parameter is not finite.
     """
-    fitted = {name: p.detach().clone().requires_grad_() for name, p in parameters.items()}
+    flat = FlatParameters(parameters)
     loss = get_loss(fitting.loss)
     quantiles = support = None
     query = lists.mask
@@ -145,25 +146,19 @@ def fit(
         )
     prepared = loss.prepare(lists.values, query)
     weights = lists.weights / (lists.weights.sum(-1, keepdim=True) * scorer.n_members)
-    optimiser = torch.optim.Adam(list(fitted.values()), lr=fitting.learning_rate, fused=True)
+    gradient = FitGradient(
+        flat, scorer, lists.features, loss, prepared, weights, quantiles, support
+    )
+    optimiser = torch.optim.Adam([flat.leaf], lr=fitting.learning_rate, fused=True)
     length = int(lists.mask.sum(-1).max())
     n_steps = math.ceil(fitting.n_steps * min(1.0, length / fitting.full_length))
     for step in range(n_steps):
         annealed = 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
         for group in optimiser.param_groups:
             group["lr"] = fitting.learning_rate * annealed
-        context = None
-        if quantiles is not None and support is not None:
-            context = context_vectors(
-                fitted, lists.features, quantiles, support, scorer.activation
-            )
-        scores = score(fitted, scorer, lists.features, context)
-        total = (loss(scores, prepared, reduction=None) * weights).sum()
-        optimiser.zero_grad()
-        total.backward()
+        gradient.update()
         optimiser.step()
-    for name, value in fitted.items():
-        value.requires_grad_(False)
+    for name, value in flat.values.items():
         if not bool(torch.isfinite(value).all()):
             raise FittingError(f"{name} is not finite after {n_steps} fitting steps.")
-    return fitted
+    return {name: value.clone() for name, value in flat.values.items()}

@@ -101,6 +101,17 @@ class Loss(Protocol):
             A scalar, or one value per list `[...]` for `reduction=None`.
         """
 
+    def gradient(self, scores: Tensor, prepared: Prepared) -> Tensor:
+        """Compute the derivatives of each list's loss by its scores.
+
+        Args:
+            scores: Scores `[..., N]`, finite where real.
+            prepared: What `prepare` made of the values.
+
+        Returns:
+            Derivatives `[..., N]`, 0 at padding.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class RankingLoss:
@@ -110,11 +121,13 @@ class RankingLoss:
         name: Name in the registry.
         precompute: `(values, mask, dtype) -> parts`; padded values are 0.
         per_list: `(scores, *parts) -> [...]`; padded scores are 0.
+        derivatives: `(scores, *parts) -> [..., N]`, in closed form; None leaves it to autograd.
     """
 
     name: str
     precompute: Callable[[Tensor, Tensor, torch.dtype], tuple[Tensor, ...]]
     per_list: Callable[..., Tensor]
+    derivatives: Callable[..., Tensor] | None = None
 
     def prepare(
         self,
@@ -161,6 +174,18 @@ class RankingLoss:
             scores = scores.masked_fill(prepared.padding, 0.0)
         losses: Tensor = self.per_list(scores, *prepared.parts)
         return _reduce(losses, prepared.has_entries, reduction)
+
+    def gradient(self, scores: Tensor, prepared: Prepared) -> Tensor:
+        """Compute the derivatives of each list's loss, see `Loss.gradient`."""
+        if prepared.padding is not None:
+            scores = scores.masked_fill(prepared.padding, 0.0)
+        if self.derivatives is not None:
+            found: Tensor = self.derivatives(scores, *prepared.parts)
+        else:
+            with torch.enable_grad():
+                leaf = scores.detach().requires_grad_()
+                (found,) = torch.autograd.grad(self.per_list(leaf, *prepared.parts).sum(), leaf)
+        return found if prepared.padding is None else found.masked_fill(prepared.padding, 0.0)
 
 
 def _reduce(losses: Tensor, has_entries: Tensor | None, reduction: Reduction) -> Tensor:
@@ -249,6 +274,40 @@ def _prepare_list_mle(weighting: str) -> Callable[..., tuple[Tensor, ...]]:
     return precompute
 
 
+def _widest(dtype: torch.dtype) -> float:
+    """Return the spread of scores up to which their exponentials can be added: 71 or 567."""
+    return 0.8 * math.log(torch.finfo(dtype).max)
+
+
+def _plackett_luce(
+    scores: Tensor, order: Tensor, mirrored: Tensor, end_weights: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return s less its largest, L in sorted order, and exp(s_j) sum_{i >= j} W_i / exp(L_i).
+
+    See `_ListMLE` for the arguments and the notation; all `[..., N]`.
+    """
+    order, mirrored = order.expand(scores.shape), mirrored.expand(scores.shape)
+    s = scores - scores.amax(-1, keepdim=True)
+    # On a GPU, asking for the spread would wait for the device.
+    spread = math.inf if s.is_cuda else -float(s.amin()) if s.numel() else 0.0
+    if spread >= _widest(s.dtype):
+        s = s.double()
+    if spread < _widest(s.dtype):
+        # No exp(s) vanishes and no W / exp(L) overflows, and sums of positive numbers are exact
+        # to rounding: no logcumsumexp (28 us each way).
+        exps = s.exp()
+        sums = exps.gather(-1, order).cumsum(-1)
+        log_sums = sums.log()
+        pulls = exps * (end_weights / sums).flip(-1).cumsum(-1).gather(-1, mirrored)
+    else:
+        # float64, because s_j - L_i is a difference of large numbers. ln 0 = -inf becomes a
+        # large finite number, which exp turns into 0 as well, but which subtracts without NaN.
+        log_sums = s.gather(-1, order).logcumsumexp(-1)
+        shares = end_weights.double().log().clamp_min(-1e300) - log_sums
+        pulls = (s + shares.flip(-1).logcumsumexp(-1).gather(-1, mirrored)).exp()
+    return s, log_sums, pulls
+
+
 class _ListMLE(torch.autograd.Function):
     """Compute weighted ListMLE and, on the way, its gradient in closed form.
 
@@ -280,27 +339,10 @@ class _ListMLE(torch.autograd.Function):
         item_weights: Tensor,
         end_weights: Tensor,
     ) -> Tensor:
-        order, mirrored = order.expand(scores.shape), mirrored.expand(scores.shape)
-        s = scores - scores.amax(-1, keepdim=True)
-        # Up to a spread of ln(max) = 88 in float32 no exp(s) vanishes and no W / exp(L) overflows,
-        # and sums of positive numbers are exact to rounding: no logcumsumexp (28 us each way).
-        # On a GPU, asking for the spread would wait for the device.
-        limit = 0.8 * math.log(torch.finfo(s.dtype).max)
-        if not s.is_cuda and float(s.amin()) > -limit:
-            exps = s.exp()
-            sums = exps.gather(-1, order).cumsum(-1)
-            log_sums = sums.log()
-            pulls = exps * (end_weights / sums).flip(-1).cumsum(-1).gather(-1, mirrored)
-        else:
-            # float64, because s_j - L_i is a difference of large numbers. ln 0 = -inf becomes a
-            # large finite number, which exp turns into 0 as well, but which subtracts without NaN.
-            s = s.double()
-            log_sums = s.gather(-1, order).logcumsumexp(-1)
-            shares = end_weights.double().log().clamp_min(-1e300) - log_sums
-            pulls = (s + shares.flip(-1).logcumsumexp(-1).gather(-1, mirrored)).exp()
+        shifted, log_sums, pulls = _plackett_luce(scores, order, mirrored, end_weights)
         if ctx.needs_input_grad[0]:
             ctx.save_for_backward((pulls - item_weights).to(scores.dtype))
-        losses = torch.addcmul(end_weights * log_sums, item_weights, s, value=-1.0).sum(-1)
+        losses = torch.addcmul(end_weights * log_sums, item_weights, shifted, value=-1.0).sum(-1)
         return losses.to(scores.dtype)
 
     @staticmethod
@@ -323,6 +365,14 @@ def _list_mle(scores: Tensor, *parts: Tensor) -> Tensor:
         return scores.sum(-1)
     losses: Tensor = _ListMLE.apply(scores, *parts)  # type: ignore[no-untyped-call]
     return losses
+
+
+def _list_mle_derivatives(
+    scores: Tensor, order: Tensor, mirrored: Tensor, item_weights: Tensor, end_weights: Tensor
+) -> Tensor:
+    """Return the derivatives of `_list_mle` `[..., N]`."""
+    _, _, pulls = _plackett_luce(scores, order, mirrored, end_weights)
+    return (pulls - item_weights).to(scores.dtype)
 
 
 def _prepare_list_net(values: Tensor, mask: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
@@ -393,7 +443,7 @@ def _squared_error(scores: Tensor, target: Tensor, weights: Tensor) -> Tensor:
 
 
 def _named_list_mle(name: str, weighting: str) -> RankingLoss:
-    return RankingLoss(name, _prepare_list_mle(weighting), _list_mle)
+    return RankingLoss(name, _prepare_list_mle(weighting), _list_mle, _list_mle_derivatives)
 
 
 list_mle = _named_list_mle("list-mle", "uniform")
