@@ -47,7 +47,7 @@ examples: $(INSTALLED)
 	done
 
 bench-speed: $(INSTALLED)
-	$(BIN)/python -m dre_plugins.benchmarks.speed
+	$(BIN)/dre bench speed
 
 # make priors DATA=path/to/yahpo: rebuild the priors that ship (about 2 minutes on two cores)
 priors: $(INSTALLED)

@@ -1,58 +1,148 @@
-"""Measure seconds per suggestion, as ratios within one run.
-
-    python -m dre_plugins.benchmarks.speed
-
-prints, on one thread, the median time of a suggestion by number of trials; the same for Optuna's
-samplers; and the time of the paper's procedure (members fitted one by one, 1000 epochs each).
-"""
+"""Seconds per suggestion, to be read as ratios within one run: `dre bench speed`."""
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise, product
 
 import numpy as np
 import optuna
 import torch
 
 from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.benchmarks.samplers import make_sampler
 from dre_plugins.engine.settings import get_preset
+from dre_plugins.space.domains import Float
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.meta_training import MetaTrainingSettings
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.prior import Prior
 
+WITH_PRIOR = "dre with a prior"
+SAMPLERS = ("dre", WITH_PRIOR, "tpe", "gp")
 DIMENSION = 10
+PAPER_TRIALS = 50
+N_WARM = 1
+"""First suggestions that are not counted: they pay for imports."""
 
 
-def sphere_study(n_trials: int, sampler: optuna.samplers.BaseSampler) -> optuna.Study:
+@dataclass(frozen=True)
+class Timing:
+    """Hold how long suggestions take.
+
+    Attributes:
+        sampler: Specification of a sampler of Optuna, or `WITH_PRIOR`.
+        dimension: Number of numeric parameters.
+        trials: Trials in the study.
+        threads: Threads that torch may use.
+        seconds: Of each suggestion, ascending.
+    """
+
+    sampler: str
+    dimension: int
+    trials: int
+    threads: int
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """Return the median of the seconds."""
+        return float(np.median(self.seconds))
+
+    @property
+    def late(self) -> float:
+        """Return the 95th percentile of the seconds."""
+        return float(np.quantile(self.seconds, 0.95))
+
+
+def timings(
+    samplers: Sequence[str],
+    dimensions: Sequence[int],
+    trials: Sequence[int],
+    threads: Sequence[int],
+    repeats: int,
+) -> Iterator[Timing]:
+    """Time suggestions, all samplers of one study after the other.
+
+    Args:
+        samplers: Specifications, and `WITH_PRIOR`.
+        dimensions: Numbers of parameters.
+        trials: Numbers of trials in the study.
+        threads: Numbers of threads.
+        repeats: Suggestions of each.
+    """
+    before = torch.get_num_threads()
+    try:
+        for n_threads, dimension, n_trials, name in product(threads, dimensions, trials, samplers):
+            torch.set_num_threads(n_threads)
+            make = partial(_sampler, name, dimension, n_threads)
+            seconds = suggestion_seconds(make, n_trials, repeats, dimension)
+            yield Timing(name, dimension, n_trials, n_threads, tuple(sorted(seconds)))
+    finally:
+        torch.set_num_threads(before)
+
+
+def sphere_study(
+    n_trials: int, sampler: optuna.samplers.BaseSampler, dimension: int = DIMENSION
+) -> optuna.Study:
     """Return a study of a noisy sphere with `n_trials` random trials in it."""
     rng = np.random.default_rng(0)
     distribution = optuna.distributions.FloatDistribution(-1.0, 1.0)
     study = optuna.create_study(sampler=sampler)
-    for x in rng.uniform(-1.0, 1.0, (n_trials, DIMENSION)):
-        study.add_trial(
+    study.add_trials(
+        [
             optuna.create_trial(
                 params={f"x{i}": float(v) for i, v in enumerate(x)},
-                distributions={f"x{i}": distribution for i in range(DIMENSION)},
+                distributions={f"x{i}": distribution for i in range(dimension)},
                 value=float((x**2).sum() + 0.1 * rng.standard_normal()),
             )
-        )
+            for x in rng.uniform(-1.0, 1.0, (n_trials, dimension))
+        ]
+    )
     return study
 
 
-def seconds_per_suggestion(
-    make: Callable[[], optuna.samplers.BaseSampler], n_trials: int, repeats: int
-) -> float:
-    """Return the median seconds from `ask` to the last suggested parameter."""
-    study = sphere_study(n_trials, make())
+def suggestion_seconds(
+    make: Callable[[], optuna.samplers.BaseSampler],
+    n_trials: int,
+    repeats: int,
+    dimension: int = DIMENSION,
+) -> list[float]:
+    """Return the seconds from `ask` to the last suggested parameter, of each suggestion."""
+    study = sphere_study(n_trials, make(), dimension)
     seconds = []
-    for _ in range(repeats + 1):
+    for _ in range(repeats + N_WARM):
         start = time.perf_counter()
         trial = study.ask()
-        for i in range(DIMENSION):
+        for i in range(dimension):
             trial.suggest_float(f"x{i}", -1.0, 1.0)
         seconds.append(time.perf_counter() - start)
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
-    return float(np.median(seconds[1:]))  # the first one pays for imports
+    return seconds[N_WARM:]
+
+
+def _sampler(name: str, dimension: int, n_threads: int) -> optuna.samplers.BaseSampler:
+    if name == WITH_PRIOR:
+        return DRESampler(seed=0, prior=_prior(dimension), n_threads=n_threads)
+    if name.partition(":")[0] == "dre":
+        name += f"{',' if ':' in name else ':'}n_threads={n_threads}"
+    return make_sampler(name, 0, "")
+
+
+def _prior(dimension: int) -> Prior:
+    """Return a prior that was hardly trained: what it knows takes no time."""
+    rng = np.random.default_rng(0)
+    space = SearchSpace({f"x{i}": Float(-1.0, 1.0) for i in range(dimension)})
+    units = rng.random((3, 50, dimension))
+    failed = np.zeros(50, dtype=np.bool_)
+    tasks = [
+        Task(f"{number}", space, one, -((one - 0.1 * number) ** 2).sum(1), failed)
+        for number, one in enumerate(units)
+    ]
+    return Prior.train(MetaDataset.of(tasks), settings=MetaTrainingSettings(n_steps=5))
 
 
 def paper_procedure_seconds(n_trials: int) -> float:
@@ -82,36 +172,3 @@ def paper_procedure_seconds(n_trials: int) -> float:
             loss.backward()
             optimiser.step()
     return 10.0 * (time.perf_counter() - start)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trials", type=int, nargs="+", default=[10, 50, 100, 300, 1000])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args(arguments)
-    torch.set_num_threads(options.threads)
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    samplers: dict[str, Callable[[], optuna.samplers.BaseSampler]] = {
-        "DRESampler": lambda: DRESampler(seed=0, n_threads=options.threads),
-        "TPESampler": lambda: optuna.samplers.TPESampler(seed=0),
-        "GPSampler": lambda: optuna.samplers.GPSampler(seed=0),
-    }
-    print(f"| seconds per suggestion, {DIMENSION} parameters | " + " | ".join(samplers) + " |")
-    print("|---|" + "---|" * len(samplers))
-    for n_trials in options.trials:
-        row = [
-            seconds_per_suggestion(make, n_trials, options.repeats) for make in samplers.values()
-        ]
-        print(f"| {n_trials} trials | " + " | ".join(f"{s:.3f}" for s in row) + " |", flush=True)
-    paper = paper_procedure_seconds(100)
-    ours = seconds_per_suggestion(samplers["DRESampler"], 100, options.repeats)
-    print(
-        f"\nAt 100 trials the paper's procedure fits for {paper:.1f} s, "
-        f"a whole suggestion takes {ours:.3f} s: {paper / ours:.0f} times faster."
-    )
-
-
-if __name__ == "__main__":
-    main()

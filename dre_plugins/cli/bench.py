@@ -139,6 +139,54 @@ def run(
     console().print(f"Now: dre bench report {out} --html report.html")
 
 
+@bench.command("speed")
+def speed(
+    samplers: Annotated[str, typer.Option(help="Others than ours and its rivals.")] = "",
+    dimensions: Annotated[str, typer.Option(help="Numbers of parameters.")] = "10",
+    trials: Annotated[str, typer.Option(help="Numbers of trials.")] = "10,50,100,300,1000",
+    threads: Annotated[str, typer.Option(help="Numbers of threads.")] = "1",
+    repeats: Annotated[int, typer.Option(help="Suggestions of each.")] = 5,
+) -> None:
+    """Time suggestions: median and 95th percentile, by the number of trials.
+
+    Example:
+
+        dre bench speed --dimensions 5,10,20,40 --trials 10,100,1000,3000 --threads 1,2
+    """
+    with needs("optuna", "bench"):
+        import optuna
+
+        from dre_plugins.benchmarks import speed as measured
+        from dre_plugins.benchmarks.samplers import split_specifications
+
+    require(repeats >= 1, "--repeats", repeats, "at least 1")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    table = Table("sampler", "parameters", "trials", "threads", "median, s", "95 %, s")
+    found = measured.timings(
+        split_specifications(samplers) if samplers else measured.SAMPLERS,
+        _numbers("--dimensions", dimensions),
+        _numbers("--trials", trials),
+        _numbers("--threads", threads),
+        repeats,
+    )
+    ours = None
+    for one in found:
+        table.add_row(
+            one.sampler,
+            *map(str, (one.dimension, one.trials, one.threads)),
+            *(f"{seconds:.3f}" for seconds in (one.median, one.late)),
+        )
+        if (one.sampler, one.threads) == ("dre", 1) and one.trials == measured.PAPER_TRIALS:
+            ours = one.median
+    console().print(table)
+    if ours is not None:
+        paper = measured.paper_procedure_seconds(measured.PAPER_TRIALS)
+        console().print(
+            f"At {measured.PAPER_TRIALS} trials the paper's procedure fits for {paper:.1f} s, a "
+            f"whole suggestion takes {ours:.3f} s: {paper / ours:.0f} times less."
+        )
+
+
 @bench.command("report")
 def report(
     runs: Annotated[list[Path] | None, typer.Argument(help="Files of runs.")] = None,
@@ -185,7 +233,7 @@ def report(
         problem=problem or None,
         scenario=scenario or None,
         against=against or None,
-        checkpoints=_numbers(checkpoints),
+        checkpoints=_numbers("--checkpoints", checkpoints),
     )
     typer.echo(reports.text(made))
     options = [
@@ -206,10 +254,8 @@ def report(
         console().print(f"Page: {html}")
 
 
-def _numbers(text: str) -> list[int]:
+def _numbers(option: str, text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")] if text else []
     except ValueError as error:
-        raise ValueError(
-            f"--checkpoints must be numbers separated by commas, got {text!r}."
-        ) from error
+        raise ValueError(f"{option} must be numbers separated by commas, got {text!r}.") from error

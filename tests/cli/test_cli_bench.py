@@ -95,6 +95,13 @@ def test_a_report_is_text_and_a_page(dre, tmp_path) -> None:
     assert "--against tpe" in content  # the command that made it
 
 
+def test_speed_is_measured(dre) -> None:
+    output = dre("bench", "speed", "--trials", "12", "--dimensions", "2", "--repeats", "1").stdout
+    rows = [line.split() for line in output.splitlines() if "12" in line]
+    assert len(rows) == 4 and all(float(row[-2]) > 0.0 for row in rows), output
+    assert "--trials must be numbers" in dre("bench", "speed", "--trials", "x", code=1).stderr
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore:.*damaged line")
