@@ -171,10 +171,12 @@ def execute(
 
 def _performed(study: Study, sources: Sources, runs: Sequence[Run], jobs: int) -> Iterator[Record]:
     """Perform runs in processes of this machine; records come as runs end."""
-    workers = _Workers(study, sources)
-    with ThreadPoolExecutor(jobs) as pool:
+    workers, pool = _Workers(study, sources), ThreadPoolExecutor(jobs)
+    try:
         for done in as_completed([pool.submit(workers.perform, run) for run in runs]):
             yield done.result()
+    finally:  # an interruption must not wait for all that has not begun
+        pool.shutdown(wait=False, cancel_futures=True)
         workers.close()
 
 

@@ -50,6 +50,11 @@ def prior_for(scenario: str, given: Any) -> Any:
     if isinstance(given, list):
         return [prior_for(scenario, one) for one in given]
     if given == "shipped":
+        if scenario not in SHIPPED_PRIORS:
+            known = ", ".join(SHIPPED_PRIORS)
+            raise ValueError(
+                f"prior=shipped needs one of the scenarios {known}, got {scenario!r}."
+            )
         return SHIPPED_PRIORS[scenario]
     return given.format(scenario=scenario) if isinstance(given, str) else given
 
@@ -69,14 +74,19 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 def split_specifications(text: str) -> list[str]:
     """Split ``random,tpe:a=1,b=(2,3),dre`` at the commas between specifications."""
-    depth, start, parts = 0, 0, []
+    depth, start, quote = 0, 0, ""
+    parts: list[str] = []
     for place, character in enumerate(text):
+        if character in "'\"" and quote in ("", character):
+            quote = "" if quote else character
+        if quote:
+            continue
         depth += (character in "([{") - (character in ")]}")
         # What follows with an equals sign is another argument.
         if character == "," and not depth and not re.match(r"\s*\w+=", text[place + 1 :]):
             parts.append(text[start:place])
             start = place + 1
-    return [*parts, text[start:]]
+    return [part.strip() for part in (*parts, text[start:])]
 
 
 def _random(seed: int) -> BaseSampler:

@@ -145,8 +145,14 @@ def _prior(dimension: int) -> Prior:
     return Prior.train(MetaDataset.of(tasks), settings=MetaTrainingSettings(n_steps=5))
 
 
+def is_comparable(timing: Timing) -> bool:
+    """Say whether it is to be compared with `paper_procedure_seconds(PAPER_TRIALS)`."""
+    own = timing.sampler, timing.threads, timing.trials, timing.dimension
+    return own == ("dre", 1, PAPER_TRIALS, DIMENSION)
+
+
 def paper_procedure_seconds(n_trials: int) -> float:
-    """Return the seconds to fit the paper's members one by one, as its code does.
+    """Return the seconds to fit the paper's members one by one, as its code does, on one thread.
 
     One `torch.nn.Sequential` per member, weighted ListMLE through `log(cumsum(exp))`, Adam,
     1000 epochs; timed on a tenth of the epochs and scaled.
@@ -156,6 +162,8 @@ def paper_procedure_seconds(n_trials: int) -> float:
     generator = torch.Generator().manual_seed(0)
     features = torch.rand(n_trials, DIMENSION, generator=generator)
     discount = 1.0 / torch.log(torch.arange(n_trials) + 2.0)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
     start = time.perf_counter()
     for _ in range(preset.scorer.n_members):
         widths = [DIMENSION, *preset.scorer.hidden]
@@ -171,4 +179,6 @@ def paper_procedure_seconds(n_trials: int) -> float:
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-    return 10.0 * (time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    torch.set_num_threads(before)
+    return 10.0 * seconds

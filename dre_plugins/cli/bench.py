@@ -107,6 +107,9 @@ def run(
     for option, number in (("--tasks", tasks), ("--trials", trials), ("--seeds", seeds)):
         require(number is None or number >= 1, option, number, "at least 1")
     require(split in ("", *SPLITS), "--split", split, f"one of {', '.join(SPLITS)}")
+    named = problems.split(",") if problems else chosen.problems
+    nested = ray_address is not None and "ray" in named
+    require(not nested, "--ray-address", ray_address, "left out: ray starts clusters of its own")
     check_folder(out)
     # Set here because the workers inherit it, and numpy and torch read it when they are imported.
     os.environ.update(runs.ONE_THREAD)
@@ -117,7 +120,7 @@ def run(
     )
     planned = catalogue.plan(
         sources,
-        problems.split(",") if problems else chosen.problems,
+        named,
         samplers=split_specifications(samplers) if samplers else chosen.samplers,
         scenarios=scenarios.split(",") if scenarios else chosen.scenarios,
         split=cast(Any, split) or chosen.split,
@@ -126,9 +129,9 @@ def run(
         trials=trials or chosen.trials,
     )
     missing = catalogue.missing_libraries(planned)
-    for sampler, library in missing.items():
-        console().print(f"Skipped {sampler}: pip install {library}")
-    planned = [one for one in planned if one.sampler not in missing]
+    for (problem, sampler), library in missing.items():
+        console().print(f"Skipped {sampler} of {problem}: pip install {library}")
+    planned = [one for one in planned if (one.problem, one.sampler) not in missing]
     todo = runs.unfinished(planned, out)
     console().print(f"{len(todo)} runs to do, {len(planned) - len(todo)} done before, in {out}")
     n_failed = runs.execute(
@@ -176,7 +179,7 @@ def speed(
             *map(str, (one.dimension, one.trials, one.threads)),
             *(f"{seconds:.3f}" for seconds in (one.median, one.late)),
         )
-        if (one.sampler, one.threads) == ("dre", 1) and one.trials == measured.PAPER_TRIALS:
+        if measured.is_comparable(one):
             ours = one.median
     console().print(table)
     if ours is not None:

@@ -163,8 +163,8 @@ class _PerceptronGradient:
             return torch.mul(total, slope, out=output)
         torch.sigmoid(total, out=slope)
         torch.mul(total, slope, out=output)
-        # silu'(x) = σ + x σ (1 − σ)
-        torch.addcmul(slope, output, slope, value=-1.0, out=slope).add_(output)
+        # silu'(x) = σ + x σ (1 − σ), in an order that loses nothing for large x
+        slope.addcmul_(output, 1.0 - slope)
         return output
 
 

@@ -42,6 +42,7 @@ def test_split_specifications():
         "x.Y:a=(1,2),b={'c':[3,d]}",
         "no.Such",
     ]
+    assert split_specifications("dre:a='x,y',tpe, gp") == ["dre:a='x,y'", "tpe", "gp"]
 
 
 def test_sampler_seed_is_shared_by_samplers_and_not_by_tasks():
@@ -74,6 +75,10 @@ def test_a_record_of_an_older_file_is_a_plain_study():
     [
         (Run("random:nonsense=1", hill.NAME, 3, 0, 6), "nonsense"),
         (Run("unheard", hill.NAME, 3, 0, 6), "unknown sampler"),
+        (Run("dre:prior=shipped", hill.NAME, 3, 0, 6), "prior=shipped needs one of the scenarios"),
+        (Run("smac:n=1", hill.NAME, 3, 0, 6), "smac takes no arguments"),
+        (Run("random", hill.NAME, 3, 0, 6, "crash"), "crash regions are known for"),
+        (Run("random", hill.NAME, 3, 0, 6, "pareto-memory"), "needs the outputs"),
         (Run("random", hill.NAME, 3, 0, 6, "unheard"), "unknown problem 'unheard'; known: max"),
     ],
 )
@@ -153,9 +158,14 @@ def test_tasks_are_spread_over_the_split():
 def test_what_is_not_installed_is_left_out(monkeypatch):
     planned = [Run(name, hill.NAME, 0, 0, 5) for name in ("random", "smac")]
     planned.append(Run("rgpe:n_rows=10", hill.NAME, 0, 0, 5, "table"))
+    planned.append(Run("bore", hill.NAME, 0, 0, 5, "syne-tune"))
     monkeypatch.setattr(catalogue, "find_spec", lambda name: None)
     missing = catalogue.missing_libraries(planned)
-    assert missing == {"smac": "smac", "rgpe:n_rows=10": "botorch"}
+    assert missing == {
+        ("maximise", "smac"): "smac",
+        ("table", "rgpe:n_rows=10"): "botorch",
+        ("syne-tune", "bore"): "syne-tune",
+    }
     monkeypatch.setattr(catalogue, "find_spec", lambda name: name)
     assert catalogue.missing_libraries(planned) == {}
 

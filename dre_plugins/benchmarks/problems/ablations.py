@@ -18,6 +18,7 @@ from typing import Any
 from filelock import FileLock
 from torch import Tensor
 
+import dre_plugins
 from dre_plugins.benchmarks.runs import Sources
 from dre_plugins.benchmarks.tables import tables_of
 from dre_plugins.engine.settings import PRESETS
@@ -79,10 +80,16 @@ class Variant:
         return RecommenderSettings(n_startup_trials=0, preset=preset, **self.search)
 
     @property
-    def file(self) -> str:
-        """Return a name of what the meta-training depends on: who shares it shares a prior."""
-        taught = [asdict(replace(SCORER, **self.scorer)), self.training]
-        return f"{zlib.crc32(json.dumps(taught, sort_keys=True).encode()):08x}.safetensors"
+    def meta_training(self) -> MetaTrainingSettings:
+        """Return how its prior is meta-trained."""
+        return MetaTrainingSettings(**(self.training or {}))
+
+    def file(self, sources: Sources, scenario: str) -> str:
+        """Return a name for what its prior depends on: who shares it shares a prior."""
+        where = [scenario, str(sources.data), str(sources.hpob), dre_plugins.__version__]
+        taught = [asdict(replace(SCORER, **self.scorer)), self.meta_training.to_dict(), where]
+        number = zlib.crc32(json.dumps(taught, sort_keys=True).encode())
+        return f"{re.sub(r'[^A-Za-z0-9]+', '-', scenario)}-{number:08x}.safetensors"
 
 
 def _loss(name: str) -> Variant:
@@ -168,9 +175,8 @@ def trained(sources: Sources, scenario: str, name: str) -> Prior | None:
         return None
     if sources.priors is None:
         raise ValueError("priors must be the folder where meta-trained priors are kept, got None.")
-    folder = sources.priors / re.sub(r"\W+", "-", scenario)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / variant.file
+    sources.priors.mkdir(parents=True, exist_ok=True)
+    path = sources.priors / variant.file(sources, scenario)
     with FileLock(f"{path}.lock"):
         if not path.exists():
             _train(sources, scenario, variant).save(path)
@@ -184,5 +190,5 @@ def _train(sources: Sources, scenario: str, variant: Variant) -> Prior:
         tables.metadata("train"),
         validation=validation if len(validation) else None,
         scorer=replace(SCORER, **variant.scorer),
-        settings=MetaTrainingSettings(**(variant.training or {})),
+        settings=variant.meta_training,
     )

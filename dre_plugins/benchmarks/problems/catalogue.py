@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -23,6 +23,11 @@ TasksOf: TypeAlias = Callable[[Sources, str, Split], Sequence[int | str]]
 
 # Samplers that need a library of their own, which is installed by the same name.
 RIVAL_LIBRARIES = {"smac": "smac"}
+FRAMEWORKS = {
+    "ray": ("ray",),
+    "syne-tune": ("syne_tune", "huggingface_hub"),
+    "asha-syne-tune": ("syne_tune", "huggingface_hub"),
+}
 NEEDED = {
     MAXIMISE: RIVAL_LIBRARIES,
     "ray": {"hyperopt": "hyperopt"},
@@ -31,6 +36,10 @@ NEEDED = {
 }
 PACKAGE = "dre_plugins.benchmarks.problems"
 RIVALS = ("random", "tpe", "gp", "dre")
+
+
+def _tasks(sources: Sources, name: str, split: Split) -> Sequence[int | str]:
+    return scenario_of(sources, name).splits[split]
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ class Problem:
     study: Study
     samplers: tuple[str, ...] = RIVALS
     trials: int = 50
-    tasks: TasksOf = field(default=lambda sources, name, split: _tasks(sources, name, split))
+    tasks: TasksOf = _tasks
 
 
 def study(sources: Sources, run: Run) -> Record:
@@ -118,22 +127,22 @@ def plan(
     return [replace(run, seed=seed) for seed in range(seeds) for run in runs]
 
 
-def missing_libraries(runs: Sequence[Run]) -> dict[str, str]:
-    """Return which samplers need a library that is not installed, and which one."""
-    needed = {
-        run.sampler: NEEDED.get(run.problem, {}).get(run.sampler.partition(":")[0]) for run in runs
-    }
-    return {name: one for name, one in needed.items() if one and find_spec(one) is None}
+def missing_libraries(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
+    """Return which samplers of which problems need a library that is not installed."""
+    missing = {}
+    for problem, sampler in dict.fromkeys((run.problem, run.sampler) for run in runs):
+        name = sampler.partition(":")[0]
+        needed = [*FRAMEWORKS.get(problem, ()), NEEDED.get(problem, {}).get(name)]
+        absent = [one for one in needed if one and find_spec(one) is None]
+        if absent:
+            missing[problem, sampler] = absent[0].replace("_", "-")
+    return missing
 
 
 def _spread(tasks: Sequence[int | str], count: int) -> list[int | str]:
     """``count`` tasks at even distances; all of them if there are fewer."""
     count = min(count, len(tasks))
     return [tasks[index * len(tasks) // count] for index in range(count)]
-
-
-def _tasks(sources: Sources, name: str, split: Split) -> Sequence[int | str]:
-    return scenario_of(sources, name).splits[split]
 
 
 def _tasks_with_feasible(
@@ -179,8 +188,10 @@ def _by_tuner(module: str, function: str) -> Study:
 
 
 def _maximise(sources: Sources, run: Run) -> Record:
-    by_library = run.sampler in RIVAL_LIBRARIES
-    maximised = _by_tuner(run.sampler, "maximise") if by_library else _by_optuna(maximise)
+    name, _, arguments = run.sampler.partition(":")
+    if name in RIVAL_LIBRARIES and arguments:
+        raise ValueError(f"{name} takes no arguments here, got {arguments!r}.")
+    maximised = _by_tuner(name, "maximise") if name in RIVAL_LIBRARIES else _by_optuna(maximise)
     return maximised(sources, run)
 
 

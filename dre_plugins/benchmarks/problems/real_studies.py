@@ -57,6 +57,17 @@ N_FULL_TRIALS = 50
 """A study under successive halving may cost as much as so many full random trials."""
 
 
+def check_outputs(scenario: YahpoScenario, task: int, *names: str) -> None:
+    """Raise a ValueError unless a scenario has accuracy and outputs of these names."""
+    _, outputs = reference_sample(scenario, task)
+    absent = [name for name in ("acc", *names) if name not in outputs]
+    if absent:
+        raise ValueError(
+            f"the problem needs the outputs {', '.join(absent)}, which {scenario.name} has not; "
+            "scenarios of YAHPO Gym have."
+        )
+
+
 class SimulatedCrash(RuntimeError):
     """What a trial in the crash region raises."""
 
@@ -134,6 +145,7 @@ def pareto(scenario: YahpoScenario, run: Run, sampler: BaseSampler, *, cost: str
     """
     import optuna
 
+    check_outputs(scenario, run.number, cost)
     study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)
     values = []
     for _ in range(run.trials):
@@ -194,6 +206,7 @@ def workers(scenario: YahpoScenario, run: Run, sampler: BaseSampler, *, n_worker
     """
     import optuna
 
+    check_outputs(scenario, run.number, "timetrain")
     _, sample = reference_sample(scenario, run.number)
     unit = float(sample["timetrain"].mean()) * run.trials / n_workers
     study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -221,12 +234,14 @@ def workers(scenario: YahpoScenario, run: Run, sampler: BaseSampler, *, n_worker
 
 def halving_budget(scenario: YahpoScenario, task: int) -> float:
     """Training time of ``N_FULL_TRIALS`` full random trials on average, in seconds."""
+    check_outputs(scenario, task, "timetrain")
     _, sample = reference_sample(scenario, task)
     return N_FULL_TRIALS * float(sample["timetrain"].mean())
 
 
 def limits_of(scenario: YahpoScenario, task: int, quantile: float) -> dict[str, float]:
     """Largest feasible value of each constrained output."""
+    check_outputs(scenario, task, *CONSTRAINED)
     _, sample = reference_sample(scenario, task)
     return {name: float(np.quantile(sample[name], quantile)) for name in CONSTRAINED}
 
@@ -248,6 +263,9 @@ def has_feasible(scenario: YahpoScenario, task: int, *, quantile: float) -> bool
 
 def risk_of(scenario: YahpoScenario, configuration: Mapping[str, Any]) -> float:
     """What a trial crashes by: a signed sum of two parameters, each on its own scale in [0, 1]."""
+    if scenario.name not in CRASH_PARAMETERS:
+        known = ", ".join(CRASH_PARAMETERS)
+        raise ValueError(f"crash regions are known for {known}, not for {scenario.name}.")
     parameters = {parameter.name: parameter for parameter in scenario.parameters}
     return sum(
         sign * _unit(parameters[name], configuration[name])

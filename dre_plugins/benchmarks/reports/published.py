@@ -83,10 +83,13 @@ def own_curves(records: Sequence[Record]) -> dict[str, dict[Key, Floats]]:
     """Arrange our own finished runs as `load_published` does.
 
     Args:
-        records: Records of tables of HPO-B.
+        records: Records of tables of HPO-B; of different lengths only the longest count.
     """
     curves = defaultdict[str, dict[Key, Floats]](dict)
+    longest = max((record["trials"] for record in records), default=0)
     for record in records:
+        if record["trials"] < longest:
+            continue
         key = record["scenario"].removeprefix(PREFIX), record["task"], record["seed"]
         after_initial = table_regret(record)[record["n_initial"] - 1 :]
         curves[record["sampler"]][key] = np.round(after_initial, DECIMALS)

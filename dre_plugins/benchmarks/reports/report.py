@@ -41,6 +41,7 @@ from dre_plugins.benchmarks.reports.published import Curves
 from dre_plugins.benchmarks.reports.real_studies import Paired
 from dre_plugins.benchmarks.reports.results import (
     Results,
+    TaskKey,
     best_known,
     collect,
     collect_tables,
@@ -129,9 +130,10 @@ def load(
         "scenario": [scenario] if scenario else [],
     }
     _check_known(wanted, records, sources)
+    best = best_known([one for one in finished(records) if one["problem"] in STUDIES])
     records = [one for one in records if all(one[k] in v for k, v in wanted.items() if v)]
     sources = [published.chosen(source, samplers, scenario) for source in sources]
-    contents = _contents(finished(records), sources, checkpoints)
+    contents = _contents(finished(records), sources, checkpoints, best)
     if not contents:
         raise ValueError("no (scenario, task, seed) was finished by every sampler.")
     names = dict.fromkeys(name for _, one in contents for name in one.samplers)
@@ -243,14 +245,16 @@ def _check_known(
 
 
 def _contents(
-    records: Sequence[Record], sources: Sequence[Curves], checkpoints: Sequence[int]
+    records: Sequence[Record],
+    sources: Sequence[Curves],
+    checkpoints: Sequence[int],
+    best: Mapping[TaskKey, float],
 ) -> list[Content]:
     """Pair finished runs, in the order of the problems."""
     of_problem = defaultdict[str, list[Record]](list)
     for one in records:
         of_problem[one["problem"]].append(one)
     found: list[Content] = []
-    best = best_known([one for problem in STUDIES for one in of_problem[problem]])
     for problem in STUDIES:
         found += [(problem, collect(group, best)) for group in comparable(of_problem[problem])]
     tables = of_problem[TABLES]

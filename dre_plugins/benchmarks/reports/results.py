@@ -5,6 +5,7 @@ Only (scenario, task, seed) that every sampler finished are kept: each compariso
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -188,7 +189,8 @@ def best_known(records: Sequence[Record]) -> dict[TaskKey, float]:
     best: dict[TaskKey, float] = defaultdict(lambda: -np.inf)
     for one in records:
         task = key_of(one)[:2]
-        best[task] = max(best[task], one["reference"]["best"], *one["values"])
+        reached = [value for value in one["values"] if not math.isnan(value)]
+        best[task] = max(best[task], one["reference"]["best"], *reached)
     return best
 
 

@@ -65,11 +65,13 @@ def normalised_regret(values: ArrayLike, best: float, unit: float) -> Floats:
     """Return how far the best value so far is from the best known one.
 
     Args:
-        values: What was reached, larger is better, ``[..., trials]``.
+        values: What was reached, larger is better, ``[..., trials]``; NaN gains nothing, and is
+            as bad as ``unit`` where nothing was reached yet.
         best: The best value known; its regret is 0.
         unit: A value whose regret is 1.
     """
-    so_far = np.maximum.accumulate(np.asarray(values, dtype=np.float64), axis=-1)
+    so_far = np.fmax.accumulate(np.asarray(values, dtype=np.float64), axis=-1)
+    so_far = np.where(np.isnan(so_far), unit, so_far)
     # Where both are the same there is nothing to find.
     return (best - so_far) / (best - unit) if best > unit else np.zeros_like(so_far)
 
