@@ -74,6 +74,7 @@ def timings(
         threads: Numbers of threads.
         repeats: Suggestions of each.
     """
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     before = torch.get_num_threads()
     try:
         for n_threads, dimension, n_trials, name in product(threads, dimensions, trials, samplers):

@@ -157,13 +157,10 @@ def speed(
         dre bench speed --dimensions 5,10,20,40 --trials 10,100,1000,3000 --threads 1,2
     """
     with needs("optuna", "bench"):
-        import optuna
-
         from dre_plugins.benchmarks import speed as measured
         from dre_plugins.benchmarks.samplers import split_specifications
 
     require(repeats >= 1, "--repeats", repeats, "at least 1")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     table = Table("sampler", "parameters", "trials", "threads", "median, s", "95 %, s")
     found = measured.timings(
         split_specifications(samplers) if samplers else measured.SAMPLERS,

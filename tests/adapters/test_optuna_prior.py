@@ -294,7 +294,9 @@ def test_what_the_prior_cannot_tell_apart_is_learnt(prior):
     def far(trial: optuna.Trial) -> float:
         return abs(np.log10(trial.suggest_float("rate", 1e-12, 1e-8, log=True)) + 9.0)
 
-    assert tuned(sampler_of(prior=prior), 25, far).best_value < 0.2
+    # Where nothing is learnt all of them stay at 1; single runs do for other reasons as well.
+    samplers = [DRESampler(seed=seed, preset=PRESET, prior=prior) for seed in range(3)]
+    assert np.median([tuned(sampler, 25, far).best_value for sampler in samplers]) < 0.4
 
 
 def test_a_resumed_study_does_not_learn_from_itself(tmp_path):
