@@ -24,8 +24,10 @@ help:
 test: $(INSTALLED)
 	$(BIN)/python -m pytest
 
+# make test-slow SLOW="slow and not ray": some of them
+SLOW ?= slow
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "$(SLOW)"
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
