@@ -208,7 +208,7 @@ def test_perform_records_the_study_or_its_error(scenario):
 def test_our_sampler_runs_every_problem(scenario):
     by_optuna = [name for name, one in PROBLEMS.items() if {"tpe", "dre"} <= {*one.samplers}]
     for name in by_optuna[1:]:  # all but the plain one, which needs a search space to draw from
-        record = perform(a_run(name, "dre", trials=14))
+        record = perform(a_run(name, "dre", trials=20))
         assert "error" not in record, record["error"]
         assert record["stats"]["model"] > 0
         assert "fallbacks" not in record["stats"]
