@@ -140,7 +140,7 @@ def test_a_permitted_private_use_is_in_one_place(file, name):
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_global_state_is_not_set(path):
-    """Threads are the exception: engine/runtime.py restores them, the benchmark is a program."""
+    """Threads are the exception: engine/runtime.py restores them."""
     setters = {
         "random.seed",
         "np.random.seed",
@@ -148,7 +148,7 @@ def test_global_state_is_not_set(path):
         "torch.set_default_device",
         "torch.set_default_dtype",
     }
-    if name_of(path) not in {"engine/runtime.py", "benchmarks/speed.py"}:
+    if name_of(path) != "engine/runtime.py":
         setters.add("torch.set_num_threads")
     assert not {ast.unparse(node) for node in attributes(path)} & setters
 

@@ -14,6 +14,7 @@ import torch
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.benchmarks.samplers import make_sampler
+from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.space.domains import Float
 from dre_plugins.space.search_space import SearchSpace
@@ -75,15 +76,11 @@ def timings(
         repeats: Suggestions of each.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    before = torch.get_num_threads()
-    try:
-        for n_threads, dimension, n_trials, name in product(threads, dimensions, trials, samplers):
-            torch.set_num_threads(n_threads)
-            make = partial(_sampler, name, dimension, n_threads)
+    for n_threads, dimension, n_trials, name in product(threads, dimensions, trials, samplers):
+        make = partial(_sampler, name, dimension, n_threads)
+        with isolated(n_threads=n_threads):
             seconds = suggestion_seconds(make, n_trials, repeats, dimension)
-            yield Timing(name, dimension, n_trials, n_threads, tuple(sorted(seconds)))
-    finally:
-        torch.set_num_threads(before)
+        yield Timing(name, dimension, n_trials, n_threads, tuple(sorted(seconds)))
 
 
 def sphere_study(
@@ -152,6 +149,7 @@ def is_comparable(timing: Timing) -> bool:
     return own == ("dre", 1, PAPER_TRIALS, DIMENSION)
 
 
+@isolated(n_threads=1)
 def paper_procedure_seconds(n_trials: int) -> float:
     """Return the seconds to fit the paper's members one by one, as its code does, on one thread.
 
@@ -163,8 +161,6 @@ def paper_procedure_seconds(n_trials: int) -> float:
     generator = torch.Generator().manual_seed(0)
     features = torch.rand(n_trials, DIMENSION, generator=generator)
     discount = 1.0 / torch.log(torch.arange(n_trials) + 2.0)
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
     start = time.perf_counter()
     for _ in range(preset.scorer.n_members):
         widths = [DIMENSION, *preset.scorer.hidden]
@@ -180,6 +176,4 @@ def paper_procedure_seconds(n_trials: int) -> float:
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-    seconds = time.perf_counter() - start
-    torch.set_num_threads(before)
-    return 10.0 * seconds
+    return 10.0 * (time.perf_counter() - start)

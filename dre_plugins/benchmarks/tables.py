@@ -151,28 +151,24 @@ class MetaTables(Tables):
         return [*given[seed]]
 
 
+@cache
 def tables_of(sources: Sources, name: str) -> Tables:
     """Return tables by their name, read once a process.
 
     Raises:
         ValueError: There are none of that name, or their data are missing.
     """
-    return _tables_of(sources, name)
-
-
-def expanded(sources: Sources, names: Sequence[str]) -> list[str]:
-    """Return the names with `hpob` replaced by all of its search spaces."""
-    return [one for name in names for one in (_spaces(sources) if name == "hpob" else [name])]
-
-
-@cache
-def _tables_of(sources: Sources, name: str) -> Tables:
     kind, _, rest = name.partition(":")
     if kind not in READERS:
         return ScenarioTables(scenario_of(sources, name))
     module, function = READERS[kind].split(":")
     tables: Tables = getattr(import_module(module), function)(sources, rest)
     return tables
+
+
+def expanded(sources: Sources, names: Sequence[str]) -> list[str]:
+    """Return the names with `hpob` replaced by all of its search spaces."""
+    return [one for name in names for one in (_spaces(sources) if name == "hpob" else [name])]
 
 
 def _spaces(sources: Sources) -> list[str]:

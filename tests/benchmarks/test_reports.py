@@ -105,6 +105,25 @@ def test_only_pairs_are_compared_and_the_later_run_counts():
     np.testing.assert_allclose(results.regret[0, 0], [0.5])
 
 
+def test_a_trial_without_a_value_gains_nothing():
+    lines = [record("x", 1, 0, [NAN, 0.6, NAN, 0.9]), record("y", 1, 0, [0.7, NAN, NAN, NAN])]
+    results = collect(lines, best_known(lines))
+    # The best known value is 0.9, and 0.5 is what counts where nothing has a value yet.
+    np.testing.assert_allclose(results.regret[:, 0], [[1, 0.75, 0.75, 0], [0.5] * 4])
+    assert best_known(lines[1:])["a", 1] == 0.9  # that of the random sample
+
+
+def test_who_is_reported_does_not_change_the_scale(written):
+    low, high = record("x", 1, 0, [0.7]), record("z", 1, 0, [1.5])
+    crashes = [crash(name, 1, [value]) for name, value in (("x", 0.7), ("z", 1.5))]
+    path = written([low, high, *crashes])
+    for problem in ("maximise", "crash"):
+        (every,) = report.load([path], problem=problem).parts
+        (chosen,) = report.load([path], problem=problem, samplers=["x"]).parts
+        rows = [next(iter(part.tables.values())).rows[0][:2] for part in (every, chosen)]
+        assert rows[0] == rows[1] and rows[0][0] == "x"
+
+
 def test_stagnating():
     flat, rising = [0.6] * 40, [0.6] * 39 + [0.65]
     found = [0.9] * 40

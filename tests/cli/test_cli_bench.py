@@ -122,6 +122,21 @@ def test_a_killed_run_is_resumed(dre, tmp_path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_an_interruption_does_not_wait_for_what_has_not_begun(tmp_path) -> None:
+    out = tmp_path / "runs.jsonl"
+    long = ("--scenarios", "mixed", "--samplers", "tpe", "--trials", "150", "--seeds", "200")
+    command = [sys.executable, "-m", "dre_plugins.cli", "bench", "run", *long, "-o", str(out)]
+    process = subprocess.Popen(command, start_new_session=True)
+    while not out.exists() or out.read_text().count("\n") < 2:
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) != 0
+    assert out.read_text().count("\n") < 20
+
+
+@pytest.mark.slow
 @pytest.mark.ray
 @pytest.mark.timeout(300)
 def test_a_ray_cluster_gives_the_same_rows(dre, tmp_path) -> None:

@@ -113,7 +113,7 @@ GROUPS: Mapping[str, Mapping[str, Variant]] = {
     "weights": {
         "weights-inverse-linear": _loss("weighted-list-mle-inverse-linear"),
         "weights-position-attention": _loss("weighted-list-mle-position-attention"),
-        "weights-none": _loss("list-mle"),
+        "loss-list": _loss("list-mle"),  # no weights
     },
     "acquisitions": {
         "acquisition-ei": _acquisition("ei"),

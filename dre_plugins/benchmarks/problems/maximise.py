@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,30 +16,46 @@ from dre_plugins.benchmarks.tasks import Configuration, Scenario
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
+T = TypeVar("T")
+
 N_REFERENCE = 2000
 """Random configurations of a task that give its regret a scale (see ``reports.report``)."""
 
 
 def maximise(scenario: Scenario, run: Run, sampler: BaseSampler) -> Record:
-    """Maximise a task's value over its whole, conditional space.
+    """Maximise a task's value over its whole, conditional space; see `asked_and_told`."""
+    import optuna
+
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+
+    def ask() -> tuple[optuna.Trial, Configuration]:
+        trial = study.ask()
+        return trial, scenario.suggest(trial)
+
+    return asked_and_told(scenario, run, ask, study.tell)
+
+
+def asked_and_told(
+    scenario: Scenario,
+    run: Run,
+    ask: Callable[[], tuple[T, Configuration]],
+    tell: Callable[[T, float], object],
+) -> Record:
+    """Run a study of whatever can be asked for a trial and told its value.
 
     Returns:
         ``configurations``, ``values`` and ``ask_seconds`` of every trial; ``reference``: median
         and best of a random sample of the task.
     """
-    import optuna
-
     configurations: list[Configuration] = []
     values, seconds = [], []
-    study = optuna.create_study(direction="maximize", sampler=sampler)
     for _ in range(run.trials):
         start = time.perf_counter()
-        trial = study.ask()
-        configuration = scenario.suggest(trial)
+        trial, configuration = ask()
         seconds.append(round(time.perf_counter() - start, 5))
         configurations.append(configuration)
         values.append(scenario.value(run.number, configuration))
-        study.tell(trial, values[-1])
+        tell(trial, values[-1])
     return {
         "reference": reference(scenario, run.number),
         "configurations": configurations,

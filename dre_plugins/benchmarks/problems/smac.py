@@ -6,7 +6,6 @@ asked for a configuration and told its value, as the samplers of Optuna are.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from tempfile import TemporaryDirectory
 
@@ -14,9 +13,9 @@ import numpy as np
 from ConfigSpace import Categorical, ConfigurationSpace, Float, InCondition, Integer
 from smac import HyperparameterOptimizationFacade as Facade
 from smac import Scenario as SmacScenario
-from smac.runhistory import TrialValue
+from smac.runhistory import TrialInfo, TrialValue
 
-from dre_plugins.benchmarks.problems.maximise import reference
+from dre_plugins.benchmarks.problems.maximise import asked_and_told
 from dre_plugins.benchmarks.runs import Record, Run, Sources
 from dre_plugins.benchmarks.scenarios import scenario_of
 from dre_plugins.benchmarks.tasks import Configuration, Parameter
@@ -29,8 +28,6 @@ def maximise(sources: Sources, run: Run) -> Record:
         What `problems.maximise` returns.
     """
     scenario = scenario_of(sources, run.scenario)
-    configurations: list[Configuration] = []
-    values, seconds = [], []
     with TemporaryDirectory() as folder:
         facade = Facade(
             SmacScenario(
@@ -44,19 +41,15 @@ def maximise(sources: Sources, run: Run) -> Record:
             overwrite=True,
             logging_level=False,
         )
-        for _ in range(run.trials):
-            start = time.perf_counter()
+
+        def ask() -> tuple[TrialInfo, Configuration]:
             trial = facade.ask()
-            seconds.append(round(time.perf_counter() - start, 5))
-            configurations.append(_plain(dict(trial.config)))
-            values.append(scenario.value(run.number, configurations[-1]))
-            facade.tell(trial, TrialValue(cost=-values[-1]))
-    return {
-        "reference": reference(scenario, run.number),
-        "configurations": configurations,
-        "values": values,
-        "ask_seconds": seconds,
-    }
+            return trial, _plain(dict(trial.config))
+
+        def tell(trial: TrialInfo, value: float) -> None:
+            facade.tell(trial, TrialValue(cost=-value))
+
+        return asked_and_told(scenario, run, ask, tell)
 
 
 def config_space(parameters: Sequence[Parameter]) -> ConfigurationSpace:

@@ -109,12 +109,17 @@ class Paired:
         return statistics.compare_all(losses, self.samplers.index(against))
 
 
-def collect(records: Sequence[Record], checkpoints: Sequence[int] = ()) -> list[Paired]:
+def collect(
+    records: Sequence[Record],
+    checkpoints: Sequence[int] = (),
+    known: Sequence[Record] | None = None,
+) -> list[Paired]:
     """Arrange finished runs by problem.
 
     Args:
         records: Records of finished runs, see ``results.finished``.
         checkpoints: Numbers of trials that are reported; those of `CHECKPOINTS` by default.
+        known: Finished runs that say what the best value of a task is; by default the same.
 
     Returns:
         One for the runs of a problem that can be compared, see ``results.comparable``.
@@ -123,6 +128,7 @@ def collect(records: Sequence[Record], checkpoints: Sequence[int] = ()) -> list[
     by_problem = defaultdict[str, list[Record]](list)
     for one in records:
         by_problem[one["problem"]].append(one)
+    for one in records if known is None else known:
         if "reference" in one:
             task = _scale(one)
             best[task] = max(best[task], one["reference"]["best"], *_counting(one))

@@ -41,7 +41,6 @@ from dre_plugins.benchmarks.reports.published import Curves
 from dre_plugins.benchmarks.reports.real_studies import Paired
 from dre_plugins.benchmarks.reports.results import (
     Results,
-    TaskKey,
     best_known,
     collect,
     collect_tables,
@@ -130,10 +129,10 @@ def load(
         "scenario": [scenario] if scenario else [],
     }
     _check_known(wanted, records, sources)
-    best = best_known([one for one in finished(records) if one["problem"] in STUDIES])
+    known = finished(records)
     records = [one for one in records if all(one[k] in v for k, v in wanted.items() if v)]
     sources = [published.chosen(source, samplers, scenario) for source in sources]
-    contents = _contents(finished(records), sources, checkpoints, best)
+    contents = _contents(finished(records), sources, checkpoints, known)
     if not contents:
         raise ValueError("no (scenario, task, seed) was finished by every sampler.")
     names = dict.fromkeys(name for _, one in contents for name in one.samplers)
@@ -248,13 +247,17 @@ def _contents(
     records: Sequence[Record],
     sources: Sequence[Curves],
     checkpoints: Sequence[int],
-    best: Mapping[TaskKey, float],
+    known: Sequence[Record],
 ) -> list[Content]:
-    """Pair finished runs, in the order of the problems."""
+    """Pair finished runs, in the order of the problems.
+
+    Which of them are reported must not change the scale: that is of all that are `known`.
+    """
     of_problem = defaultdict[str, list[Record]](list)
     for one in records:
         of_problem[one["problem"]].append(one)
     found: list[Content] = []
+    best = best_known([one for one in known if one["problem"] in STUDIES])
     for problem in STUDIES:
         found += [(problem, collect(group, best)) for group in comparable(of_problem[problem])]
     tables = of_problem[TABLES]
@@ -263,8 +266,11 @@ def _contents(
         tables = [one for one in tables if not one["scenario"].startswith(published.PREFIX)]
         found.append((TABLES, published.combined(published.own_curves(own), *sources)))
     found += [(TABLES, collect_tables(group)) for group in comparable(tables)]
-    real = [one for one in records if one["problem"] not in (*STUDIES, TABLES)]
-    found += [(one.problem, one) for one in real_studies.collect(real, checkpoints)]
+    real, real_known = (
+        [one for one in given if one["problem"] not in (*STUDIES, TABLES)]
+        for given in (records, known)
+    )
+    found += [(one.problem, one) for one in real_studies.collect(real, checkpoints, real_known)]
     order = [*PROBLEMS]
     return sorted(found, key=lambda content: order.index(content[0]))
 

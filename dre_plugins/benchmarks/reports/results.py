@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -204,15 +204,7 @@ def collect(records: Sequence[Record], best: Mapping[TaskKey, float]) -> Results
     Raises:
         ValueError: If no (scenario, task, seed) was finished by every sampler.
     """
-    regret = defaultdict[str, dict[Key, Floats]](dict)
-    seconds: dict[tuple[str, Key], Floats] = {}
-    for one in records:
-        name, key = one["sampler"], key_of(one)
-        regret[name][key] = statistics.normalised_regret(
-            one["values"], best[key[:2]], one["reference"]["median"]
-        )
-        seconds[name, key] = np.array(one["ask_seconds"], dtype=np.float64)
-    return paired(regret, seconds, STUDIES)
+    return _arranged(records, lambda one: _study_regret(one, best), STUDIES)
 
 
 def collect_tables(records: Sequence[Record]) -> Results:
@@ -224,15 +216,27 @@ def collect_tables(records: Sequence[Record]) -> Results:
     Raises:
         ValueError: If no (scenario, task, seed) was finished by every sampler.
     """
+    return _arranged(records, table_regret, TABLES)
+
+
+def _arranged(
+    records: Sequence[Record], regret_of: Callable[[Record], Floats], protocol: Protocol
+) -> Results:
     regret = defaultdict[str, dict[Key, Floats]](dict)
     seconds: dict[tuple[str, Key], Floats] = {}
     for one in records:
         name, key = one["sampler"], key_of(one)
-        regret[name][key] = curve = table_regret(one)
+        regret[name][key] = curve = regret_of(one)
         known = np.array(one["ask_seconds"], dtype=np.float64)
+        # A table that was exhausted ended the run; its curve goes on.
         missing = len(curve) - len(known)
         seconds[name, key] = np.pad(known, (0, missing), constant_values=np.nan)
-    return paired(regret, seconds, TABLES)
+    return paired(regret, seconds, protocol)
+
+
+def _study_regret(record: Record, best: Mapping[TaskKey, float]) -> Floats:
+    unit = record["reference"]["median"]
+    return statistics.normalised_regret(record["values"], best[key_of(record)[:2]], unit)
 
 
 def table_regret(record: Record) -> Floats:
@@ -241,9 +245,7 @@ def table_regret(record: Record) -> Floats:
     A run that ended early, because its table was exhausted, stays at what it had found.
     """
     best, worst = record["reference"]["best"], record["reference"]["worst"]
-    values = np.array(record["values"], dtype=np.float64)
-    # What has no value never improves anything.
-    regret = statistics.normalised_regret(np.where(np.isnan(values), worst, values), best, worst)
+    regret = statistics.normalised_regret(record["values"], best, worst)
     missing = max(0, record["trials"] - len(regret))
     return np.pad(regret, (0, missing), mode="edge")
 

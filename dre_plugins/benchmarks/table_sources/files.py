@@ -12,7 +12,6 @@ A single file is a test task. Larger values are better.
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -30,12 +29,10 @@ from dre_plugins.space.domains import Float
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.sources.tables import from_table
+from dre_plugins.transfer.sources.tables import Columns, from_table, read_csv
 
-Rows: TypeAlias = list[list[str]]
 Matrix: TypeAlias = NDArray[np.float64]
 
-DELIMITERS = ",;\t"
 TASK = ""  # a column of our own: no column of a file is without a name
 
 
@@ -92,52 +89,38 @@ def _metadata(root: Path, files: Sequence[Path]) -> MetaDataset:
 
 def _from_csv(files: Sequence[Path]) -> MetaDataset:
     """Return tasks that share a search space, inferred from all rows."""
-    tables = {file: _rows(file) for file in files}
-    names = tables[files[0]][0]
-    for file, (header, *_) in tables.items():
-        if header != names:
+    tables = {file: _columns(file) for file in files}
+    names = [*tables[files[0]]]
+    for file, columns in tables.items():
+        if [*columns] != names:
             raise ValueError(
-                f"{str(file)!r} has the columns {header}, others have {names}; all need the same."
+                f"{str(file)!r} has the columns {[*columns]}, others have {names}; all need the "
+                "same."
             )
-    cells = [row for _, *rows in tables.values() for row in rows]
-    columns: dict[str, list[str | None]] = {
-        name: [row[place] or None for row in cells] for place, name in enumerate(names)
-    }
-    columns[TASK] = [file.stem for file, (_, *rows) in tables.items() for _ in rows]
-    return from_table(columns, value=names[-1], task=TASK, direction="maximize")
+    united = {name: [*chain.from_iterable(one[name] for one in tables.values())] for name in names}
+    united[TASK] = [file.stem for file, one in tables.items() for _ in one[names[-1]]]
+    return from_table(united, value=names[-1], task=TASK, direction="maximize")
 
 
-def _rows(file: Path) -> Rows:
-    """Return the header and the rows of a file.
+def _columns(file: Path) -> Columns:
+    """Return the columns of a file.
 
     Raises:
         ValueError: The file is no table.
     """
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as lines:
-            header = lines.readline()
-            lines.seek(0)
-            delimiter = max(DELIMITERS, key=header.count)
-            rows = [
-                [cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)
-            ]
-    except (OSError, csv.Error, ValueError) as error:  # text that is not UTF-8
-        raise ValueError(f"{str(file)!r} is no CSV file ({error}).") from error
-    rows = [row for row in rows if row]
-    if len(rows) < 2:
-        raise ValueError(f"{str(file)!r} has no rows; it needs a header and evaluations.")
-    names = rows[0]
-    if len(names) < 2 or not all(names) or len({*names}) < len(names):
+    skipped = Counter[str]()
+    columns = read_csv(file, skipped)
+    if +skipped:
+        raise ValueError(f"{str(file)!r} has {dict(skipped)}; correct or remove these.")
+    names = [*columns]
+    if len(names) < 2 or not all(names):
         raise ValueError(
             f"{str(file)!r} has the header {names}; it needs different names for "
             "hyper-parameters, then for the value."
         )
-    odd = [row for row in rows if len(row) != len(names)]
-    if odd:
-        raise ValueError(
-            f"{str(file)!r} has {len(names)} columns, but a row {odd[0]}; correct it."
-        )
-    return rows
+    if not columns[names[0]]:
+        raise ValueError(f"{str(file)!r} has no rows; it needs a header and evaluations.")
+    return columns
 
 
 # ---- npz

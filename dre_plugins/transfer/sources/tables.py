@@ -121,7 +121,7 @@ def _read(source: Any, skipped: Counter[str]) -> tuple[str, Columns]:
     """Return the name of a table and its columns; missing cells are None or NaN."""
     if isinstance(source, (str, PathLike)):
         path = Path(source)
-        return path.stem, _read_csv(path, skipped)
+        return path.stem, read_csv(path, skipped)
     if isinstance(source, Mapping):
         columns = {str(key): [*column] for key, column in source.items()}
         lengths = {key: len(column) for key, column in columns.items()}
@@ -138,7 +138,16 @@ def _read(source: Any, skipped: Counter[str]) -> tuple[str, Columns]:
     return _UNNAMED, {name: objects.iloc[:, i].tolist() for i, name in enumerate(names)}
 
 
-def _read_csv(path: Path, skipped: Counter[str]) -> Columns:
+def read_csv(path: Path, skipped: Counter[str]) -> Columns:
+    """Return the columns of a CSV file, as text; empty cells are None.
+
+    Args:
+        path: The file: with a header, separated by comma, semicolon or tab.
+        skipped: Where rows with another number of cells are counted.
+
+    Raises:
+        ValueError: It is no CSV file, or two columns have the same name.
+    """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             header = file.readline()
