@@ -145,14 +145,15 @@ class DRESampler(BaseSampler):
 
     Attributes:
         stats: Counts "suggestions" and among them "random", "prior", "model", "contrast",
-            "fallback" and "exhausted"; further "independent" parameters, "conflicts" with other
-            workers, and "fallbacks".
+            "exploration", "fallback" and "exhausted"; further "independent" parameters,
+            "conflicts" with other workers, and "fallbacks".
 
     Note:
         The system attribute "dre:source" of a trial tells where its parameters come from:
         "random" (start-up), "prior" (nothing was observed yet), "model", "contrast" (a
-        space-filling point by which the prior is checked), "independent" (no parameter was known
-        yet), "fallback" (the surrogate failed), "exhausted" (nothing new is left) or "enqueued".
+        space-filling point by which the prior is checked), "exploration" (the best far from all
+        trials, while nothing improves), "independent" (no parameter was known yet), "fallback"
+        (the surrogate failed), "exhausted" (nothing new is left) or "enqueued".
 
         A prior that has no parameter in common with what the study has asked for is not used,
         with one warning: a define-by-run study may show others later.

@@ -151,7 +151,8 @@ def fit(
     )
     optimiser = torch.optim.Adam([flat.leaf], lr=fitting.learning_rate, fused=True)
     length = int(lists.mask.sum(-1).max())
-    n_steps = math.ceil(fitting.n_steps * min(1.0, length / fitting.full_length))
+    share = (length - fitting.free_length) / (fitting.full_length - fitting.free_length)
+    n_steps = math.ceil(fitting.n_steps * min(max(share, 0.0), 1.0))
     for step in range(n_steps):
         annealed = 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
         for group in optimiser.param_groups:

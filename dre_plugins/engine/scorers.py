@@ -181,6 +181,24 @@ def with_extra_features(
     return extended
 
 
+def with_fixed_contexts(
+    parameters: Mapping[str, Tensor], n_features: int, contexts: Tensor
+) -> Parameters:
+    """Give each scorer one context for good: it becomes part of the first bias.
+
+    Args:
+        parameters: See the module's notation; with a Deep Set, which is left out.
+        n_features: Number of features D.
+        contexts: Context vectors `[M, Z]`.
+    """
+    fixed = {name: value for name, value in parameters.items() if name.startswith("scorer.")}
+    weight = fixed["scorer.0.weight"]
+    shift = torch.bmm(contexts[:, None], weight[:, n_features:])
+    fixed["scorer.0.weight"] = weight[:, :n_features].contiguous()
+    fixed["scorer.0.bias"] = fixed["scorer.0.bias"] + shift
+    return fixed
+
+
 def first_members(parameters: Mapping[str, Tensor], n_members: int) -> Parameters:
     """Return the parameters of the first scorers only; the Deep Set belongs to all."""
     return {

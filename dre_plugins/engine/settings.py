@@ -121,6 +121,7 @@ class FittingSettings:
             least one entry; lists of fewer than 5 entries are support and query at once.
         full_length: Entries of the longest list from which on all steps are taken; fewer take a
             proportional share of them. A handful of observations must not undo a prior.
+        free_length: Entries up to which no step is taken.
     """
 
     n_steps: int
@@ -128,9 +129,12 @@ class FittingSettings:
     loss: str = "weighted-list-mle"
     support_share: float = 0.2
     full_length: int = 1
+    free_length: int = 0
 
     def __post_init__(self) -> None:
-        require(self.full_length >= 1, "full_length", self.full_length, "at least 1")
+        require(self.free_length >= 0, "free_length", self.free_length, "at least 0")
+        longer = f"more than free_length = {self.free_length}"
+        require(self.full_length > self.free_length, "full_length", self.full_length, longer)
         require(self.n_steps >= 0, "n_steps", self.n_steps, "at least 0")
         require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
         require(self.loss in LOSS_NAMES, "loss", self.loss, f"one of {LOSS_NAMES}")
@@ -164,16 +168,22 @@ class Preset:
         scorer: The ensemble.
         from_random: How to fit when the scorers start from a random initialisation (DRE-RI).
         from_prior: How to fine-tune when they start from a meta-trained prior.
+        from_tasks: How to fine-tune members of a prior in contexts of past tasks (`retrieval`).
         acquisition: Name of the acquisition function, one of `ACQUISITION_NAMES`.
+        first_gain: Factor of the first layer's random weights. Above 1, members bend at more
+            places before they are fitted, and disagree more between the trials.
     """
 
     scorer: ScorerSettings
     from_random: FittingSettings
     from_prior: FittingSettings
+    from_tasks: FittingSettings
     acquisition: str = "log-rank-ei"
+    first_gain: float = 1.0
 
     def __post_init__(self) -> None:
         check_acquisition(self.acquisition)
+        require(self.first_gain > 0, "first_gain", self.first_gain, "positive")
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -183,12 +193,17 @@ PRESETS: Mapping[str, Preset] = {
         scorer=ScorerSettings(context=ContextSettings()),
         from_random=FittingSettings(n_steps=1000, learning_rate=0.02),
         from_prior=FittingSettings(n_steps=1000, learning_rate=0.001),
+        from_tasks=FittingSettings(n_steps=1000, learning_rate=0.001),
         acquisition="ei",
     ),
     "default": Preset(
         scorer=ScorerSettings(activation="silu", range_limit=None, centred=True),
         from_random=FittingSettings(n_steps=200, learning_rate=0.02),
         from_prior=FittingSettings(n_steps=200, learning_rate=0.02, full_length=20),
+        from_tasks=FittingSettings(
+            n_steps=200, learning_rate=0.02, free_length=10, full_length=40
+        ),
+        first_gain=4.0,
     ),
 }
 

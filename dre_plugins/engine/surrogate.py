@@ -20,6 +20,7 @@ from dre_plugins.engine.scorers import (
     initial_parameters,
     score,
     with_extra_features,
+    with_fixed_contexts,
 )
 from dre_plugins.engine.settings import FittingSettings, ScorerSettings, require
 
@@ -55,6 +56,7 @@ class DeepRankingEnsemble:
         n_features: int,
         *,
         seed: int,
+        first_gain: float = 1.0,
         device: str = "cpu",
         n_threads: int = 1,
     ) -> DeepRankingEnsemble:
@@ -64,12 +66,14 @@ class DeepRankingEnsemble:
             settings: The ensemble's shape.
             n_features: Number of features D.
             seed: Seed of the weights.
+            first_gain: Factor of the first layer's weights.
             device: Where to compute: "cpu", "cuda", "cuda:1", …
             n_threads: Intra-op threads while computing.
         """
         generator = torch.Generator(device="cpu").manual_seed(seed)
         with isolated("cpu", n_threads):
             parameters = initial_parameters(settings, n_features, generator)
+            parameters["scorer.0.weight"] *= first_gain
             parameters = {name: value.to(device) for name, value in parameters.items()}
         return cls(settings, n_features, parameters, n_threads=n_threads)
 
@@ -94,6 +98,23 @@ class DeepRankingEnsemble:
         """
         extended = with_extra_features(self.parameters, self.n_features, n_extra)
         return replace(self, n_features=self.n_features + n_extra, parameters=extended)
+
+    def with_contexts(self, contexts: Tensor) -> DeepRankingEnsemble:
+        """Return an ensemble whose members each have a context for good, and no Deep Set.
+
+        Args:
+            contexts: Context vectors `[M, Z]`, such as those of past tasks.
+        """
+        fixed = with_fixed_contexts(self.parameters, self.n_features, contexts.to(self.device))
+        return replace(self, settings=replace(self.settings, context=None), parameters=fixed)
+
+    def scores_by_context(self, features: Tensor, contexts: Tensor) -> Tensor:
+        """Score configurations `[C, D]` under each context `[T, Z]`: `[T, C]`, mean of members."""
+        with isolated(self.device, self.n_threads), torch.no_grad():
+            features = features.to(self.device, torch.float32)
+            repeated = features.expand(1, len(contexts), -1, -1)
+            context = contexts.to(self.device)[None]
+            return score(self.parameters, self.settings, repeated, context).mean(0).cpu()
 
     def to(self, device: str | torch.device, n_threads: int) -> DeepRankingEnsemble:
         """Return an ensemble that computes on `device` with `n_threads`."""
@@ -144,6 +165,14 @@ class DeepRankingEnsemble:
         return context_vectors(
             self.parameters, features, quantiles, mask, self.settings.activation
         )
+
+    def contexts_of(self, lists: RankingLists) -> Tensor:
+        """Return the context of each of several lists of evaluations `[B, Z]`."""
+        with isolated(self.device, self.n_threads), torch.no_grad():
+            quantiles = rank_normalised(lists.values, lists.mask)
+            return context_vectors(
+                self.parameters, lists.features, quantiles, lists.mask, self.settings.activation
+            )[0]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write settings and weights (not the support) as one safetensors file."""

@@ -23,7 +23,9 @@ from dre_plugins.recommend.mixture import Members, Mixture, Part, fit_all
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import objective_alone
 from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.recommend.retrieval import disagreement, draw_tasks
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.stagnation import far_half, is_exploration_due
 from dre_plugins.recommend.trials import Trial, feasible
 from dre_plugins.recommend.trust import DISTRUSTED, is_contrast_due, trust
 from dre_plugins.space.candidates import (
@@ -60,12 +62,14 @@ class Choice:
         predicted_rank: Mean rank against the reference, 1 = best.
         spread: Standard deviation of the rank over members.
         is_new: Whether the configuration was never evaluated.
+        explores: Whether it is the best of what is far from all trials, see `stagnation`.
     """
 
     units: Units
     predicted_rank: float
     spread: float
     is_new: bool
+    explores: bool = False
 
 
 class RankingModel:
@@ -130,7 +134,9 @@ class RankingModel:
         self._expected = self._expectation(units)
         parts = self._initial_parts()
         # Members of constraints are fitted once, in one batch with fresh ones of the objective.
-        fresh = [self._fresh(self._preset.scorer.n_members) for _ in self._constraints]
+        # Their boundary is one surface: members that bend at more places doubt all of it.
+        n_members = self._preset.scorer.n_members
+        fresh = [self._fresh(n_members, first_gain=1.0) for _ in self._constraints]
         violations = [[one.list(settings.max_history)] for one in self._constraints]
         fitted = self._fitted([*parts, *fresh], [self._lists] * len(parts) + violations, 1.0)
         self._use(fitted[: len(parts)])
@@ -181,7 +187,11 @@ class RankingModel:
             FloatingPointError: If the ensemble's scores are not finite.
         """
         value_of = self._value(self.incumbent(), index)
-        if self._table is None:
+        explores = self._is_exploration_due(index)
+        if explores:
+            pool = self._far_pool(fixed)
+            ranks, chance = self._judge(pool)
+        elif self._table is None:
             pool, ranks, chance = self._evolve(value_of, seen, fixed)
         else:
             pool = with_fixed(self._table, fixed)
@@ -197,7 +207,8 @@ class RankingModel:
         eligible = np.flatnonzero(new) if new.any() else np.arange(len(pool))
         best = eligible[np.argmax(value[eligible])]
         mean, spread = rank_statistics(ranks)
-        return Choice(pool[best], float(mean[best]), float(spread[best]), bool(new[best]))
+        is_new = bool(new[best])
+        return Choice(pool[best], float(mean[best]), float(spread[best]), is_new, explores)
 
     def _expectation(self, units: Units) -> Units:
         """Return where each prior, before it sees anything of this study, ranks trials `[A, N]`.
@@ -207,7 +218,7 @@ class RankingModel:
         known = [prior for prior in self._priors if prior is not None]
         if not len(units):
             return np.empty((len(known), 0))
-        parts = [self._from_prior(prior, self._n_prior_members) for prior in known]
+        parts = [self._from_prior(prior, self._n_prior_members, []) for prior in known]
         ranks = [Mixture([part], self._reference).mean_ranks(units) for part in parts]
         return np.reshape(ranks, (len(known), len(units))) / len(self._reference)
 
@@ -243,30 +254,43 @@ class RankingModel:
         Those of objectives whose own prior has lost its credit are fresh.
         """
         if len(self._priors) == 1 and self._priors[0] is not None:
-            return self._from_prior(self._priors[0], n_members)
+            return self._from_prior(self._priors[0], n_members, self._lists)
         trusts = iter(self._trusts())
         parts = [
-            self._from_prior(prior, n_members)
+            self._from_prior(prior, n_members, lists)
             if prior is not None and next(trusts) >= DISTRUSTED
             else self._fresh(n_members)
-            for prior in self._priors
+            for prior, lists in zip(self._priors, self._objectives, strict=True)
         ]
         weights = self._weights
         if not self._lists:  # nobody knows anything of the others yet
             weights = weights * [prior is not None for prior in self._priors]
         return self._joint(parts, weights)
 
-    def _from_prior(self, prior: AlignedPrior, n_members: int) -> Part:
+    def _from_prior(self, prior: AlignedPrior, n_members: int, lists: Sequence[TrialList]) -> Part:
+        """Return members of a prior; in a table, in contexts of past tasks that resemble it.
+
+        In a whole space these lead to corners that no member leaves (docs/decisions.md).
+        """
         ensemble = prior.ensemble.first(n_members)
         ensemble = ensemble.to(self._settings.device, self._settings.n_threads)
+        if self._is_given and lists and prior.contexts is not None:
+            main, contexts = lists[0], torch.from_numpy(prior.contexts)
+            features = torch.from_numpy(prior.encode(self._units[main.trials]))
+            scores = ensemble.scores_by_context(features, contexts)
+            wrong = disagreement(scores, torch.from_numpy(main.ranks))
+            drawn = draw_tasks(wrong, len(main.trials), n_members, self._rng)
+            ensemble = ensemble.with_contexts(contexts[drawn])
+            return Part(ensemble, prior.encode, self._preset.from_tasks)
         return Part(ensemble, prior.encode, self._preset.from_prior)
 
-    def _fresh(self, n_members: int) -> Part:
-        """Return members with random weights."""
+    def _fresh(self, n_members: int, *, first_gain: float | None = None) -> Part:
+        """Return members with random weights; None takes the preset's gain."""
         ensemble = DeepRankingEnsemble.initialise(
             replace(self._preset.scorer, n_members=n_members),
             self._space.n_features,
             seed=self._seed(),
+            first_gain=self._preset.first_gain if first_gain is None else first_gain,
             device=self._settings.device,
             n_threads=self._settings.n_threads,
         )
@@ -366,6 +390,25 @@ class RankingModel:
             chance = torch.cat([chance, more_chance])
         return pool, ranks, chance
 
+    def _is_exploration_due(self, index: int) -> bool:
+        # The best of several objectives is another one for each suggestion, and far from what
+        # was tried is where constraints are least known (docs/decisions.md).
+        if self._table is not None or len(self._weights) > 1 or self._constraints:
+            return False
+        best = self._incumbents()
+        return len(best) > 0 and is_exploration_due(self._n_observed, int(best.min()), index)
+
+    def _far_pool(self, fixed: Units) -> Units:
+        """Return candidates that are far from all trials `[C, P]`."""
+        spread = sobol(self._space.n_parameters, N_SOBOL, self._rng)
+        elite = self._units[self._best_observed(N_PARENTS)]
+        pool = np.concatenate([spread, mutate(self._space, elite, N_CHILDREN, self._rng)])
+        pool = with_fixed(pool, fixed)
+        features = torch.from_numpy(self._space.features(self._space.canonical(pool)))
+        observed = torch.from_numpy(self._space.features(self._units[: self._n_observed]))
+        far: Units = pool[far_half(features, features[:N_SOBOL], observed).numpy()]
+        return far
+
     def _favourites(self) -> Units:
         """Return what was best in past tasks `[F, P]`, with draws where the prior says nothing."""
         favourites = [prior.favourites for prior in self._priors if prior is not None]
@@ -374,16 +417,23 @@ class RankingModel:
 
     def incumbent(self) -> torch.Tensor | None:
         """Return the ranks `[M]` of the best observed configuration (section 3.4), if any."""
-        if not self._lists:
+        best = self._incumbents()
+        if not len(best):
             return None
+        ranks = self._ranks(self._units[best])
+        return ranks[:, ranks.mean(0).argmin()]
+
+    def _incumbents(self) -> NDArray[np.intp]:
+        """Return positions of the best feasible trials of the first list, if any."""
+        if not self._lists:
+            return np.empty(0, dtype=np.intp)
         main = self._lists[0]
         observed = main.trials < self._n_observed  # believed trials are not
         observed[observed] = self._feasible[main.trials[observed]]
         if not observed.any():
-            return None
-        best = main.trials[observed & (main.ranks == main.ranks[observed].max())]
-        ranks = self._ranks(self._units[best])
-        return ranks[:, ranks.mean(0).argmin()]
+            return np.empty(0, dtype=np.intp)
+        best: NDArray[np.intp] = main.trials[observed & (main.ranks == main.ranks[observed].max())]
+        return best
 
     def _best_observed(self, n: int) -> NDArray[np.intp]:
         """Return positions of the `n` best trials of the first list, feasible ones first."""

@@ -26,11 +26,13 @@ class AlignedPrior:
         encode: Canonical coordinates of the search space `[C, P]` -> features `[C, D]`.
         favourites: Coordinates of what was best in past tasks `[F, P]`; NaN where the prior says
             nothing of a parameter.
+        contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
     """
 
     ensemble: DeepRankingEnsemble
     encode: Encode
     favourites: NDArray[np.float64]
+    contexts: NDArray[np.float32] | None = None
 
 
 class PriorLike(Protocol):

@@ -58,7 +58,8 @@ class Suggestion:
         configuration: Values of active parameters and constants, by name.
         units: Coordinates `[P]`, also of inactive parameters.
         source: "random" (start-up), "prior" (nothing was observed yet), "model", "contrast" (a
-            space-filling point to check the prior by), "fallback" (the surrogate failed) or
+            space-filling point to check the prior by), "exploration" (the model's best far from
+            all trials, because the study stagnates), "fallback" (the surrogate failed) or
             "exhausted" (every configuration of a finite space was evaluated).
         predicted_rank: Mean rank against the reference points, 1 = best; None unless a model
             chose.
@@ -107,7 +108,8 @@ class Recommender:
         settings: How to search.
         seed: Seed of everything random, non-negative.
         stats: Counters to add to: "suggestions" and their sources ("random", "prior", "model",
-            "contrast", "fallback", "exhausted"), and "fallbacks", how often the surrogate failed.
+            "contrast", "exploration", "fallback", "exhausted"), and "fallbacks", how often the
+            surrogate failed.
         prior: What past tasks taught, such as a `dre_plugins.Prior`, or a list with one for each
             objective, None where there is none; None starts from nothing.
         n_objectives: Number of objectives; None takes it from the history.
@@ -293,7 +295,9 @@ class Recommender:
         self, model: RankingModel, seen: set[bytes], index: int, fixed: Units
     ) -> Suggestion:
         choice = model.choose(seen, fixed, index)
-        source = "model" if model.has_observed else "prior"
+        source = "exploration" if choice.explores else "model"
+        if not model.has_observed:
+            source = "prior"
         return Suggestion(
             self.space.to_configuration(choice.units),
             choice.units,

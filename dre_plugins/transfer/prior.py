@@ -99,6 +99,7 @@ class Prior:
         card: Where they come from.
         favourites: Canonical coordinates of what was best in past tasks `[F, P]`.
         mapping: Name in a study's space to name in this one, where names do not tell.
+        contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
 
     Example:
         >>> prior = Prior.load("xgboost")  # ships with the package
@@ -111,6 +112,7 @@ class Prior:
     card: Card
     favourites: NDArray[np.float64]
     mapping: Mapping[str, str] = field(default_factory=dict)
+    contexts: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         known = list(self.space.domains)
@@ -215,6 +217,7 @@ class Prior:
                 [None if math.isnan(unit) else unit for unit in row]
                 for row in self.favourites.tolist()
             ],
+            "contexts": None if self.contexts is None else _rounded(self.contexts),
         }
         card = json.loads(json.dumps(card))
         card["sha256"] = _digest(self.ensemble.parameters, self.ensemble.settings, card)
@@ -253,6 +256,7 @@ class Prior:
             self.ensemble.with_extra_features(len(encoder.extra)),
             encoder,
             self._favourites_in(space),
+            self.contexts,
         )
 
     def _favourites_in(self, space: SearchSpace) -> NDArray[np.float64]:
@@ -352,6 +356,7 @@ def _read(path: Path, content: str) -> Prior:
             space,
             Card.from_dict(card["card"]),
             numbers(card["favourites"]).reshape(-1, space.n_parameters),
+            contexts=_contexts(card.get("contexts"), settings),
         )
     except PriorError:
         raise
@@ -363,6 +368,22 @@ def _read(path: Path, content: str) -> Prior:
             f"{n_features}."
         )
     return prior
+
+
+def _rounded(contexts: NDArray[np.float32]) -> list[list[float]]:
+    """Return rows with the digits that float32 has."""
+    return [[float(str(entry)) for entry in row] for row in contexts]
+
+
+def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | None:
+    if plain is None:
+        return None
+    if settings.context is None:
+        raise ValueError("contexts of scorers that have none")
+    contexts = numbers(plain).astype(np.float32).reshape(-1, settings.context.size)
+    if not (len(contexts) and np.isfinite(contexts).all()):
+        raise ValueError("contexts that are not finite")
+    return contexts
 
 
 def _path_of(prior: str | os.PathLike[str]) -> Path:

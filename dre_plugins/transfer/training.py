@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings
-from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -34,6 +35,8 @@ SCORER = ScorerSettings(
 )
 # What was best in past tasks and goes with a prior: at least this many configurations.
 N_FAVOURITES = 20
+# Contexts of past tasks that go with a prior at most: a suggestion scores its trials in each.
+MAX_CONTEXTS = 128
 
 # A handful of tasks do not teach how to tell tasks apart, so there is no context, and more steps
 # only memorise them (docs/decisions.md, Transfer).
@@ -105,7 +108,32 @@ def train_prior(
         },
     )
     ensemble = DeepRankingEnsemble(scorer, space.n_features, trained.parameters)
-    return Prior(ensemble, space, card, favourites_of(training, space))
+    contexts = None
+    if scorer.context is not None:
+        contexts = contexts_of(ensemble, lists, settings.max_support, seed)
+    return Prior(ensemble, space, card, favourites_of(training, space), contexts=contexts)
+
+
+def contexts_of(
+    ensemble: DeepRankingEnsemble, lists: TaskLists, n_entries: int, seed: int
+) -> NDArray[np.float32]:
+    """Return the contexts of past tasks `[T, Z]`, each from a random support set.
+
+    Args:
+        ensemble: Meta-trained scorers with a context.
+        lists: Lists of past tasks; of many, evenly spaced ones are taken.
+        n_entries: Largest support.
+        seed: Seed of the supports.
+    """
+    rng = np.random.default_rng(seed)
+    chosen = np.unique(np.linspace(0, len(lists) - 1, MAX_CONTEXTS).round().astype(np.intp))
+    supports = []
+    for row in chosen.tolist():
+        drawn = torch.from_numpy(rng.permutation(int(lists.lengths[row]))[:n_entries])
+        support = RankingLists.single(lists.features[row, drawn], lists.values[row, drawn])
+        supports.append(ensemble.contexts_of(support))
+    contexts: NDArray[np.float32] = torch.cat(supports).numpy()
+    return contexts
 
 
 def favourites_of(metadata: MetaDataset, space: SearchSpace) -> NDArray[np.float64]:

@@ -8,4 +8,5 @@ TINY = Preset(
     scorer=ScorerSettings(n_members=3, hidden=(8, 8), activation="silu"),
     from_random=FittingSettings(n_steps=12, learning_rate=0.02),
     from_prior=FittingSettings(n_steps=12, learning_rate=0.02),
+    from_tasks=FittingSettings(n_steps=12, learning_rate=0.02),
 )

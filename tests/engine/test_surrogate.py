@@ -209,6 +209,38 @@ def test_threads_are_restored_after_concurrent_fits() -> None:
     assert len(seen) == 4
 
 
+def test_a_fixed_context_scores_as_the_support_that_it_came_from() -> None:
+    x, y = data()
+    ensemble = DeepRankingEnsemble.initialise(WITH_CONTEXT, 3, seed=0)
+    support = RankingLists.single(x[:10], y[:10])
+    context = ensemble.contexts_of(support)
+    other = context + 1.0
+    known = replace(ensemble, support=support)
+    fixed = ensemble.with_contexts(context.expand(3, -1))
+    assert fixed.settings == PLAIN
+    assert torch.allclose(fixed.scores(x), known.scores(x), atol=1e-6)
+    # Each member its own: only the second one has the other context.
+    mixed = ensemble.with_contexts(torch.cat([context, other, context])).scores(x)
+    assert torch.allclose(mixed[[0, 2]], known.scores(x)[[0, 2]], atol=1e-6)
+    assert not torch.allclose(mixed[1], known.scores(x)[1], atol=1e-4)
+    # All contexts at once, the mean of the members under each.
+    by_context = ensemble.scores_by_context(x, torch.cat([context, other]))
+    assert by_context.shape == (2, 40)
+    assert torch.allclose(by_context[0], known.scores(x).mean(0), atol=1e-6)
+    # It is fitted like any ensemble, from where it is.
+    fitted = fixed.fit(RankingLists.single(x, y), QUICK, seed=0)
+    assert agreement(fitted, x, y) > 0.8
+
+
+def test_a_first_gain_scales_the_first_layer_alone() -> None:
+    plain, steep = (
+        DeepRankingEnsemble.initialise(PLAIN, 3, seed=0, first_gain=gain) for gain in (1.0, 4.0)
+    )
+    for name, value in plain.parameters.items():
+        gain = 4.0 if name == "scorer.0.weight" else 1.0
+        assert torch.equal(steep.parameters[name], gain * value), name
+
+
 @pytest.mark.parametrize("settings", [PLAIN, WITH_CONTEXT], ids=["plain", "context"])
 def test_save_and_load(settings, tmp_path) -> None:
     path = tmp_path / "ensemble.safetensors"

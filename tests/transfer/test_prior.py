@@ -20,6 +20,7 @@ from dre_plugins.engine.surrogate import RankingLists
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
 from dre_plugins.transfer import prior as module
+from dre_plugins.transfer import training
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import CATALOGUE, Card, Prior, PriorError
@@ -317,11 +318,42 @@ def test_a_prior_comes_back_as_it_was(prior, path) -> None:
     assert loaded.space == prior.space
     assert loaded.card == prior.card
     assert loaded.ensemble.settings == SCORER
+    assert np.array_equal(loaded.contexts, prior.contexts)
     units = drawn(SPACE, 100)
     assert torch.equal(scores(loaded, SPACE, units), scores(prior, SPACE, units))
     again = path.with_name("again.safetensors")
     loaded.save(again)
     assert card_of(again) == card_of(path)
+
+
+def test_a_context_of_each_past_task_goes_with_a_prior(prior) -> None:
+    assert prior.contexts.shape == (3, 4) and prior.contexts.dtype == np.float32
+    assert len(np.unique(prior.contexts, axis=0)) == 3
+    assert prior.on(SPACE).contexts is prior.contexts
+    assert Prior.of_few(metadata()).contexts is None
+
+
+def test_contexts_of_many_tasks_are_thinned(monkeypatch) -> None:
+    monkeypatch.setattr(training, "MAX_CONTEXTS", 2)
+    assert small(metadata()).contexts.shape == (2, 4)
+
+
+def test_a_file_from_before_there_were_contexts_is_read(prior, path) -> None:
+    card = {key: value for key, value in card_of(path).items() if key != "contexts"}
+    card["sha256"] = module._digest(prior.ensemble.parameters, SCORER, card)
+    rewritten(path, json.dumps(card))
+    loaded = Prior.load(path)
+    assert loaded.contexts is None
+    units = drawn(SPACE, 100)
+    assert torch.equal(scores(loaded, SPACE, units), scores(prior, SPACE, units))
+
+
+@pytest.mark.parametrize("contexts", [[[1.0, 2.0]], [], [[None] * 4], "x", 5])
+def test_contexts_that_cannot_be_are_refused(prior, path, contexts) -> None:
+    card = {**card_of(path), "contexts": contexts}
+    card["sha256"] = module._digest(prior.ensemble.parameters, SCORER, card)
+    rewritten(path, json.dumps(card))
+    refused(path, "damaged card")
 
 
 def test_a_file_is_read_once_until_it_changes(prior, path) -> None:

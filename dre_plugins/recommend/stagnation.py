@@ -1,0 +1,50 @@
+"""When a search has settled, and what it looks at then.
+
+Members that are all sure of one region or branch never return to another one, however long
+nothing improves. So while a study stagnates, every third trial is the best of what is far from
+everything that was tried (docs/decisions.md).
+
+Notation: `C` candidates, `N` trials, `D` features.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+# Trials without a new best after which a study stagnates.
+PATIENCE = 8
+# Of the trials of a stagnating study, one of so many explores.
+EVERY = 3
+
+
+def is_exploration_due(n_trials: int, best: int, index: int) -> bool:
+    """Say whether a suggestion should explore.
+
+    Args:
+        n_trials: Number of trials so far.
+        best: Position of the best of them; of several, the first.
+        index: Number of the suggestion.
+    """
+    return index % EVERY == EVERY - 1 and n_trials - 1 - best >= PATIENCE
+
+
+def far_half(features: Tensor, spread: Tensor, observed: Tensor) -> Tensor:
+    """Return which candidates are farther from all trials than half of the space is `[C]`.
+
+    Never none: where nothing is farther, what is as far.
+
+    Args:
+        features: Candidates `[C, D]`.
+        spread: Points spread over the space `[K, D]`.
+        observed: What was tried `[N, D]`.
+    """
+    limit = _distance(spread, observed).median()
+    distance = _distance(features, observed)
+    is_far = distance > limit
+    return is_far if bool(is_far.any()) else distance >= torch.minimum(limit, distance.max())
+
+
+def _distance(features: Tensor, observed: Tensor) -> Tensor:
+    """Return the distance of each row to the nearest observed one."""
+    return torch.cdist(features, observed).amin(1)

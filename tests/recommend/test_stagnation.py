@@ -1,0 +1,82 @@
+"""A study in which nothing improves looks at what is far from all trials."""
+
+import numpy as np
+import pytest
+import torch
+
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.stagnation import EVERY, PATIENCE, far_half, is_exploration_due
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space import Categorical, Float, SearchSpace
+
+SPACE = SearchSpace({"x": Float(0.0, 1.0), "branch": Categorical(("a", "b", "c"))})
+
+
+@pytest.mark.parametrize(
+    ("n_trials", "best", "index", "due"),
+    [
+        (PATIENCE + 1, 0, EVERY - 1, True),
+        (PATIENCE, 0, EVERY - 1, False),  # not long enough
+        (PATIENCE + 1, 1, EVERY - 1, False),  # something improved
+        (PATIENCE + 1, 0, EVERY, False),  # not its turn
+        (100, 0, 2 * EVERY - 1, True),
+    ],
+)
+def test_when_an_exploration_is_due(n_trials: int, best: int, index: int, due: bool) -> None:
+    assert is_exploration_due(n_trials, best, index) is due
+
+
+def test_far_is_what_half_of_the_space_is() -> None:
+    spread = torch.linspace(0.0, 1.0, 101)[:, None]
+    observed = torch.tensor([[0.0], [0.1]])
+    candidates = torch.tensor([[0.05], [0.3], [0.7], [1.0]])
+    # The median distance of the spread points is .4: to the right of .5 all are as far.
+    assert far_half(candidates, spread, observed).tolist() == [False, False, True, True]
+
+
+def test_something_is_always_far() -> None:
+    nearer = torch.tensor([[0.0], [0.01]])
+    spread, observed = torch.ones(5, 1), torch.zeros(1, 1)
+    assert far_half(nearer, spread, observed).tolist() == [False, True]
+    assert far_half(spread, spread, observed).all()
+
+
+def settled(n: int) -> list[Trial]:
+    """Return trials of one branch, the first of which is the best."""
+    xs = np.linspace(0.1, 0.9, n)
+    return [
+        Trial({"x": float(x), "branch": "a"}, TrialState.COMPLETE, -float(row))
+        for row, x in enumerate(xs)
+    ]
+
+
+def suggestions(history: list[Trial], count: int = 6) -> list:
+    recommender = Recommender(SPACE, RecommenderSettings(n_startup_trials=5), seed=0)
+    return [recommender.suggest(history, index=index)[0] for index in range(count)]
+
+
+def test_a_settled_study_tries_the_branch_that_it_forgot() -> None:
+    made = suggestions(settled(12))
+    explores = [one.source == "exploration" for one in made]
+    assert explores == [index % EVERY == EVERY - 1 for index in range(6)]
+    for one in made:
+        if one.source == "exploration":
+            assert one.configuration["branch"] in "bc"
+            assert one.predicted_rank is not None
+
+
+def test_a_study_that_improves_does_not_explore() -> None:
+    improving = settled(12)[::-1]
+    assert {one.source for one in suggestions(improving)} == {"model"}
+
+
+def test_finite_spaces_and_several_objectives_do_not_explore() -> None:
+    table = SearchSpace({"branch": Categorical(tuple("abcdefghijklmnopqrst"))})
+    history = [
+        Trial({"branch": name}, TrialState.COMPLETE, -float(row))
+        for row, name in enumerate("abcdefghijklmn")
+    ]
+    recommender = Recommender(table, RecommenderSettings(n_startup_trials=5), seed=0)
+    sources = {recommender.suggest(history, index=index)[0].source for index in range(3)}
+    assert sources == {"model"}
