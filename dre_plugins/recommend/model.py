@@ -187,9 +187,9 @@ class RankingModel:
             FloatingPointError: If the ensemble's scores are not finite.
         """
         value_of = self._value(self.incumbent(), index)
-        explores = self._is_exploration_due(index)
+        explores = bool(np.isnan(fixed).all()) and self._is_exploration_due(index)
         if explores:
-            pool = self._far_pool(fixed)
+            pool = self._far_pool()
             ranks, chance = self._judge(pool)
         elif self._table is None:
             pool, ranks, chance = self._evolve(value_of, seen, fixed)
@@ -398,12 +398,11 @@ class RankingModel:
         best = self._incumbents()
         return len(best) > 0 and is_exploration_due(self._n_observed, int(best.min()), index)
 
-    def _far_pool(self, fixed: Units) -> Units:
+    def _far_pool(self) -> Units:
         """Return candidates that are far from all trials `[C, P]`."""
         spread = sobol(self._space.n_parameters, N_SOBOL, self._rng)
         elite = self._units[self._best_observed(N_PARENTS)]
         pool = np.concatenate([spread, mutate(self._space, elite, N_CHILDREN, self._rng)])
-        pool = with_fixed(pool, fixed)
         features = torch.from_numpy(self._space.features(self._space.canonical(pool)))
         observed = torch.from_numpy(self._space.features(self._units[: self._n_observed]))
         far: Units = pool[far_half(features, features[:N_SOBOL], observed).numpy()]

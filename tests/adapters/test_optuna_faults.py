@@ -79,7 +79,7 @@ def test_any_objective_value_is_as_good_as_another(
     sampler = tiny_sampler(n_startup_trials=1)  # the model starts from a single observation
     study = optuna.create_study(sampler=sampler, direction=direction)
     study.optimize(objective, n_trials=12)
-    assert sources(study)[1:] == ["model"] * 11
+    assert set(sources(study)[1:]) <= {"model", "exploration"}
     assert sampler.stats["fallbacks"] == 0
 
 

@@ -69,7 +69,7 @@ def test_conditional_parameters_are_sampled_by_the_model(
     n_independent = sum(number >= 10 for number, _ in sampler.independent)
     print(n_independent, n_asked)
     assert n_independent <= 0.1 * n_asked, (n_independent, n_asked)
-    assert sources(study)[10:] == ["model"] * 30
+    assert set(sources(study)[10:]) <= {"model", "exploration"}
     warned = messages(caplog, logging.WARNING)
     assert len(warned) == len(set(warned)) <= 6
 
@@ -278,7 +278,7 @@ def test_added_trials_are_learnt_from(
     study.add_trial(optuna.create_trial(params={}, distributions={}, state=TrialState.FAIL))
     with caplog.at_level(logging.WARNING, logger="dre_plugins"):
         study.optimize(objective_of_space, n_trials=5)
-    assert sources(study)[8:] == ["model"] * 5
+    assert set(sources(study)[8:]) <= {"model", "exploration"}
     assert study.sampler.stats["fallbacks"] == 0
     # The last trial said that x goes from -9 to 9, so the next value may be outside [0, 1].
     assert study.sampler.stats["independent"] <= 1
@@ -331,7 +331,7 @@ def test_partially_fixed(tiny_sampler: MakeSampler) -> None:
     study.sampler = optuna.samplers.PartialFixedSampler(fixed, study.sampler)
     study.optimize(objective_of_space, n_trials=22)
     assert {trial.params["kind"] for trial in study.trials[8:]} == {"b"}
-    assert set(sources(study)[8:]) == {"model"}
+    assert set(sources(study)[8:]) <= {"model", "exploration"}
 
 
 def test_a_study_may_change_its_sampler_midway(tiny_sampler: MakeSampler) -> None:

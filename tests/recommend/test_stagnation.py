@@ -1,5 +1,7 @@
 """A study in which nothing improves looks at what is far from all trials."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -80,3 +82,14 @@ def test_finite_spaces_and_several_objectives_do_not_explore() -> None:
     recommender = Recommender(table, RecommenderSettings(n_startup_trials=5), seed=0)
     sources = {recommender.suggest(history, index=index)[0].source for index in range(3)}
     assert sources == {"model"}
+
+
+def test_given_values_and_constraints_leave_no_room_to_explore() -> None:
+    recommender = Recommender(SPACE, RecommenderSettings(n_startup_trials=5), seed=0)
+    history = settled(12)
+    (given,) = recommender.suggest(history, index=EVERY - 1, fixed={"branch": "a"})
+    assert given.source == "model" and given.configuration["branch"] == "a"
+    constrained = [
+        replace(trial, constraints={"limit": float(row % 2)}) for row, trial in enumerate(history)
+    ]
+    assert recommender.suggest(constrained, index=EVERY - 1)[0].source == "model"
