@@ -247,10 +247,12 @@ def test_variants_change_what_they_say(tmp_path, monkeypatch):
         return tuple(perform(sources, a_run(f"ablation:{name}", trials=trials))["rows"])
 
     names = ("default", "no-meta-features", "no-fine-tuning", "loss-pair", "members-1")
-    assert len({rows_of(name, 9) for name in (*names, "no-meta-training")}) == 6
-    # The last suggestion is the best one, until the first that is not.
+    names = (*names, "own-context", "no-meta-training")
+    # From 11 observations on, what is in contexts of past tasks is fine-tuned.
+    assert len({rows_of(name, 16) for name in names}) == 7
+    # The first suggestion is the same; then the last trial is another one than the best.
     last, default = (rows_of(name, 20) for name in ("incumbent-last", "default"))
-    assert last[:7] == default[:7] and last != default
+    assert last[:6] == default[:6] and last != default
     # The variants of the search share a prior with the default.
     assert len([*tmp_path.glob("*.safetensors")]) == 4
     failed = runs.perform(catalogue.study, sources, a_run("ablation:unheard"))

@@ -57,6 +57,8 @@ class Variant:
         fitting: Fields of `FittingSettings`, from random weights.
         search: Fields of `RecommenderSettings`.
         recommender: What makes suggestions.
+        own_context: Whether members read the context of the study alone, as in the paper, and not
+            those of past tasks.
     """
 
     scorer: Mapping[str, Any] = field(default_factory=dict)
@@ -65,6 +67,7 @@ class Variant:
     fitting: Mapping[str, Any] = field(default_factory=dict)
     search: Mapping[str, Any] = field(default_factory=dict)
     recommender: type[Recommender] = Recommender
+    own_context: bool = False
 
     @property
     def settings(self) -> RecommenderSettings:
@@ -76,6 +79,7 @@ class Variant:
             scorer=replace(default.scorer, **own),
             from_random=replace(default.from_random, **self.fitting),
             from_prior=replace(default.from_prior, **self.fine_tuning),
+            from_tasks=replace(default.from_tasks, **self.fine_tuning),
         )
         return RecommenderSettings(n_startup_trials=0, preset=preset, **self.search)
 
@@ -122,7 +126,10 @@ GROUPS: Mapping[str, Mapping[str, Variant]] = {
         "acquisition-pi": _acquisition("pi"),
         "acquisition-thompson": _acquisition("thompson"),
     },
-    "meta-features": {"no-meta-features": Variant(scorer={"context": None})},
+    "meta-features": {
+        "no-meta-features": Variant(scorer={"context": None}),
+        "own-context": Variant(own_context=True),
+    },
     "fine-tuning": {
         "no-fine-tuning": Variant(fine_tuning={"n_steps": 0}),
         "fine-tuning-short": Variant(fine_tuning={"n_steps": 100, "learning_rate": 0.005}),
@@ -180,7 +187,8 @@ def trained(sources: Sources, scenario: str, name: str) -> Prior | None:
     with FileLock(f"{path}.lock"):
         if not path.exists():
             _train(sources, scenario, variant).save(path)
-    return Prior.load(path)
+    prior = Prior.load(path)
+    return replace(prior, contexts=None) if variant.own_context else prior
 
 
 def _train(sources: Sources, scenario: str, variant: Variant) -> Prior:
