@@ -26,7 +26,7 @@ from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.retrieval import disagreement, draw_tasks
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.stagnation import far_half, is_exploration_due
-from dre_plugins.recommend.trials import Trial, feasible
+from dre_plugins.recommend.trials import Trial, TrialState, feasible
 from dre_plugins.recommend.trust import DISTRUSTED, is_contrast_due, trust
 from dre_plugins.space.candidates import (
     distinct,
@@ -130,6 +130,7 @@ class RankingModel:
         )
         self._constraints = [one for one in constraints_of(history) if not one.is_met.all()]
         self._feasible = feasible(history)
+        self._has_ended = np.array([t.state is not TrialState.RUNNING for t in history])
         self._feasibilities: list[Feasibility] = []
         self._expected = self._expectation(units)
         parts = self._initial_parts()
@@ -396,7 +397,9 @@ class RankingModel:
         if self._table is not None or len(self._weights) > 1 or self._constraints:
             return False
         best = self._incumbents()
-        return len(best) > 0 and is_exploration_due(self._n_observed, int(best.min()), index)
+        if not len(best):
+            return False
+        return is_exploration_due(int(self._has_ended[best.min() + 1 :].sum()), index)
 
     def _far_pool(self) -> Units:
         """Return candidates that are far from all trials `[C, P]`."""

@@ -18,15 +18,14 @@ PATIENCE = 8
 EVERY = 3
 
 
-def is_exploration_due(n_trials: int, best: int, index: int) -> bool:
+def is_exploration_due(n_since: int, index: int) -> bool:
     """Say whether a suggestion should explore.
 
     Args:
-        n_trials: Number of trials so far.
-        best: Position of the best of them; of several, the first.
+        n_since: Trials that have ended since the best one began; of several best, the first.
         index: Number of the suggestion.
     """
-    return index % EVERY == EVERY - 1 and n_trials - 1 - best >= PATIENCE
+    return index % EVERY == EVERY - 1 and n_since >= PATIENCE
 
 
 def far_half(features: Tensor, spread: Tensor, observed: Tensor) -> Tensor:

@@ -16,17 +16,16 @@ SPACE = SearchSpace({"x": Float(0.0, 1.0), "branch": Categorical(("a", "b", "c")
 
 
 @pytest.mark.parametrize(
-    ("n_trials", "best", "index", "due"),
+    ("n_since", "index", "due"),
     [
-        (PATIENCE + 1, 0, EVERY - 1, True),
-        (PATIENCE, 0, EVERY - 1, False),  # not long enough
-        (PATIENCE + 1, 1, EVERY - 1, False),  # something improved
-        (PATIENCE + 1, 0, EVERY, False),  # not its turn
-        (100, 0, 2 * EVERY - 1, True),
+        (PATIENCE, EVERY - 1, True),
+        (PATIENCE - 1, EVERY - 1, False),  # not long enough
+        (PATIENCE, EVERY, False),  # not its turn
+        (100, 2 * EVERY - 1, True),
     ],
 )
-def test_when_an_exploration_is_due(n_trials: int, best: int, index: int, due: bool) -> None:
-    assert is_exploration_due(n_trials, best, index) is due
+def test_when_an_exploration_is_due(n_since: int, index: int, due: bool) -> None:
+    assert is_exploration_due(n_since, index) is due
 
 
 def test_far_is_what_half_of_the_space_is() -> None:
@@ -66,6 +65,15 @@ def test_a_settled_study_tries_the_branch_that_it_forgot() -> None:
         if one.source == "exploration":
             assert one.configuration["branch"] in "bc"
             assert one.predicted_rank is not None
+
+
+def test_what_still_runs_is_no_stagnation() -> None:
+    history = [
+        replace(trial, state=TrialState.RUNNING, value=None) if row >= 4 else trial
+        for row, trial in enumerate(settled(12))
+    ]
+    recommender = Recommender(SPACE, RecommenderSettings(n_startup_trials=3), seed=0)
+    assert recommender.suggest(history, index=EVERY - 1)[0].source == "model"
 
 
 def test_a_study_that_improves_does_not_explore() -> None:
