@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict
 
 import ray
@@ -15,7 +15,7 @@ LOCAL = "local"
 
 def performed(
     study: Study, sources: Sources, runs: Sequence[Run], *, address: str, jobs: int
-) -> Iterator[Record]:
+) -> Generator[Record, None, None]:
     """Perform runs, a CPU each; records come as runs end.
 
     Args:

@@ -14,9 +14,10 @@ import threading
 import traceback
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -156,7 +157,9 @@ def execute(
         cluster = importlib.import_module("dre_plugins.benchmarks.ray_cluster")
         records = cluster.performed(study, sources, runs, address=ray_address, jobs=jobs)
     n_failed = 0
-    with open_for_append(out) as file, _progress() as progress:
+    # Closed at once, also if an interruption comes while a record is written: left to the
+    # interpreter's end, all runs that have not begun would be performed first.
+    with closing(records), open_for_append(out) as file, _progress() as progress:
         bar = progress.add_task("runs", total=len(runs))
         for record in records:
             file.write(json.dumps(record) + "\n")
@@ -169,7 +172,9 @@ def execute(
     return n_failed
 
 
-def _performed(study: Study, sources: Sources, runs: Sequence[Run], jobs: int) -> Iterator[Record]:
+def _performed(
+    study: Study, sources: Sources, runs: Sequence[Run], jobs: int
+) -> Generator[Record, None, None]:
     """Perform runs in processes of this machine; records come as runs end."""
     workers, pool = _Workers(study, sources), ThreadPoolExecutor(jobs)
     try:

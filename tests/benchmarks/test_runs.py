@@ -177,3 +177,23 @@ def test_smac_searches_the_conditional_space():
     assert len(record["values"]) == len(record["ask_seconds"]) == 14
     assert all(("y" in one) == (one["kind"] == "b") for one in record["configurations"])
     assert record["values"] == perform(Run("smac", hill.NAME, 3, 0, 14))["values"]
+
+
+def test_an_interruption_while_a_record_is_written_ends_the_runs_at_once(monkeypatch, tmp_path):
+    """Its traceback keeps everything alive, hence also what performs the runs."""
+    closed = []
+
+    def performed(*_):
+        try:
+            yield {}
+        finally:
+            closed.append(True)
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "_performed", performed)
+    monkeypatch.setattr(runs, "describe", interrupted)
+    with pytest.raises(KeyboardInterrupt) as kept:
+        runs.execute(catalogue.study, HERE, [RUN], out=tmp_path / "runs.jsonl", jobs=1)
+    assert closed and kept.value is not None
