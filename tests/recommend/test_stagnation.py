@@ -81,7 +81,15 @@ def test_a_study_that_improves_does_not_explore() -> None:
     assert {one.source for one in suggestions(improving)} == {"model"}
 
 
-def test_finite_spaces_and_several_objectives_do_not_explore() -> None:
+def test_several_objectives_do_not_explore() -> None:
+    history = [
+        replace(trial, value=None, objectives=(-float(row), -float(row)))
+        for row, trial in enumerate(settled(12))
+    ]
+    assert {one.source for one in suggestions(history, EVERY)} == {"model"}
+
+
+def test_finite_spaces_do_not_explore() -> None:
     table = SearchSpace({"branch": Categorical(tuple("abcdefghijklmnopqrst"))})
     history = [
         Trial({"branch": name}, TrialState.COMPLETE, -float(row))
