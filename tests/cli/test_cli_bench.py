@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,12 +128,18 @@ def test_an_interruption_does_not_wait_for_what_has_not_begun(tmp_path) -> None:
     out = tmp_path / "runs.jsonl"
     long = ("--scenarios", "mixed", "--samplers", "tpe", "--trials", "150", "--seeds", "200")
     command = [sys.executable, "-m", "dre_plugins.cli", "bench", "run", *long, "-o", str(out)]
-    process = subprocess.Popen(command, start_new_session=True)
-    while not out.exists() or out.read_text().count("\n") < 2:
-        assert process.poll() is None
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(timeout=60) != 0
+    # As in a terminal: a shell's background jobs, CI's for one, are born deaf to SIGINT.
+    hear = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(command, start_new_session=True, preexec_fn=hear)
+    try:
+        while not out.exists() or out.read_text().count("\n") < 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(timeout=60) != 0
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     assert out.read_text().count("\n") < 20
 
 
