@@ -1,4 +1,4 @@
-"""Find a scenario by its name: YAHPO Gym, surrogates of HPO-B, synthetic functions, or yours."""
+"""Find a scenario by its name: YAHPO Gym, surrogates of HPO-B, functions, learners, or yours."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 from functools import cache
 
 from dre_plugins.benchmarks.hpob_scenario import PREFIX, hpob_scenario
+from dre_plugins.benchmarks.learners import LEARNERS, learner_scenario
 from dre_plugins.benchmarks.runs import Sources
 from dre_plugins.benchmarks.synthetic import OWN, PUBLISHED, is_synthetic, synthetic_scenario
 from dre_plugins.benchmarks.tasks import SCENARIOS, Scenario, YahpoScenario
@@ -17,8 +18,9 @@ def scenario_of(sources: Sources, name: str) -> Scenario:
 
     Args:
         sources: Where data lie.
-        name: Name of a scenario of YAHPO Gym or of a synthetic function, `hpob-surrogate:SPACE`,
-            or `module:attribute`, which is a `Scenario` or makes one.
+        name: Name of a scenario of YAHPO Gym, of a synthetic function or of a learner of
+            scikit-learn, `hpob-surrogate:SPACE`, or `module:attribute`, which is a `Scenario` or
+            makes one.
 
     Raises:
         ValueError: If there is no such scenario, or its data are missing.
@@ -35,9 +37,11 @@ def scenario_of(sources: Sources, name: str) -> Scenario:
         return hpob_scenario(sources, name)
     if is_synthetic(name):
         return synthetic_scenario(name)
+    if name in LEARNERS:
+        return learner_scenario(name)
     module, _, attribute = name.partition(":")
     if not attribute:
-        known = ", ".join([*SCENARIOS, *PUBLISHED, *OWN])
+        known = ", ".join([*SCENARIOS, *PUBLISHED, *OWN, *LEARNERS])
         raise ValueError(
             f"unknown scenario {name!r}; known: {known}, botorch:NAME, {PREFIX}SPACE, and "
             "module:attribute."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dre_plugins.benchmarks.learners import LEARNERS
 from dre_plugins.benchmarks.problems.ablations import DEFAULT, GROUPS
 from dre_plugins.benchmarks.problems.catalogue import RIVALS
 from dre_plugins.benchmarks.runs import MAXIMISE
@@ -70,6 +71,17 @@ SUITES: Mapping[str, Suite] = {
         "All synthetic functions, two copies of each.",
         (*PUBLISHED, "sinusoid", "mixed", "branches"),
         tasks_per_scenario=2,
+    ),
+    "learners": Suite(
+        "Learners of scikit-learn on small data, nothing known beforehand.",
+        (*LEARNERS,),
+        tasks_per_scenario=1,
+    ),
+    "search-quality": Suite(
+        "All full spaces that there are, 100 trials: hours on many cores.",
+        (*SCENARIOS, *PUBLISHED, "mixed", "branches", *LEARNERS),
+        tasks_per_scenario=ALL,
+        trials=100,
     ),
     "no-metadata": Suite("Full spaces of real tasks, nothing known beforehand."),
     "transfer": Suite(
