@@ -187,6 +187,47 @@ def speed(
         )
 
 
+@bench.command("calibration")
+def calibration(
+    scenarios: Annotated[str, typer.Option(help="Names of tables.")] = "mixed,branches",
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with the scenarios of YAHPO Gym.")
+    ] = None,
+    prior: Annotated[str, typer.Option(help="shipped, a name or a path.")] = "",
+    split: Annotated[str, typer.Option(help="train, validation or test.")] = "validation",
+    tasks: Annotated[int, typer.Option(help="Tasks of each scenario.")] = 5,
+    trials: Annotated[str, typer.Option(help="Numbers of trials to learn from.")] = "10,20,40,80",
+) -> None:
+    """Report how often true ranks lie within the intervals that are predicted for them.
+
+    Example:
+
+        dre bench calibration --scenarios branin,hartmann6,mixed
+    """
+    with needs("optuna", "bench"):
+        from dre_plugins.benchmarks import calibration as measured
+        from dre_plugins.benchmarks.runs import Sources
+        from dre_plugins.benchmarks.tasks import SPLITS, Split
+
+    require(tasks >= 1, "--tasks", tasks, "at least 1")
+    require(split in SPLITS, "--split", split, f"one of {SPLITS}")
+    covered = [f"in {one:.0%}" for one in measured.INTERVALS]
+    table = Table("tables", "trials", *covered, "factor")
+    found = measured.coverages(
+        Sources(data=data),
+        scenarios.split(","),
+        _numbers("--trials", trials),
+        split=cast(Split, split),
+        prior=prior or None,
+        n_tasks=tasks,
+    )
+    parts = [*found]
+    for one in [*parts, measured.pooled(parts)]:
+        shares = [f"{share:.0%}" for share in one.covered]
+        table.add_row(one.scenario, str(one.trials or "all"), *shares, f"{one.factor:.2f}")
+    console().print(table)
+
+
 @bench.command("report")
 def report(
     runs: Annotated[list[Path] | None, typer.Argument(help="Files of runs.")] = None,

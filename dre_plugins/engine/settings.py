@@ -172,6 +172,8 @@ class Preset:
         acquisition: Name of the acquisition function, one of `ACQUISITION_NAMES`.
         first_gain: Factor of the first layer's random weights. Above 1, members bend at more
             places before they are fitted, and disagree more between the trials.
+        tempering: Factor by which errors of predicted ranks exceed the disagreement of members.
+            For what is reported; acquisitions take the disagreement as it is.
     """
 
     scorer: ScorerSettings
@@ -180,9 +182,11 @@ class Preset:
     from_tasks: FittingSettings
     acquisition: str = "log-rank-ei"
     first_gain: float = 1.0
+    tempering: float = 1.0
 
     def __post_init__(self) -> None:
         check_acquisition(self.acquisition)
+        require(self.tempering > 0, "tempering", self.tempering, "positive")
         require(self.first_gain > 0, "first_gain", self.first_gain, "positive")
 
 
@@ -204,6 +208,7 @@ PRESETS: Mapping[str, Preset] = {
             n_steps=200, learning_rate=0.02, free_length=10, full_length=40
         ),
         first_gain=4.0,
+        tempering=2.8,
     ),
 }
 

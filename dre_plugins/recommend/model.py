@@ -60,7 +60,7 @@ class Choice:
     Args:
         units: Coordinates `[P]`, complete (also of inactive parameters).
         predicted_rank: Mean rank against the reference, 1 = best.
-        spread: Standard deviation of the rank over members.
+        spread: Its standard error, see `RankingModel.predicted`.
         is_new: Whether the configuration was never evaluated.
         explores: Whether it is the best of what is far from all trials, see `stagnation`.
     """
@@ -207,9 +207,27 @@ class RankingModel:
         value = value_of(ranks, chance).numpy()
         eligible = np.flatnonzero(new) if new.any() else np.arange(len(pool))
         best = eligible[np.argmax(value[eligible])]
+        mean, spread = self._tempered(ranks[:, [best]])
+        return Choice(pool[best], float(mean[0]), float(spread[0]), bool(new[best]), explores)
+
+    def predicted(self, units: Units) -> tuple[Units, Units]:
+        """Return what ranks configurations are expected to have, and the standard error.
+
+        Members that were fitted to the same trials agree more than they are right: their
+        disagreement is tempered by a factor that was measured on validation tasks.
+
+        Args:
+            units: Canonical coordinates `[C, P]`.
+
+        Returns:
+            Mean ranks `[C]`, 1 = best of the reference, and standard errors `[C]`.
+        """
+        return self._tempered(self._ranks(units))
+
+    def _tempered(self, ranks: torch.Tensor) -> tuple[Units, Units]:
         mean, spread = rank_statistics(ranks)
-        is_new = bool(new[best])
-        return Choice(pool[best], float(mean[best]), float(spread[best]), is_new, explores)
+        error = self._preset.tempering * spread
+        return mean.numpy().astype(np.float64), error.numpy().astype(np.float64)
 
     def _expectation(self, units: Units) -> Units:
         """Return where each prior, before it sees anything of this study, ranks trials `[A, N]`.

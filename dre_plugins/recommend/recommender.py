@@ -63,7 +63,7 @@ class Suggestion:
             "exhausted" (every configuration of a finite space was evaluated).
         predicted_rank: Mean rank against the reference points, 1 = best; None unless a model
             chose.
-        spread: Standard deviation of that rank over members; None unless a model chose.
+        spread: Standard error of that rank; None unless a model chose.
     """
 
     configuration: dict[str, Any]

@@ -96,6 +96,13 @@ def test_a_report_is_text_and_a_page(dre, tmp_path) -> None:
     assert "--against tpe" in content  # the command that made it
 
 
+def test_calibration_is_measured(dre) -> None:
+    output = dre("bench", "calibration", "--scenarios", "mixed", "--trials", "10", "--tasks", "1")
+    last = next(line for line in output.stdout.splitlines() if " all " in line)
+    assert 0.1 < float(last.split()[-2]) < 10.0
+    assert "--split" in dre("bench", "calibration", "--split", "x", code=1).stderr
+
+
 def test_speed_is_measured(dre) -> None:
     output = dre("bench", "speed", "--trials", "12", "--dimensions", "2", "--repeats", "1").stdout
     rows = [line.split() for line in output.splitlines() if "12" in line]
