@@ -208,7 +208,7 @@ PRESETS: Mapping[str, Preset] = {
             n_steps=200, learning_rate=0.02, free_length=10, full_length=40
         ),
         first_gain=4.0,
-        tempering=2.8,
+        tempering=3.0,
     ),
 }
 
