@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import multiprocessing
+import os
 import threading
 import traceback
 import warnings
@@ -238,8 +239,21 @@ class _Workers:
     def _start(self) -> None:
         # Spawned, not forked: torch and onnxruntime do not survive a fork with threads.
         context = multiprocessing.get_context("spawn")
-        self._local.pool = ProcessPoolExecutor(1, mp_context=context)
+        self._local.pool = ProcessPoolExecutor(1, mp_context=context, initializer=_end_with_parent)
         self._pools.append(self._local.pool)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, however that was ended."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)  # nobody is left to be told
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _progress() -> Progress:

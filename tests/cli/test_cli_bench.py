@@ -150,6 +150,45 @@ def test_an_interruption_does_not_wait_for_what_has_not_begun(tmp_path) -> None:
     assert out.read_text().count("\n") < 20
 
 
+def processes_of_group(group: int) -> list[str]:
+    """Return the commands of a process group's live processes; Linux only."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().rpartition(") ")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has just ended
+        state, _, its_group, *_ = rest.split()
+        if int(its_group) == group and state not in "ZX":
+            found.append(name)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_workers_end_with_the_process_that_started_them(tmp_path) -> None:
+    out = tmp_path / "runs.jsonl"
+    long = ("--scenarios", "mixed", "--samplers", "tpe", "--trials", "150", "--seeds", "200")
+    command = [sys.executable, "-m", "dre_plugins.cli", "bench", "run", *long, "-o", str(out)]
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        while not out.exists() or out.read_text().count("\n") < 1:
+            assert process.poll() is None
+            time.sleep(0.05)
+        assert len(processes_of_group(process.pid)) >= 2
+        process.kill()
+        process.wait()
+        for _ in range(200):
+            if not processes_of_group(process.pid):
+                break
+            time.sleep(0.05)
+        assert processes_of_group(process.pid) == []
+    finally:
+        if processes_of_group(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 @pytest.mark.slow
 @pytest.mark.ray
 @pytest.mark.timeout(300)
