@@ -47,7 +47,8 @@ def meta_train(
     """Learn from past tasks what tends to be good; the result is a prior.
 
     With 10 tasks or more, every fifth is held out to tell when to stop. The default takes
-    minutes; a GPU (--device cuda) makes it shorter.
+    minutes; a GPU (--device cuda) makes it shorter. What does not fit into memory is read from
+    a folder (.tasks) as it is needed, see docs/scale.md.
 
     Examples:
 

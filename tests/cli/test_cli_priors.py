@@ -51,6 +51,22 @@ def test_a_training_goes_on_from_its_checkpoint(dre, tasks, tmp_path):
     assert "other data, settings or seed" in " ".join(text.split())
 
 
+def test_a_folder_is_taken_like_a_file(dre, studies, tasks, tmp_path):
+    folder, priors = tmp_path / "past.tasks", []
+    dre("import", "optuna", studies, "-o", folder)
+    for source in (tasks, folder):
+        output = tmp_path / "p.safetensors"
+        dre("meta-train", source, "-o", output, *FEW)
+        priors.append(Prior.load(output))
+    assert priors[0].card.to_dict() == priors[1].card.to_dict()
+    for name, value in priors[0].ensemble.parameters.items():
+        assert (value == priors[1].ensemble.parameters[name]).all()
+    assert "max_depth" in dre("align", output, folder, "--study", "bank").stdout
+    (folder / "values.npy").unlink()
+    text = dre("meta-train", folder, "-o", output, code=1).stderr
+    assert "values.npy" in " ".join(text.split())
+
+
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
