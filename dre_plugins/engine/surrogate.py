@@ -148,11 +148,14 @@ class DeepRankingEnsemble:
         size = CHUNK if self.device.type == "cpu" else GPU_CHUNK
         with isolated(self.device, self.n_threads), torch.no_grad():
             context = self._context()
-            chunks = [
-                score(self.parameters, self.settings, chunk[None, None], context)[:, 0]
-                for chunk in features.to(self.device, torch.float32).split(size)
-            ]
-            return torch.cat(chunks, dim=1)
+            # Filled in place: small results kept between large buffers that are freed would
+            # scatter the heap (1.1 GB instead of 0.4 GB for a million candidates).
+            shape = (self.settings.n_members, len(features))
+            scores = torch.empty(shape, dtype=torch.float32, device=self.device)
+            chunks = features.to(self.device, torch.float32).split(size)
+            for chunk, place in zip(chunks, scores.split(size, dim=1), strict=True):
+                place[:] = score(self.parameters, self.settings, chunk[None, None], context)[:, 0]
+            return scores
 
     def _context(self) -> Tensor | None:
         """Return the context `[M or 1, 1, Z]` of all that was observed; of nothing at first."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -202,3 +204,53 @@ def test_validation_looks_at_a_bounded_number_of_lists(monkeypatch) -> None:
     whole = TaskLists.of(parabolas(), ENCODE)
     batch = meta_training._validation_batch(whole, SCORER, QUICK, "cpu")
     assert batch.features.shape[1] == 3 * len(meta_training.VALIDATION_SHARES)
+
+
+# Trains on a folder, and prints by how many bytes the memory of the process has grown at most.
+STREAMING = """
+import resource, sys
+import numpy as np
+from dre_plugins.engine import ScorerSettings
+from dre_plugins.space import Float, SearchSpace
+from dre_plugins.transfer import meta_training, streamed_lists
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.prior import Prior
+
+streamed_lists.MAX_NUMBERS, meta_training.MAX_VALIDATION = 2**20, 8
+space = SearchSpace({f"x{i}": Float(0.0, 1.0) for i in range(8)})
+failed = np.zeros(1000, dtype=np.bool_)
+
+def tasks(count):
+    rng = np.random.default_rng(0)
+    for number in range(count):
+        units = rng.random((1000, 8))
+        yield Task(f"{number}", space, units, units @ rng.random(8), failed)
+
+def train(count):
+    path = sys.argv[1] + f"/{count}.tasks"
+    MetaDataset.write(path, tasks(count))
+    settings = meta_training.MetaTrainingSettings(n_steps=100, validate_every=50)
+    Prior.train(MetaDataset.load(path), scorer=ScorerSettings(n_members=1), settings=settings)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+few = train(200)
+print(1024 * (train(2000) - few))
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_tasks(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STREAMING, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    size = sum(file.stat().st_size for file in (tmp_path / "2000.tasks").iterdir())
+    assert size > 140e6
+    assert int(done.stdout) < 30e6
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_window_is_where_the_training_is() -> None:
+    tasks = parabolas()
+    streamed = StreamedLists(tasks, ENCODE, 2).to("cuda")
+    assert streamed.window(100, generator()).features.is_cuda
+    trained = meta_train(streamed, None, SCORER, QUICK, seed=0, device="cuda")
+    assert trained.history[-1].step == QUICK.n_steps
