@@ -34,7 +34,7 @@ RESHUFFLE = 50
 # Validation draws this many times from each list, with supports of these shares of the largest.
 VALIDATION_SHARES = (0.0, 0.1, 0.4, 1.0)
 # Validation lists at most, evenly spaced: a look at more would take longer than the steps between.
-MAX_VALIDATION = 512
+MAX_VALIDATION = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

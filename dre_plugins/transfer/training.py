@@ -19,7 +19,7 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
-from dre_plugins.transfer.spaces.alignment import align
+from dre_plugins.transfer.spaces.alignment import Alignment, align
 from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space
 from dre_plugins.transfer.streamed_lists import StreamedLists, lists_of
 from dre_plugins.transfer.task_folder import release
@@ -41,6 +41,8 @@ N_FAVOURITES = 20
 MAX_FAVOURITES = 1000
 # Contexts of past tasks that go with a prior at most: a suggestion scores its trials in each.
 MAX_CONTEXTS = 128
+# Alignments that are kept while tasks are encoded.
+MAX_ALIGNMENTS = 64
 
 # A handful of tasks do not teach how to tell tasks apart, so there is no context, and more steps
 # only memorise them (docs/decisions.md, Transfer).
@@ -176,17 +178,34 @@ def prior_of_few(metadata: MetaDataset, *, seed: int = 0) -> Prior:
 
 def encoder_of(space: SearchSpace) -> Callable[[Task], NDArray[np.float32]]:
     """Return how to express the evaluations of a task as features `[N, D]` of `space`."""
+    known: dict[int, tuple[SearchSpace, Alignment | None]] = {}
 
-    return lambda task: space.features(units_in(space, task))
+    def encode(task: Task) -> NDArray[np.float32]:
+        # Tasks of a folder share their spaces, and to align one takes longer than to convert a
+        # task of it. The space is kept, so that no other one can have its identity.
+        if id(task.space) not in known:
+            if len(known) == MAX_ALIGNMENTS:
+                known.clear()
+            known[id(task.space)] = task.space, _alignment(task.space, space)
+        _, alignment = known[id(task.space)]
+        return space.features(task.units if alignment is None else alignment.convert(task.units))
+
+    return encode
 
 
 def units_in(space: SearchSpace, task: Task) -> NDArray[np.float64]:
     """Return the evaluations of a task as canonical coordinates of `space` `[N, P]`."""
-    if task.space == space:
-        return task.units
-    alignment = align(task.space, space)
+    alignment = _alignment(task.space, space)
+    return task.units if alignment is None else alignment.convert(task.units)
+
+
+def _alignment(source: SearchSpace, target: SearchSpace) -> Alignment | None:
+    """Return how to express one space in another, None if they are equal."""
+    if source == target:
+        return None
+    alignment = align(source, target)
     assert alignment is not None  # only on_incompatible="ignore" returns None
-    return alignment.convert(task.units)
+    return alignment
 
 
 def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:

@@ -247,6 +247,7 @@ def test_memory_does_not_grow_with_the_tasks(tmp_path: Path) -> None:
     assert int(done.stdout) < 30e6
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_window_is_where_the_training_is() -> None:
     tasks = parabolas()
