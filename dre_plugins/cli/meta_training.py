@@ -21,6 +21,7 @@ def meta_train(
     ] = None,
     description: Annotated[str, typer.Option(help="One sentence for the card.")] = "",
     steps: Annotated[int, typer.Option(help="Steps of the training.")] = 4000,
+    batch: Annotated[int, typer.Option(help="Lists that each scorer sees in one step.")] = 4,
     seed: Seed = 0,
     device: Device = "cpu",
     threads: Threads = 1,
@@ -72,7 +73,7 @@ def meta_train(
 
     context = None if no_context else SCORER.context
     scorer = replace(SCORER, n_members=members, hidden=widths, context=context)
-    settings = MetaTrainingSettings(n_steps=steps, loss=loss)
+    settings = MetaTrainingSettings(n_steps=steps, n_lists=batch, loss=loss)
     metadata = load_tasks(tasks)
     try:
         prior = Prior.train(

@@ -74,16 +74,15 @@ def _write_arrays(folder: Path, tasks: Iterable[Task]) -> dict[str, Any]:
     """Write the arrays, and return what the header says of them."""
     known: dict[str, int] = {}
     entries: dict[str, list[Any]] = {}
+    last, place = None, 0
     with ExitStack() as stack:
         files = {n: stack.enter_context(_file_of(folder, n).open("wb")) for n in _ARRAYS}
         counts = dict.fromkeys(_ARRAYS, 0)
         for name, file in files.items():
             _write_length(file, name, 0)
         for task in tasks:
-            try:
-                space = json.dumps(space_to_plain(task.space), allow_nan=False)
-            except ValueError as error:
-                raise ValueError(f"Task {task.name!r}: {error}") from error
+            if task.space is not last:  # tasks often share theirs
+                last, place = task.space, known.setdefault(_text_of(task), len(known))
             if task.name in entries:
                 raise ValueError(
                     f"Several tasks have the name {task.name!r}; MetaDataset.of numbers them."
@@ -94,7 +93,7 @@ def _write_arrays(folder: Path, tasks: Iterable[Task]) -> dict[str, Any]:
                     f"Task {task.name!r}, {fault}; give canonical units, see SearchSpace.to_units."
                 )
             steps = list(task.rungs)
-            entries[task.name] = [known.setdefault(space, len(known)), len(task), steps]
+            entries[task.name] = [place, len(task), steps]
             blocks: dict[str, list[NDArray[Any]]] = {
                 "units": [task.units],
                 "values": [task.values],
@@ -112,6 +111,14 @@ def _write_arrays(folder: Path, tasks: Iterable[Task]) -> dict[str, Any]:
         "spaces": [json.loads(space) for space in known],
         "tasks": [[name, *entry] for name, entry in entries.items()],
     }
+
+
+def _text_of(task: Task) -> str:
+    """Return the search space of a task as JSON."""
+    try:
+        return json.dumps(space_to_plain(task.space), allow_nan=False)
+    except ValueError as error:
+        raise ValueError(f"Task {task.name!r}: {error}") from error
 
 
 def _write_length(file: IO[bytes], name: str, length: int) -> None:
