@@ -7,6 +7,6 @@ pair the lines and compare.
 What it runs on: `tasks` (YAHPO Gym), `synthetic`, `scenarios` (by name), `tables` with
 `table_sources/` (all configurations known: HPO-B, files, blackboxes of Syne Tune).
 
-Programs of their own: `extract` and `priors` (make what ships), `speed`, `meta_training_speed`,
-`overlap`.
+Programs of their own: `extract` and `priors` (make what ships), `speed`, `scale`,
+`meta_training_speed`, `overlap`.
 """

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from dre_plugins.cli.checks import check_folder, needs
 from dre_plugins.cli.console import console
-from dre_plugins.engine.settings import require
+from dre_plugins.engine.settings import check_device, require
 
 bench = typer.Typer(no_args_is_help=True, help="Compare samplers; check what is claimed.")
 
@@ -232,6 +232,54 @@ def calibration(
         shares = [f"{share:.0%}" for share in one.covered]
         table.add_row(one.scenario, str(one.trials or "all"), *shares, f"{one.factor:.2f}")
     console().print(table)
+
+
+@bench.command("scale")
+def scale(
+    candidates: Annotated[int, typer.Option(help="Candidates to choose among.")] = 1_000_000,
+    batches: Annotated[
+        str, typer.Option(help="Lists that each member sees in one step.")
+    ] = "1,16,256",
+    tasks: Annotated[int, typer.Option(help="Past tasks to meta-train on.")] = 1000,
+    evaluations: Annotated[int, typer.Option(help="Evaluations of each.")] = 1000,
+    members: Annotated[int, typer.Option(help="Scorers of the ensemble.")] = 10,
+    devices: Annotated[str, typer.Option(help="Without it: cpu, and cuda if there is one.")] = "",
+) -> None:
+    """Time the choice among many candidates, and meta-training from a folder by batch.
+
+    Of 16 parameters. On a CPU, seconds are those of one thread of the processor.
+
+    Example:
+
+        dre bench scale --batches 1,16,256,4096 --tasks 20000
+    """
+    from dre_plugins.benchmarks import scale as measured
+
+    for option, number in (
+        ("--candidates", candidates),
+        ("--tasks", tasks),
+        ("--evaluations", evaluations),
+        ("--members", members),
+    ):
+        require(number >= 1, option, number, "at least 1")
+    sizes = _numbers("--batches", batches)
+    require(all(size >= 1 for size in sizes), "--batches", batches, "at least 1")
+    chosen = devices.split(",") if devices else measured.devices()
+    for device in chosen:
+        check_device(device)
+    choice = Table("device", "candidates", "score, s", "rank, s", "choose, s", "memory, MB")
+    for device in chosen:
+        one = measured.scoring(device, candidates, members)
+        seconds = (f"{part:.3f}" for part in one.seconds)
+        choice.add_row(device, str(candidates), *seconds, f"{one.memory / 1e6:.0f}")
+    console().print(choice)
+    speeds = Table("device", "batch", "ms a step", "lists/s", "streamed", "memory, MB")
+    for device in chosen:
+        for row in measured.throughputs(device, sizes, members, tasks, evaluations):
+            rates = (f"{rate:.0f}" for rate in (row.in_memory, row.streamed))
+            step = f"{1e3 * row.step:.1f}"
+            speeds.add_row(device, str(row.n_lists), step, *rates, f"{row.memory / 1e6:.0f}")
+    console().print(speeds)
 
 
 @bench.command("report")

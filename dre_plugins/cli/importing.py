@@ -20,7 +20,12 @@ importing = typer.Typer(
 )
 
 Output = Annotated[
-    Path, typer.Option("--output", "-o", help="File to write: .json, or .npz (smaller).")
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        help="File to write: .json, or .npz (smaller); or .tasks, a folder for what is too large.",
+    ),
 ]
 Folders = Annotated[list[Path], typer.Argument(help="Experiments, or folders of experiments.")]
 

@@ -21,6 +21,7 @@ def meta_train(
     ] = None,
     description: Annotated[str, typer.Option(help="One sentence for the card.")] = "",
     steps: Annotated[int, typer.Option(help="Steps of the training.")] = 4000,
+    batch: Annotated[int, typer.Option(help="Lists that each scorer sees in one step.")] = 4,
     seed: Seed = 0,
     device: Device = "cpu",
     threads: Threads = 1,
@@ -47,7 +48,8 @@ def meta_train(
     """Learn from past tasks what tends to be good; the result is a prior.
 
     With 10 tasks or more, every fifth is held out to tell when to stop. The default takes
-    minutes; a GPU (--device cuda) makes it shorter.
+    minutes; a GPU (--device cuda) makes it shorter. What does not fit into memory is read from
+    a folder (.tasks) as it is needed, see docs/scale.md.
 
     Examples:
 
@@ -71,7 +73,7 @@ def meta_train(
 
     context = None if no_context else SCORER.context
     scorer = replace(SCORER, n_members=members, hidden=widths, context=context)
-    settings = MetaTrainingSettings(n_steps=steps, loss=loss)
+    settings = MetaTrainingSettings(n_steps=steps, n_lists=batch, loss=loss)
     metadata = load_tasks(tasks)
     try:
         prior = Prior.train(

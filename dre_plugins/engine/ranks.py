@@ -12,6 +12,9 @@ MAX_LEAD = 50.0
 # the best reference point over the one this many places behind.
 LEAD_PLACES = 8
 
+# Scores ranked at once: of a million candidates the places, in 64 bits, would take a gigabyte.
+CHUNK = 2**16
+
 
 def ranks_against(scores: Tensor, reference: Tensor) -> Tensor:
     """Rank each score within the reference scores of the same member.
@@ -29,10 +32,14 @@ def ranks_against(scores: Tensor, reference: Tensor) -> Tensor:
         Ranks `[M, C]`, from above 0 (far better than all of the reference) to K + 0.5.
     """
     ascending = reference.sort(dim=-1).values.contiguous()
-    scores = scores.contiguous()
+    chunks = [_ranks(chunk.contiguous(), ascending) for chunk in scores.split(CHUNK, dim=-1)]
+    return chunks[0] if len(chunks) == 1 else torch.cat(chunks, dim=-1)
+
+
+def _ranks(scores: Tensor, ascending: Tensor) -> Tensor:
     below = torch.searchsorted(ascending, scores, right=False)
     not_above = torch.searchsorted(ascending, scores, right=True)
-    better = reference.shape[-1] - not_above
+    better = ascending.shape[-1] - not_above
     ranks = better + 0.5 * (not_above - below + 1)
     best = ascending[:, -1:]
     behind = ascending[:, max(ascending.shape[-1] - 1 - LEAD_PLACES, 0), None]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,24 +74,63 @@ def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> li
     Returns:
         Lists of at least one trial; none when nothing can be ranked.
     """
-    values = {i: v for i, t in enumerate(history) if (v := final_value(t)) is not None}
-    failures = [i for i, t in enumerate(history) if has_failed(t)] if failed == "worst" else []
-    n_ended = sum(trial.state is not TrialState.RUNNING for trial in history)
-    contents = [(values, 1.0)] if values else []
-    for step in _pruning_steps(history):
-        reached = {i: v for i, t in enumerate(history) if (v := _reported(t, step)) is not None}
-        contents.append((reached, len(reached) / n_ended))
-    if not contents and failures:
-        contents.append(({}, 1.0))
+    ended = [i for i, trial in enumerate(history) if trial.state is not TrialState.RUNNING]
+    trials = [history[i] for i in ended]
+    steps = pruning_steps(
+        max(step for step, value in trial.rungs.items() if not math.isnan(value))
+        for trial in trials
+        if trial.state is TrialState.PRUNED and not has_failed(trial)
+    )
+    found = ranked_lists(
+        _numbers(final_value(trial) for trial in trials),
+        np.array([failed == "worst" and has_failed(trial) for trial in trials], dtype=np.bool_),
+        [_numbers(_reported(trial, step) for trial in trials) for step in steps],
+        max_length,
+    )
+    positions = np.array(ended, dtype=np.intp)
+    return [replace(one, trials=positions[one.trials]) for one in found]
+
+
+def ranked_lists(
+    values: NDArray[np.float64],
+    failed: NDArray[np.bool_],
+    reported: Sequence[NDArray[np.float64]],
+    max_length: int,
+) -> list[TrialList]:
+    """Arrange what became of trials into lists, see `trial_lists`.
+
+    Args:
+        values: Final values `[N]`, NaN where there is none.
+        failed: Which trials are tied at the end of the first list `[N]`.
+        reported: Values at each step at which trials were pruned, latest first, each `[N]`; NaN
+            where nothing was reported.
+        max_length: Longest list.
+    """
+    contents = [(values, 1.0)] if not np.isnan(values).all() else []
+    contents += [(one, float((~np.isnan(one)).sum() / len(one))) for one in reported]
+    if not contents and failed.any():
+        contents = [(values, 1.0)]
+    nothing = np.zeros_like(failed)
     return [
-        _ranked(ranked, failures if place == 0 else [], weight, max_length)
+        _ranked(ranked, nothing if place else failed, weight, max_length)
         for place, (ranked, weight) in enumerate(contents)
     ]
 
 
+def pruning_steps(last: Iterable[float]) -> list[float]:
+    """Return the steps at which most trials were pruned, highest step first.
+
+    Args:
+        last: The last step at which each pruned trial reported.
+    """
+    most = Counter(last).most_common(MAX_RUNG_LISTS)
+    return sorted((step for step, _ in most), reverse=True)
+
+
 def dense_ranks(values: Iterable[float]) -> NDArray[np.float64]:
     """Return 0 for the smallest value, 1 for the next different one, … `[N]`."""
-    _, ranks = np.unique(np.array([*values], dtype=np.float64), return_inverse=True)
+    values = values if isinstance(values, np.ndarray) else [*values]
+    _, ranks = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True)
     return ranks.reshape(-1).astype(np.float64)
 
 
@@ -161,26 +200,21 @@ def with_believed(
 
 
 def _ranked(
-    values: dict[int, float], failures: Sequence[int], weight: float, max_length: int
+    values: NDArray[np.float64], failed: NDArray[np.bool_], weight: float, max_length: int
 ) -> TrialList:
-    trials = np.array([*values, *failures], dtype=np.intp)
-    ranks = np.concatenate([dense_ranks(list(values.values())), np.full(len(failures), WORST)])
+    ranked = np.flatnonzero(~np.isnan(values))
+    failures = np.flatnonzero(failed)
+    ranks = np.concatenate([dense_ranks(values[ranked]), np.full(len(failures), WORST)])
     kept = thin(ranks, max_length)
-    return TrialList(trials[kept], ranks[kept], weight)
+    return TrialList(np.concatenate([ranked, failures])[kept], ranks[kept], weight)
+
+
+def _numbers(values: Iterable[float | None]) -> NDArray[np.float64]:
+    """Return an array with NaN for None."""
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def _reported(trial: Trial, step: float) -> float | None:
     value = trial.rungs.get(step)
-    if value is None or math.isnan(value) or trial.state is TrialState.FAILED:
-        return None
-    return None if trial.state is TrialState.RUNNING else value
-
-
-def _pruning_steps(history: Sequence[Trial]) -> list[float]:
-    """Return the steps at which most trials were pruned, highest step first."""
-    last = Counter(
-        max(step for step, value in trial.rungs.items() if not math.isnan(value))
-        for trial in history
-        if trial.state is TrialState.PRUNED and not has_failed(trial)
-    )
-    return sorted((step for step, _ in last.most_common(MAX_RUNG_LISTS)), reverse=True)
+    is_ranked = value is not None and trial.state is not TrialState.FAILED
+    return value if is_ranked else None

@@ -25,6 +25,7 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.scorers import Parameters, context_vectors, initial_parameters, score
 from dre_plugins.engine.settings import LOSS_NAMES, ScorerSettings, require
 from dre_plugins.transfer import training_state
+from dre_plugins.transfer.streamed_lists import StreamedLists
 from dre_plugins.transfer.task_lists import TaskLists
 
 # Steps between two shuffles of every list. Within them, draws of a list are slices of one
@@ -32,6 +33,8 @@ from dre_plugins.transfer.task_lists import TaskLists
 RESHUFFLE = 50
 # Validation draws this many times from each list, with supports of these shares of the largest.
 VALIDATION_SHARES = (0.0, 0.1, 0.4, 1.0)
+# Validation lists at most, evenly spaced: a look at more would take longer than the steps between.
+MAX_VALIDATION = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +123,8 @@ class _Batch:
 
 
 def meta_train(
-    lists: TaskLists,
-    validation: TaskLists | None,
+    lists: TaskLists | StreamedLists,
+    validation: TaskLists | StreamedLists | None,
     scorer: ScorerSettings,
     settings: MetaTrainingSettings,
     *,
@@ -136,8 +139,8 @@ def meta_train(
 
     Args:
         lists: What to learn from.
-        validation: Lists of other tasks; the weights that rank them best are returned. None
-            returns the last weights.
+        validation: Lists of other tasks; the weights that rank them best are returned, of many
+            lists `MAX_VALIDATION`. None returns the last weights.
         scorer: The ensemble.
         settings: How to train.
         seed: Seed of weights and draws; equal seeds give equal weights on the same machine.
@@ -207,7 +210,7 @@ def _train(
 ) -> Iterator[Progress]:
     """Take steps until the plan or the patience ends; yield at every look."""
     optimiser = _optimiser(state, settings.learning_rate)
-    total = torch.zeros((), device=draws.device)
+    total = torch.zeros((), device=next(iter(state.parameters.values())).device)
     while state.step < settings.n_steps and not _is_stagnating(state, settings):
         annealed = 0.5 * (1.0 + math.cos(math.pi * state.step / settings.n_steps))
         for group in optimiser.param_groups:
@@ -273,37 +276,34 @@ class _Draws:
 
     def __init__(
         self,
-        lists: TaskLists,
+        lists: TaskLists | StreamedLists,
         scorer: ScorerSettings,
         settings: MetaTrainingSettings,
         state: training_state.TrainingState,
     ) -> None:
-        self._lists = lists
+        self._source = lists
         self._shape = (scorer.n_members, settings.n_lists)
         self._max_support = settings.max_support if scorer.context is not None else 0
         self._length = settings.list_length
         self._state = state
         self._validate_every = settings.validate_every
+        self._lists: TaskLists | None = None
         self._orders = torch.empty(0)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the lists are."""
-        return self._lists.features.device
 
     def next(self) -> _Batch:
         """Return the draws of one step."""
         generator = self._state.generator
         # Counted from the last look, where a training that was interrupted goes on.
-        if self._state.step % self._validate_every % RESHUFFLE == 0:
+        n_drawn = math.prod(self._shape)
+        if self._lists is None or self._state.step % self._validate_every % RESHUFFLE == 0:
+            self._lists = self._source.window(n_drawn * RESHUFFLE, generator)
             self._orders = _shuffled(self._lists, generator)
-        weights = self._lists.weights.cpu()
         chosen = torch.multinomial(
-            weights, math.prod(self._shape), replacement=True, generator=generator
+            self._lists.weights.cpu(), n_drawn, replacement=True, generator=generator
         ).reshape(self._shape)
         start, share = _uniform((2, *self._shape), generator)
         size = _support_sizes(self._lists.lengths.cpu()[chosen], share, self._max_support)
-        device = self.device
+        device = self._lists.features.device
         return _slices(
             self._lists,
             self._orders,
@@ -372,7 +372,7 @@ def _slices(
 
 
 def _validation_batch(
-    validation: TaskLists | None,
+    validation: TaskLists | StreamedLists | None,
     scorer: ScorerSettings,
     settings: MetaTrainingSettings,
     device: str,
@@ -380,6 +380,7 @@ def _validation_batch(
     """Return draws from every validation list, with supports of several sizes, always the same."""
     if validation is None:
         return None
+    validation = validation.spread(MAX_VALIDATION)
     generator = torch.Generator(device="cpu").manual_seed(0)
     max_support = settings.max_support if scorer.context is not None else 0
     shares = torch.tensor(VALIDATION_SHARES, dtype=torch.float32, device="cpu")

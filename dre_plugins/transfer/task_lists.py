@@ -17,8 +17,7 @@ from torch import Tensor
 
 from dre_plugins.engine.losses import rank_normalised
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.recommend.lists import trial_lists
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.lists import TrialList, pruning_steps, ranked_lists
 from dre_plugins.transfer.metadata import Task
 
 # A list of two values that differ is the shortest that says anything.
@@ -67,6 +66,19 @@ class TaskLists:
             self.weights.to(device),
         )
 
+    def window(self, n_draws: int, generator: torch.Generator) -> TaskLists:
+        """Return the lists to draw from for a while: all of them, see `StreamedLists`."""
+        return self
+
+    def spread(self, count: int) -> TaskLists:
+        """Return at most `count` lists, evenly spaced."""
+        chosen = evenly_spaced(len(self), count)
+        return (
+            self
+            if len(chosen) == len(self)
+            else TaskLists(*(getattr(self, name)[chosen] for name in self.__slots__))
+        )
+
     def digest(self) -> str:
         """Return a hash by which other lists are told apart."""
         digest = hashlib.sha256()
@@ -91,7 +103,7 @@ class TaskLists:
         rows: list[Row] = []
         for task in tasks:
             features = encode(task)
-            for one in trial_lists(_unconfigured(task), failed="worst", max_length=len(task)):
+            for one in _lists_of(task):
                 if len(one.trials) >= MIN_LENGTH and one.ranks.min() < one.ranks.max():
                     rows.append((features[one.trials], one.ranks, one.weight))
         if not rows:
@@ -102,6 +114,12 @@ class TaskLists:
         # Whatever the user's default device is, and outside inference mode: this is learnt from.
         with isolated():
             return _padded(rows)
+
+
+def evenly_spaced(length: int, count: int) -> list[int]:
+    """Return at most `count` positions among `length`, ends included."""
+    places: NDArray[np.float64] = np.linspace(0, length - 1, min(count, length)).round()
+    return [int(place) for place in places]
 
 
 def _padded(rows: Sequence[Row]) -> TaskLists:
@@ -118,15 +136,13 @@ def _padded(rows: Sequence[Row]) -> TaskLists:
     return TaskLists(padded, rank_normalised(values, mask), lengths, weights)
 
 
-def _unconfigured(task: Task) -> list[Trial]:
-    """Return the trials of a task without their configurations, which lists do not look at."""
-    trials = []
-    for row, (value, failed) in enumerate(zip(task.values, task.failed, strict=True)):
-        rungs = {s: float(r[row]) for s, r in task.rungs.items() if not np.isnan(r[row])}
-        if failed:
-            trials.append(Trial({}, TrialState.FAILED))
-        elif np.isnan(value):
-            trials.append(Trial({}, TrialState.PRUNED, rungs=rungs))
-        else:
-            trials.append(Trial({}, TrialState.COMPLETE, float(value), rungs))
-    return trials
+def _lists_of(task: Task) -> list[TrialList]:
+    """Return the lists of the trials of a task, by the rules of a running study."""
+    pruned = np.isnan(task.values) & ~task.failed
+    last = np.full(len(task), np.nan)
+    for step in sorted(task.rungs):
+        last[~np.isnan(task.rungs[step])] = step
+    # What was pruned before it reported anything counts as failed.
+    failed = task.failed | (pruned & np.isnan(last))
+    steps = pruning_steps(last[pruned & ~failed].tolist())
+    return ranked_lists(task.values, failed, [task.rungs[step] for step in steps], len(task))

@@ -19,9 +19,11 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
-from dre_plugins.transfer.spaces.alignment import align
+from dre_plugins.transfer.spaces.alignment import Alignment, align
 from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space
-from dre_plugins.transfer.task_lists import TaskLists
+from dre_plugins.transfer.streamed_lists import StreamedLists, lists_of
+from dre_plugins.transfer.task_folder import release
+from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +37,12 @@ SCORER = ScorerSettings(
 )
 # What was best in past tasks and goes with a prior: at least this many configurations.
 N_FAVOURITES = 20
+# And those of at most this many tasks, evenly spaced: they are in the header of the prior's file.
+MAX_FAVOURITES = 1000
 # Contexts of past tasks that go with a prior at most: a suggestion scores its trials in each.
 MAX_CONTEXTS = 128
+# Alignments that are kept while tasks are encoded.
+MAX_ALIGNMENTS = 64
 
 # A handful of tasks do not teach how to tell tasks apart, so there is no context, and more steps
 # only memorise them (docs/decisions.md, Transfer).
@@ -75,8 +81,11 @@ def train_prior(
     if validation is None:
         training, validation = held_out(metadata)
     encode = encoder_of(space)
-    lists = TaskLists.of(training.tasks, encode)
-    validation_lists = TaskLists.of(validation.tasks, encode) if len(validation) else None
+    longest = settings.list_length + settings.max_support
+    lists = lists_of(training.tasks, encode, space.n_features, longest)
+    validation_lists = (
+        lists_of(validation.tasks, encode, space.n_features, longest) if len(validation) else None
+    )
     with _bar(progress) as on_progress:
         trained = meta_train(
             lists,
@@ -115,7 +124,7 @@ def train_prior(
 
 
 def contexts_of(
-    ensemble: DeepRankingEnsemble, lists: TaskLists, n_entries: int, seed: int
+    ensemble: DeepRankingEnsemble, lists: TaskLists | StreamedLists, n_entries: int, seed: int
 ) -> NDArray[np.float32]:
     """Return the contexts of past tasks `[T, Z]`, each from a random support set.
 
@@ -126,9 +135,9 @@ def contexts_of(
         seed: Seed of the supports.
     """
     rng = np.random.default_rng(seed)
-    chosen = np.unique(np.linspace(0, len(lists) - 1, MAX_CONTEXTS).round().astype(np.intp))
+    lists = lists.spread(MAX_CONTEXTS)
     supports = []
-    for row in chosen.tolist():
+    for row in range(len(lists)):
         drawn = torch.from_numpy(rng.permutation(int(lists.lengths[row]))[:n_entries])
         support = RankingLists.single(lists.features[row, drawn], lists.values[row, drawn])
         supports.append(ensemble.contexts_of(support))
@@ -142,12 +151,14 @@ def favourites_of(metadata: MetaDataset, space: SearchSpace) -> NDArray[np.float
     Where nothing is observed yet, scorers that have seen few tasks promise most of configurations
     that no task has tried. What was good elsewhere is the safer start.
     """
-    tasks = [task for task in metadata if task.n_complete]
+    spread = [metadata.tasks[row] for row in evenly_spaced(len(metadata), MAX_FAVOURITES)]
+    tasks = [task for task in spread if task.n_complete]
     n_best = max(1, N_FAVOURITES // max(len(tasks), 1))
     rows = [np.empty((0, space.n_parameters))]
     for task in tasks:
         best = np.argsort(np.where(np.isnan(task.values), np.inf, -task.values), kind="stable")
         rows.append(units_in(space, task)[best[: min(n_best, task.n_complete)]])
+        release(task)
     return np.concatenate(rows)
 
 
@@ -167,17 +178,34 @@ def prior_of_few(metadata: MetaDataset, *, seed: int = 0) -> Prior:
 
 def encoder_of(space: SearchSpace) -> Callable[[Task], NDArray[np.float32]]:
     """Return how to express the evaluations of a task as features `[N, D]` of `space`."""
+    known: dict[int, tuple[SearchSpace, Alignment | None]] = {}
 
-    return lambda task: space.features(units_in(space, task))
+    def encode(task: Task) -> NDArray[np.float32]:
+        # Tasks of a folder share their spaces, and to align one takes longer than to convert a
+        # task of it. The space is kept, so that no other one can have its identity.
+        if id(task.space) not in known:
+            if len(known) == MAX_ALIGNMENTS:
+                known.clear()
+            known[id(task.space)] = task.space, _alignment(task.space, space)
+        _, alignment = known[id(task.space)]
+        return space.features(task.units if alignment is None else alignment.convert(task.units))
+
+    return encode
 
 
 def units_in(space: SearchSpace, task: Task) -> NDArray[np.float64]:
     """Return the evaluations of a task as canonical coordinates of `space` `[N, P]`."""
-    if task.space == space:
-        return task.units
-    alignment = align(task.space, space)
+    alignment = _alignment(task.space, space)
+    return task.units if alignment is None else alignment.convert(task.units)
+
+
+def _alignment(source: SearchSpace, target: SearchSpace) -> Alignment | None:
+    """Return how to express one space in another, None if they are equal."""
+    if source == target:
+        return None
+    alignment = align(source, target)
     assert alignment is not None  # only on_incompatible="ignore" returns None
-    return alignment.convert(task.units)
+    return alignment
 
 
 def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:
@@ -193,7 +221,9 @@ def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:
 
 
 def _has_order(task: Task) -> bool:
-    return len(np.unique(task.values[~np.isnan(task.values)])) > 1
+    values = task.values[~np.isnan(task.values)]
+    release(task)
+    return bool(len(values) and values.min() < values.max())
 
 
 @contextmanager

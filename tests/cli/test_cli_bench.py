@@ -110,6 +110,26 @@ def test_speed_is_measured(dre) -> None:
     assert "--trials must be numbers" in dre("bench", "speed", "--trials", "x", code=1).stderr
 
 
+@pytest.mark.parametrize("is_in_processes", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_scale_is_measured(dre, monkeypatch, is_in_processes) -> None:
+    if not is_in_processes:  # which take seconds to start
+        from dre_plugins.benchmarks import scale
+
+        monkeypatch.setattr(scale, "_in_fresh_process", lambda compute, *given: compute(*given))
+    sizes = ("--candidates", "700", "--tasks", "5", "--evaluations", "30", "--members", "2")
+    output = dre("bench", "scale", *sizes, "--batches", "3,1", "--devices", "cpu").stdout
+    rows = [line.replace("│", "").split() for line in output.splitlines() if "cpu" in line]
+    assert [row[1] for row in rows] == ["700", "1", "3"], output
+    for row in rows:
+        numbers = [float(one) for one in row[2:]]
+        assert min(numbers) >= 0.0 and numbers[-1] > 50.0  # MB
+        assert not is_in_processes or numbers[-1] < 2000.0
+    for _, _, step, in_memory, streamed, _ in rows[1:]:
+        assert float(step) > 0.0 and float(in_memory) >= float(streamed) > 0.0
+    assert "--batches must be at least 1" in dre("bench", "scale", "--batches", "0", code=1).stderr
+    assert "'tpu'" in dre("bench", "scale", "--devices", "tpu", code=1).stderr
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore:.*damaged line")

@@ -29,11 +29,12 @@ FEW = ("--steps", 4, "--members", 2, "--hidden", "8,8")
 
 def test_options_reach_the_prior(dre, tasks, tmp_path):
     output = tmp_path / "p.safetensors"
-    options = ("--loss", "list-mle", "--no-context", "--seed", 3, "--name", "mine")
+    options = ("--loss", "list-mle", "--no-context", "--seed", 3, "--name", "mine", "--batch", 2)
     dre("meta-train", tasks, tasks, "-o", output, *FEW, *options)
     prior = Prior.load(output)
     assert prior.card.name == "mine" and len(prior.card.tasks) == 6
     assert prior.card.training["loss"] == "list-mle" and prior.card.training["seed"] == 3
+    assert prior.card.training["n_lists"] == 2
     settings = prior.ensemble.settings
     assert (settings.n_members, settings.hidden, settings.context) == (2, (8, 8), None)
 
@@ -51,11 +52,28 @@ def test_a_training_goes_on_from_its_checkpoint(dre, tasks, tmp_path):
     assert "other data, settings or seed" in " ".join(text.split())
 
 
+def test_a_folder_is_taken_like_a_file(dre, studies, tasks, tmp_path):
+    folder, priors = tmp_path / "past.tasks", []
+    dre("import", "optuna", studies, "-o", folder)
+    for source in (tasks, folder):
+        output = tmp_path / "p.safetensors"
+        dre("meta-train", source, "-o", output, *FEW)
+        priors.append(Prior.load(output))
+    assert priors[0].card.to_dict() == priors[1].card.to_dict()
+    for name, value in priors[0].ensemble.parameters.items():
+        assert (value == priors[1].ensemble.parameters[name]).all()
+    assert "max_depth" in dre("align", output, folder, "--study", "bank").stdout
+    (folder / "values.npy").unlink()
+    text = dre("meta-train", folder, "-o", output, code=1).stderr
+    assert "values.npy" in " ".join(text.split())
+
+
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
         (["--loss", "nope"], 1, "list-mle"),
         (["--steps", 0], 1, "n_steps"),
+        (["--batch", 0], 1, "n_lists"),
         (["--device", "tpu"], 1, "'tpu'"),
         (["--seed", -1], 1, "--seed"),
         (["--checkpoint", "no/such/state"], 1, "folder"),

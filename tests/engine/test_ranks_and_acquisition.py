@@ -6,6 +6,7 @@ import pytest
 import torch
 from scipy.stats import norm, rankdata
 
+from dre_plugins.engine import ranks
 from dre_plugins.engine.acquisition import ACQUISITIONS, get_acquisition
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.engine.settings import ACQUISITION_NAMES
@@ -42,6 +43,19 @@ def test_ranks_do_not_depend_on_other_candidates() -> None:
     reference = torch.rand(3, 40, generator=generator)
     whole = ranks_against(scores, reference)
     assert torch.equal(whole[:, :7], ranks_against(scores[:, :7], reference))
+
+
+def test_many_candidates_are_ranked_a_chunk_at_a_time(monkeypatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(3, 100, generator=generator)
+    reference = scores[:, ::3]
+    whole = ranks_against(scores, reference)
+    sizes = []
+    monkeypatch.setattr(ranks, "CHUNK", 16)
+    one = ranks._ranks
+    monkeypatch.setattr(ranks, "_ranks", lambda s, r: sizes.append(s.shape[-1]) or one(s, r))
+    assert torch.equal(whole, ranks_against(scores, reference))
+    assert sizes == [16] * 6 + [4]
 
 
 def test_ranks_ignore_monotone_transformations() -> None:

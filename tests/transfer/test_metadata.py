@@ -165,7 +165,7 @@ def assert_same(one: MetaDataset, other: MetaDataset) -> None:
             assert expected.dtype == found.dtype and expected.shape == found.shape
 
 
-@pytest.mark.parametrize("suffix", [".json", ".npz"])
+@pytest.mark.parametrize("suffix", [".json", ".npz", ".tasks"])
 def test_a_file_keeps_everything(tmp_path: Path, suffix: str) -> None:
     constant = SearchSpace({"seed": Constant(7)})
     nothing_searched = Task.from_trials("c", constant, [Trial({"seed": 7}, COMPLETE, 0.1 + 0.2)])
@@ -190,14 +190,14 @@ def test_the_json_file_is_strict(tmp_path: Path) -> None:
     values=st.lists(st.floats(width=64), min_size=1, max_size=5),
     reports=st.dictionaries(st.floats(0, 100), st.floats(width=64), max_size=3),
 )
-def test_any_floats_survive_both_formats(
+def test_any_floats_survive_all_formats(
     tmp_path_factory: pytest.TempPathFactory, values: list[float], reports: dict[float, float]
 ) -> None:
     space = SearchSpace({"x": Float(0.0, 1.0)})
     trials = [Trial({"x": 0.5}, COMPLETE, value, reports) for value in values]
     metadata = MetaDataset((Task.from_trials("t", space, trials),))
     folder = tmp_path_factory.mktemp("floats")
-    for name in ("m.json", "m.npz"):
+    for name in ("m.json", "m.npz", "m.tasks"):
         metadata.save(folder / name)
         assert_same(metadata, MetaDataset.load(folder / name))
 
@@ -209,15 +209,16 @@ class Callable:
 def test_a_category_that_no_file_holds_is_refused_at_saving(tmp_path: Path) -> None:
     space = SearchSpace({"optimiser": Categorical((Callable(), "sgd"))})
     made = Task.from_trials("t", space, [Trial({"optimiser": "sgd"}, COMPLETE, 1.0)])
-    with pytest.raises(ValueError, match=r"'t'.*'optimiser'.*Callable.*string"):
-        MetaDataset((made,)).save(tmp_path / "m.json")
+    for name in ("m.json", "m.tasks"):
+        with pytest.raises(ValueError, match=r"'t'.*'optimiser'.*Callable.*string"):
+            MetaDataset((made,)).save(tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
 def test_other_suffixes_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"metadata.pkl.*'.json' or '.npz'"):
+    with pytest.raises(ValueError, match=r"metadata.pkl.*'.json', '.npz' or '.tasks'"):
         MetaDataset(()).save(tmp_path / "metadata.pkl")
-    with pytest.raises(MetadataError, match=r"metadata.pkl.*'.json' or '.npz'"):
+    with pytest.raises(MetadataError, match=r"metadata.pkl.*'.json', '.npz' or '.tasks'"):
         MetaDataset.load(tmp_path / "metadata.pkl")
 
 
