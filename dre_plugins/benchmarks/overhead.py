@@ -68,15 +68,7 @@ def conditional(trial: optuna.Trial) -> float:
     return value
 
 
-def constrained(trial: optuna.Trial) -> float:
-    """Return `conditional`, with two constraints."""
-    value = conditional(trial)
-    for place, violation in enumerate((value - 50.0, 1.0 - value)):
-        trial.set_constraint(f"c{place}", violation)
-    return value
-
-
-SPACES = {one.__name__: one for one in (numeric, conditional, constrained)}
+SPACES = {one.__name__: one for one in (numeric, conditional)}
 
 
 @isolated(n_threads=1)
