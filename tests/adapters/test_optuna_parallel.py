@@ -116,6 +116,7 @@ def test_200_trials_with_8_jobs(tiny_sampler: MakeSampler) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_20_processes_share_a_journal(tmp_path: Path) -> None:
     """Of start-up points: 20 workers in conflict that fit anew at each move take minutes."""
     storage = f"journal:{tmp_path / 'journal'}"
