@@ -47,9 +47,9 @@ from dre_plugins.adapters.optuna_conversion import (
     number_of,
     numbers_of,
     space_of,
-    trial_of,
     union_of_distributions,
 )
+from dre_plugins.adapters.optuna_history import History
 from dre_plugins.adapters.optuna_prior import Knowledge, PastStudies
 from dre_plugins.transfer.knowledge import GivenPrior, Known
 
@@ -204,6 +204,7 @@ class DRESampler(BaseSampler):
         self._read: tuple[str, int, float, list[FrozenTrial]] | None = None
         # Trials that this process has begun and not ended, by study and number.
         self._open: set[tuple[str, int]] = set()
+        self._history = History()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what only this process knows."""
@@ -286,7 +287,9 @@ class DRESampler(BaseSampler):
             claim(study, trial, numbers)
             if not self._may_conflict(space, suggestion, trial, trials):
                 break
-            conflicting = conflicting_trials(study, trial, numbers, search_space)
+            conflicting = conflicting_trials(
+                study, trial, numbers, search_space, self._history.numbers
+            )
             if conflicting is None:
                 break
             self.stats["conflicts"] += 1
@@ -324,7 +327,7 @@ class DRESampler(BaseSampler):
         for shift in range(1, min(domain.n_values, MAX_MOVES) + 1):
             numbers = {**held, param_name: number_of(param_distribution, value)}
             claim(study, trial, numbers)
-            if conflicting_trials(study, trial, numbers, None) is None:
+            if conflicting_trials(study, trial, numbers, None, self._history.numbers) is None:
                 break
             self.stats["conflicts"] += 1
             value = domain.from_unit((unit + shift / domain.n_values) % 1.0)
@@ -400,7 +403,7 @@ class DRESampler(BaseSampler):
         trials: Sequence[FrozenTrial],
     ) -> tuple[SearchSpace, Suggestion]:
         others = [one for one in trials if one.number != trial.number and one.state in STATES]
-        history = [trial_of(one, search_space, study.directions) for one in others]
+        history = self._history.converted(others, search_space, study.directions)
         ordered = self._order_numeric_choices
         space = space_of(search_space, others, history, order_numeric_choices=ordered)
         recommender = self._recommender(study, space, self.stats)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import optuna
@@ -49,10 +49,16 @@ def conflicting_trials(
     trial: FrozenTrial,
     numbers: Mapping[str, float],
     search_space: Mapping[str, BaseDistribution] | None,
+    held_by: Callable[[FrozenTrial], Mapping[str, float]] = numbers_of,
 ) -> list[FrozenTrial] | None:
     """Return the study's trials if another one holds what `trial` claims, else None.
 
-    Only parameters in the search space are compared, or all if it is None.
+    Args:
+        study: The study.
+        trial: The trial that has claimed.
+        numbers: What it has claimed.
+        search_space: The parameters to compare; None compares all.
+        held_by: Returns what a trial holds, for all trials of a study faster than `numbers_of`.
     """
     for pause in PATIENCE:
         time.sleep(pause)
@@ -60,7 +66,7 @@ def conflicting_trials(
         rivals = [
             one
             for one in trials
-            if one.number != trial.number and _holds(one, numbers, search_space)
+            if one.number != trial.number and _holds(held_by(one), numbers, search_space)
         ]
         if not rivals:
             return None
@@ -83,11 +89,10 @@ def set_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, An
 
 
 def _holds(
-    trial: FrozenTrial,
+    held: Mapping[str, float],
     numbers: Mapping[str, float],
     search_space: Mapping[str, BaseDistribution] | None,
 ) -> bool:
-    held = numbers_of(trial)
     if search_space is not None:
         held = {name: number for name, number in held.items() if name in search_space}
     return held == numbers

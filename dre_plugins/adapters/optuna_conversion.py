@@ -179,15 +179,26 @@ def space_of(
         name: domain_of(name, one, order_numeric_choices=order_numeric_choices)
         for name, one in search_space.items()
     }
-    asked = [[name for name in search_space if name in trial.params] for trial in trials]
-    kinds = {frozenset(names) for names in asked}
+    asked = [
+        _asked(trial, converted.configuration)
+        for trial, converted in zip(trials, history, strict=True)
+    ]
+    kinds = {frozenset(one) for one in {tuple(one) for one in asked}}
+    largest = {kind for kind in kinds if not any(other > kind for other in kinds)}
     evidence = [
-        {name: converted.configuration[name] for name in names}
-        for trial, converted, names in zip(trials, history, asked, strict=True)
-        if trial.state in ENDED or not any(kind > set(names) for kind in kinds)
+        one
+        for trial, one in zip(trials, asked, strict=True)
+        if trial.state in ENDED or frozenset(one) in largest
     ]
     conditions, optional = infer_conditions(domains, evidence)
     return SearchSpace(domains, conditions, optional)
+
+
+def _asked(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a trial asked for, without what it has only claimed."""
+    if trial.state is not OptunaState.RUNNING:
+        return configuration
+    return {name: value for name, value in configuration.items() if name in trial.params}
 
 
 def claimed_by(trial: FrozenTrial) -> dict[str, float]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,15 +40,12 @@ def without_noise(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list
         history: Trials; larger values are better.
         repeats: What is equal for equal configurations `[N]`.
     """
-    groups = _groups(history, repeats)
-    n_repetitions = sum(len(group.trials) - 1 for group in groups)
+    known = _finite_values(history)
+    n_repetitions = len(known) - len({repeats[i] for i in known})
     if n_repetitions < MIN_REPETITIONS:
         return [*history]
-    squares = sum(
-        ((final_value(history[i]) or 0.0) - group.mean) ** 2
-        for group in groups
-        for i in group.trials
-    )
+    groups = _groups(known, repeats)
+    squares = sum((known[i] - group.mean) ** 2 for group in groups for i in group.trials)
     noise = math.sqrt(squares / n_repetitions)
     values: dict[int, float] = {}
     level: _Group | None = None
@@ -68,15 +65,18 @@ def repetition_keys(units: NDArray[np.float64]) -> list[Hashable]:
     return [i if is_outside[i] else key for i, key in enumerate(keys(units))]
 
 
-def _groups(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list[_Group]:
+def _finite_values(history: Sequence[Trial]) -> dict[int, float]:
+    """Return the finite final values by position."""
+    values = ((i, final_value(trial)) for i, trial in enumerate(history))
+    return {i: value for i, value in values if value is not None and math.isfinite(value)}
+
+
+def _groups(values: Mapping[int, float], repeats: Sequence[Hashable]) -> list[_Group]:
     places: defaultdict[Hashable, list[int]] = defaultdict(list)
-    for i, trial in enumerate(history):
-        value = final_value(trial)
-        if value is not None and math.isfinite(value):
-            places[repeats[i]].append(i)
+    for i in values:
+        places[repeats[i]].append(i)
     return [
-        _Group(tuple(one), math.fsum((final_value(history[i]) or 0.0) / len(one) for i in one))
-        for one in places.values()
+        _Group(tuple(one), math.fsum(values[i] / len(one) for i in one)) for one in places.values()
     ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
+from operator import eq
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -175,6 +176,15 @@ def match_key(value: Any) -> Hashable:
     except TypeError:
         return kind, _ByEquality(value)
     return kind, value
+
+
+def match_keys(values: Sequence[Any]) -> list[Hashable]:
+    """Return the `match_key` of each value."""
+    kinds = [*map(type, values)]
+    is_plain = _PLAIN.union({float}).issuperset(kinds)
+    if is_plain and all(map(eq, values, values)):  # only NaN is not equal to itself
+        return [*zip(kinds, values, strict=True)]
+    return [match_key(value) for value in values]
 
 
 class _ByEquality:

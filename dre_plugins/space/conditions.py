@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.space.base import Domain, fill, match_key
+from dre_plugins.space.base import Domain, fill, match_key, match_keys
 from dre_plugins.space.discrete import Constant
 from dre_plugins.space.numeric import Float, Integer, Normal
 
@@ -19,6 +19,7 @@ _MAX_LISTED = 64
 # An explanation may be chance if more than this share of random patterns of presence had one as
 # well.
 _SOUND = 0.05
+_NUMERIC = (Float, Integer, Normal)
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ def infer_conditions(
     """
     names = [name for name, domain in domains.items() if not isinstance(domain, Constant)]
     present = {name: np.array([name in c for c in configurations], dtype=bool) for name in names}
+    levels: dict[str, _Levels] = {}
     conditions: list[AnyCondition] = []
     optional: list[str] = []
     for child in names:
@@ -82,12 +84,9 @@ def infer_conditions(
         for order, parent in enumerate(names):
             if not _may_explain(present[parent], present[child]):
                 continue
-            bare = present[parent] & ~present[child]
-            values = [
-                configurations[row][parent] for row in np.flatnonzero(present[child]).tolist()
-            ]
-            others = [configurations[row][parent] for row in np.flatnonzero(bare).tolist()]
-            explanation = _explain(child, parent, domains[parent], values, others)
+            if parent not in levels:
+                levels[parent] = _Levels.of(parent, domains[parent], configurations)
+            explanation = _explain(child, parent, domains[parent], levels[parent], present[child])
             if explanation is not None:
                 condition, by_chance = explanation
                 rank = (by_chance, -int(present[parent].sum()), order)
@@ -99,6 +98,34 @@ def infer_conditions(
     return tuple(conditions), frozenset(optional)
 
 
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    """The different values of a parent, and which of them each configuration has.
+
+    Args:
+        values: one of each, numbers in ascending order.
+        places: position in `values` for each configuration `[N]`, -1 where the parent is absent.
+    """
+
+    values: list[Any]
+    places: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, name: str, domain: Domain, configurations: Sequence[Mapping[str, Any]]) -> _Levels:
+        rows = [row for row, one in enumerate(configurations) if name in one]
+        observed = [configurations[row][name] for row in rows]
+        places = np.full(len(configurations), -1, dtype=np.intp)
+        if isinstance(domain, _NUMERIC):
+            # Objects: integers may exceed 2**53.
+            kind = np.float64 if set(map(type, observed)) == {float} else np.object_
+            values, places[rows] = np.unique(np.array(observed, dtype=kind), return_inverse=True)
+            return cls(values.tolist(), places)
+        value_of = dict(zip(match_keys(observed), observed, strict=True))
+        place_of = {key: place for place, key in enumerate(value_of)}
+        places[rows] = [place_of[key] for key in match_keys(observed)]
+        return cls([*value_of.values()], places)
+
+
 def _may_explain(parent: NDArray[np.bool_], child: NDArray[np.bool_]) -> bool:
     """Say whether the parent is there whenever the child is, and also without it.
 
@@ -108,20 +135,25 @@ def _may_explain(parent: NDArray[np.bool_], child: NDArray[np.bool_]) -> bool:
 
 
 def _explain(
-    child: str, parent: str, domain: Domain, values: Sequence[Any], others: Sequence[Any]
+    child: str, parent: str, domain: Domain, levels: _Levels, has_child: NDArray[np.bool_]
 ) -> tuple[AnyCondition, bool] | None:
-    """Return a condition that tells `values` from `others`, and whether chance alone might."""
-    patterns = comb(len(values) + len(others), len(values))
-    if isinstance(domain, (Float, Integer, Normal)):
-        threshold = _threshold(child, parent, values, others)
+    """Return a condition that tells the parent's values with the child from those without.
+
+    And whether chance alone might give one.
+    """
+    with_child, without = levels.places[has_child], levels.places[~has_child]
+    without = without[without >= 0]
+    patterns = _at_least(len(with_child), len(without))
+    if isinstance(domain, _NUMERIC):
+        threshold = _threshold(child, parent, levels.values, with_child, without)
         if threshold is not None:
             by_chance = 2 / patterns > _SOUND  # a cut from above or from below
             # Any two numbers of a continuum can be told apart, which says nothing.
             return None if by_chance and domain.n_values is None else (threshold, by_chance)
     if domain.n_values is None or domain.n_values > _MAX_LISTED:
         return None
-    seen = {match_key(value) for value in values}
-    refused = {match_key(value) for value in others}
+    seen = {match_key(levels.values[place]) for place in np.unique(with_child).tolist()}
+    refused = {match_key(levels.values[place]) for place in np.unique(without).tolist()}
     allowed = tuple(v for v in listed_values(domain) if match_key(v) not in refused)
     if seen & refused or not allowed:
         return None
@@ -129,13 +161,24 @@ def _explain(
     return Condition(child, parent, allowed), 2**groups / patterns > _SOUND
 
 
+def _at_least(n_with: int, n_without: int) -> int:
+    """Return the number of patterns of presence, or a bound far beyond 20 * 2**groups."""
+    return comb(n_with + n_without, min(n_with, n_without, _MAX_LISTED))
+
+
 def _threshold(
-    child: str, parent: str, values: Sequence[Any], others: Sequence[Any]
+    child: str,
+    parent: str,
+    values: Sequence[Any],
+    with_child: NDArray[np.intp],
+    without: NDArray[np.intp],
 ) -> RangeCondition | None:
-    if max(others) < min(values):
-        return RangeCondition(child, parent, low=_between(max(others), min(values)))
-    if max(values) < min(others):
-        return RangeCondition(child, parent, high=_between(max(values), min(others)))
+    """Return a cut between places in ascending `values`, if there is one."""
+    low, high = values[with_child.min()], values[with_child.max()]
+    if values[without.max()] < low:
+        return RangeCondition(child, parent, low=_between(values[without.max()], low))
+    if high < values[without.min()]:
+        return RangeCondition(child, parent, high=_between(high, values[without.min()]))
     return None
 
 

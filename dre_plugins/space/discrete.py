@@ -18,6 +18,7 @@ from dre_plugins.space.base import (
     fill,
     is_real,
     match_key,
+    match_keys,
 )
 
 # Up to here a category has a feature of its own. Beyond, categories share this many columns of
@@ -58,7 +59,7 @@ class _Listed(Domain):
     def to_units(self, values: Sequence[Any]) -> Array:
         bin_of = self._bin_of
         try:
-            index = [bin_of[match_key(value)] for value in values]
+            index = [bin_of[key] for key in match_keys(values)]
         except KeyError:
             unknown = next(value for value in values if not self.contains(value))
             raise ValueError(f"{unknown!r} is not one of {list(self._values)!r}.") from None

@@ -49,6 +49,7 @@ _SLACK = 1e-10
 _NORMAL_CUT = 4.0
 _TAIL = 1e-15
 _MAX_FLOAT = sys.float_info.max
+_PLAIN = frozenset({int, float})
 
 
 class _Warp(Protocol):
@@ -138,7 +139,10 @@ class _Grid:
     def steps(self, values: Sequence[Any]) -> Array:
         """Return how many steps each value lies above the first, `[N]`."""
         if self.divisor == 1:  # subtract before rounding to floats: integers may exceed 2**53
-            above = [(int(v) if is_integer(v) else float(v)) - self.first for v in values]
+            if _PLAIN.issuperset(map(type, values)):
+                above = [value - self.first for value in values]
+            else:
+                above = [(int(v) if is_integer(v) else float(v)) - self.first for v in values]
             return np.array(above, dtype=np.float64) / self.stride
         return (np.array(values, dtype=np.float64) - self.low) / self.step
 
@@ -215,9 +219,9 @@ class _Numeric(Domain):
         return math.isclose(value, nearest, rel_tol=_NOISE, abs_tol=noise)  # type: ignore[arg-type]
 
     def to_units(self, values: Sequence[Any]) -> Array:
-        for value in values:
-            if not _is_finite(value):
-                raise ValueError(f"{value!r} is not a finite number, which {self!r} needs.")
+        if not _are_finite(values):
+            value = next(value for value in values if not _is_finite(value))
+            raise ValueError(f"{value!r} is not a finite number, which {self!r} needs.")
         if self._grid is None:
             units = self._positions(np.array(values, dtype=np.float64))
         elif self.is_binned:
@@ -465,6 +469,16 @@ def _is_finite(value: Any) -> bool:
         value = value.item()
     # One comparison refuses NaN, infinities and integers beyond the floats.
     return is_real(value) and bool(abs(value) <= sys.float_info.max)
+
+
+def _are_finite(values: Sequence[Any]) -> bool:
+    """Say whether `_is_finite` holds for each value; for plain numbers without a call for each."""
+    kinds = set(map(type, values))
+    if kinds == {float}:
+        return bool(np.isfinite(np.array(values)).all())
+    if kinds == {int}:
+        return bool(-_MAX_FLOAT <= min(values) and max(values) <= _MAX_FLOAT)
+    return all(map(_is_finite, values))
 
 
 def _finite(name: str, value: Any) -> float:

@@ -61,6 +61,20 @@ def ask(storage: str, n_trials: int, n_startup_trials: int, meeting: str, n_work
     print(json.dumps({"points": points, "stats": study.sampler.stats}))
 
 
+def table_objective(trial: Trial) -> float:
+    """Return a value on a space of 60 points."""
+    return abs(trial.suggest_int("x", 0, 5) - 3.0) + trial.suggest_int("y", 0, 9)
+
+
+def meet_and_run(storage: str, meeting: Any) -> None:
+    """Run two trials of start-up points, beside other workers that start at the same moment."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    sampler = DRESampler(seed=7, n_startup_trials=100)
+    study = optuna.load_study(study_name="s", storage=open_storage(storage), sampler=sampler)
+    meeting.wait()
+    study.optimize(table_objective, n_trials=2)
+
+
 def run(storage: str, n_trials: int, seed: int | None, n_threads: int = 1) -> None:
     """Run trials of a study, new or resumed, and print all of its parameters."""
     study = optuna.create_study(

@@ -8,13 +8,20 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
 from optuna.trial import TrialState
-from optuna_worker import mixed_objective, open_storage, small_objective
+from optuna_worker import (
+    meet_and_run,
+    mixed_objective,
+    open_storage,
+    small_objective,
+    table_objective,
+)
 
 from dre_plugins.adapters import optuna_claims as claims
 from dre_plugins.adapters.optuna import DRESampler
@@ -106,6 +113,28 @@ def test_200_trials_with_8_jobs(tiny_sampler: MakeSampler) -> None:
     assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 200
     assert sampler.stats["fallbacks"] == 0
     assert len(set(points_of(study))) == 200
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_20_processes_share_a_journal(tmp_path: Path) -> None:
+    """Of start-up points: 20 workers in conflict that fit anew at each move take minutes."""
+    storage = f"journal:{tmp_path / 'journal'}"
+    study = optuna.create_study(study_name="s", storage=open_storage(storage))
+    study.enqueue_trial({"x": 0, "y": 0})
+    study.optimize(table_objective, n_trials=1)
+    context = get_context("forkserver")  # one process imports for all of them
+    context.set_forkserver_preload(["dre_plugins.adapters.optuna"])
+    meeting = context.Barrier(20)
+    workers = [context.Process(target=meet_and_run, args=(storage, meeting)) for _ in range(20)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(100)
+    assert [worker.exitcode for worker in workers] == [0] * 20
+    points = points_of(study)
+    assert len(points) == 41
+    assert len(set(points)) == 41
 
 
 def test_zombies_do_not_stop_a_study(tiny_sampler: MakeSampler) -> None:
