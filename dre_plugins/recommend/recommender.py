@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.lists import final_value, has_failed
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import as_one_objective, draw_weights, n_objectives
@@ -64,6 +65,9 @@ class Suggestion:
         predicted_rank: Mean rank against the reference points, 1 = best; None unless a model
             chose.
         spread: Standard error of that rank; None unless a model chose.
+        n_reference: Number of reference points; None unless a model chose.
+        prior_weight: Share of the ensemble's members that came from the prior; None without an
+            ensemble or a prior.
     """
 
     configuration: dict[str, Any]
@@ -71,6 +75,15 @@ class Suggestion:
     source: str
     predicted_rank: float | None = None
     spread: float | None = None
+    n_reference: int | None = None
+    prior_weight: float | None = None
+
+    @property
+    def explanation(self) -> Explanation:
+        """Return where it came from and what was expected of it, in words when printed."""
+        return Explanation(
+            self.source, self.predicted_rank, self.spread, self.n_reference, self.prior_weight
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +298,7 @@ class Recommender:
                     suggestion = self._startup_suggestion(task, seen, index, "contrast")
                 else:
                     suggestion = self._model_suggestion(model, seen, index, task.fixed)
-                suggestions.append(suggestion)
+                suggestions.append(replace(suggestion, prior_weight=model.prior_weight))
                 believed = self.space.canonical(suggestion.units[None])
                 if not self.settings.allow_duplicates:
                     seen.update(keys(believed))
@@ -304,6 +317,7 @@ class Recommender:
             source if choice.is_new else "exhausted",
             choice.predicted_rank,
             choice.spread,
+            model.n_reference,
         )
 
     def _startup_suggestions(self, task: _Task, source: str) -> list[Suggestion]:
