@@ -232,6 +232,19 @@ class RankingModel:
         """
         return self._tempered(self._ranks(units))
 
+    def member_ranks(self, units: Units) -> Units:
+        """Return the ranks `[M, C]` that each member gives, of canonical coordinates `[C, P]`."""
+        return self._ranks(units).numpy().astype(np.float64)
+
+    def worth(self, units: Units) -> Units:
+        """Return the acquisition `[C]`, with the chance to meet all constraints.
+
+        Args:
+            units: Canonical coordinates `[C, P]`.
+        """
+        ranks, chance = self._judge(units)
+        return self._value(self.incumbent(), 0)(ranks, chance).numpy().astype(np.float64)
+
     def _tempered(self, ranks: torch.Tensor) -> tuple[Units, Units]:
         mean, spread = rank_statistics(ranks)
         error = self._preset.tempering * spread

@@ -182,26 +182,9 @@ class Recommender:
                 the history, is none that its parameter can have.
         """
         require(count >= 1, "count", count, "at least 1")
-        n, n_priors = n_objectives(history), len(self._priors)
-        is_for = n_priors <= 1 or n in (0, n_priors)
-        require(
-            is_for, "history", f"trials of {n} objectives", f"of {n_priors}, as the priors are"
-        )
-        n = max(n, n_priors, 1)
-        weights = draw_weights(n, np.random.default_rng([self.seed, index]))
-        history = tuple(as_one_objective(history, weights))
-        units = self.space.to_units([trial.configuration for trial in history])
-        task = _Task(
-            tuple(without_noise(history, repetition_keys(units))),
-            units,
-            self._fixed_units(fixed or {}),
-            count,
-            index,
-            candidates,
-            weights,
-        )
+        task = self._task(history, count, index, fixed, candidates)
         suggestions = None
-        if self._is_model_ready(history):
+        if self._is_model_ready(task.history):
             suggestions = self._model_suggestions(task)
             source = "fallback"
         else:
@@ -213,6 +196,51 @@ class Recommender:
             self.stats["suggestions"] += 1
             self.stats[suggestion.source] += 1
         return suggestions
+
+    def model(
+        self, history: Sequence[Trial], *, index: int, candidates: Units | None = None
+    ) -> RankingModel:
+        """Return the fitted ensemble that a suggestion would be chosen by, to look into it.
+
+        It is to be used within `engine.runtime.isolated`, like all that computes with torch.
+
+        Args:
+            history: See `suggest`; at least one trial that can be ranked, or there is a prior.
+            index: Number of the suggestion.
+            candidates: See `suggest`.
+
+        Raises:
+            ValueError: See `suggest`.
+            FittingError: If the fit diverged.
+        """
+        return self._model(self._task(history, 1, index, None, candidates))
+
+    def _task(
+        self,
+        history: Sequence[Trial],
+        count: int,
+        index: int,
+        fixed: Mapping[str, Any] | None,
+        candidates: Units | None,
+    ) -> _Task:
+        n, n_priors = n_objectives(history), len(self._priors)
+        is_for = n_priors <= 1 or n in (0, n_priors)
+        require(
+            is_for, "history", f"trials of {n} objectives", f"of {n_priors}, as the priors are"
+        )
+        n = max(n, n_priors, 1)
+        weights = draw_weights(n, np.random.default_rng([self.seed, index]))
+        history = tuple(as_one_objective(history, weights))
+        units = self.space.to_units([trial.configuration for trial in history])
+        return _Task(
+            tuple(without_noise(history, repetition_keys(units))),
+            units,
+            self._fixed_units(fixed or {}),
+            count,
+            index,
+            candidates,
+            weights,
+        )
 
     @property
     def n_startup_trials(self) -> int:
@@ -277,17 +305,7 @@ class Recommender:
         # Ranks and acquisitions too: on tensors this small, several threads that wait for each
         # other cost 10 ms per operation, and the user's default device may be any.
         with isolated("cpu", self.settings.n_threads):
-            model = self.model_type()(
-                self.space,
-                self.settings,
-                task.history,
-                task.units,
-                priors=self._priors,
-                weights=task.weights,
-                candidates=task.candidates,
-                reference_seed=self.seed,
-                rng=np.random.default_rng([self.seed, task.index]),
-            )
+            model = self._model(task)
             seen = self._seen(task)
             believed = task.units[[t.state is TrialState.RUNNING for t in task.history]]
             suggestions: list[Suggestion] = []
@@ -303,6 +321,19 @@ class Recommender:
                 if not self.settings.allow_duplicates:
                     seen.update(keys(believed))
             return suggestions
+
+    def _model(self, task: _Task) -> RankingModel:
+        return self.model_type()(
+            self.space,
+            self.settings,
+            task.history,
+            task.units,
+            priors=self._priors,
+            weights=task.weights,
+            candidates=task.candidates,
+            reference_seed=self.seed,
+            rng=np.random.default_rng([self.seed, task.index]),
+        )
 
     def _model_suggestion(
         self, model: RankingModel, seen: set[bytes], index: int, fixed: Units
