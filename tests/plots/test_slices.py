@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import optuna
@@ -65,8 +67,17 @@ def test_the_band_is_a_standard_error_to_both_sides(study, settings):
     band = panel.collections[0].get_paths()[0].vertices
     view = _Slice.of(study, "rate", None, settings, None)
     mean, spread = view.ensemble.predicted(view.units)
-    assert band[:, 1].max() == pytest.approx(min((mean + spread).max(), 527.5))
-    assert band[:, 1].min() == pytest.approx(max((mean - spread).min(), 0.0))
+    assert band[:, 1].max() == pytest.approx((mean + spread).max())
+    assert band[:, 1].min() == pytest.approx((mean - spread).clip(0.0).min())
+
+
+@pytest.mark.parametrize("name", ["rate", "kind"])
+def test_there_is_no_band_where_there_are_no_ranks(study, settings, name):
+    doubtful = replace(settings, preset=replace(settings.preset, tempering=1000.0))
+    (panel,) = plot_predicted_ranks(study, name, settings=doubtful)
+    bars = panel.collections[0].get_paths()  # or the band, which is one path
+    heights = np.concatenate([path.vertices[:, 1] for path in bars])
+    assert (heights.min(), heights.max()) == pytest.approx((0.0, 527.5))
 
 
 def test_ranks_over_choices_and_a_few_numbers(study, settings):
@@ -115,8 +126,6 @@ def test_the_acquisition_is_larger_where_more_is_to_gain(study, best, settings):
 
 
 def test_the_acquisition_is_that_of_the_settings(study, settings):
-    from dataclasses import replace
-
     panel = plot_acquisition(study, "rate", settings=replace(settings, acquisition="average-rank"))
     ranks = plot_predicted_ranks(study, "rate", settings=settings)[0].get_lines()[0].get_ydata()
     assert panel.get_lines()[0].get_ydata() == pytest.approx(-ranks)
