@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# What each source of a suggestion means; those below the blank line are no recommender's.
+# What each source of a suggestion means; the last three are of adapters.
 SOURCES: Mapping[str, str] = {
     "random": "a space-filling start-up point",
     "prior": "the prior's choice, as nothing was observed yet",
@@ -14,7 +14,6 @@ SOURCES: Mapping[str, str] = {
     "exploration": "the ensemble's choice far from all trials, as nothing improves",
     "fallback": "a space-filling point, as the surrogate failed",
     "exhausted": "a repetition, as every configuration was tried",
-    #
     "independent": "drawn parameter by parameter, as none was known yet",
     "enqueued": "enqueued by the user",
     "unknown": "not suggested by this sampler",

@@ -14,7 +14,8 @@ import pytest
 from matplotlib.colors import same_color
 from optuna.trial import TrialState, create_trial
 
-from dre_plugins import Prior, plots
+from dre_plugins import DeepRankingEnsemble, Prior, plots
+from dre_plugins.engine import ScorerSettings
 from dre_plugins.plots import (
     plot_alignment,
     plot_calibration,
@@ -24,6 +25,7 @@ from dre_plugins.plots import (
     plot_transfer_gain,
 )
 from dre_plugins.space import Categorical, Float, SearchSpace
+from dre_plugins.transfer.prior import Card
 
 KEY = "dre:explanation"
 
@@ -89,9 +91,7 @@ def test_trust_over_trials_with_sources_as_colours():
         {"source": "fallback"},
     )
     panel = plot_prior_trust(study)
-    weights, *marks = [
-        one for one in panel.get_lines() if len(one.get_xdata()) and one.get_xydata().size
-    ][:6]
+    weights, *marks, _ = panel.get_lines()  # the last one sets apart those without a weight
     assert [*weights.get_xdata()] == [0, 2, 3, 4]
     assert [*weights.get_ydata()] == [1.0, 0.8, 0.4, 0.0]
     drawn = {one.get_label(): one for one in marks}
@@ -158,8 +158,12 @@ def test_calibration_needs_ten_values(study_of):
 
 @pytest.fixture(scope="module")
 def prior():
-    space = {"eta": Float(1e-4, 1.0, "log"), "depth_of_trees": Float(1.0, 9.0)}
-    return Prior.of_beliefs(space, [{"eta": 0.1}])
+    space = SearchSpace(
+        {"eta": Float(1e-4, 1.0, "log"), "trees": Float(1.0, 9.0), "gamma": Float(0.0, 1.0)}
+    )
+    ensemble = DeepRankingEnsemble.initialise(ScorerSettings(n_members=2), 3, seed=0)
+    card = Card(name="untrained", defaults={"trees": 5.0})
+    return Prior(ensemble, space, card, np.empty((0, 3)))
 
 
 def test_an_alignment_is_a_table(prior):
@@ -173,10 +177,11 @@ def test_an_alignment_is_a_table(prior):
     assert [row[:3] for row in rows] == [
         ["learning_rate", "eta", "alias"],
         ["kind", "–", "–"],
-        ["–", "depth_of_trees", "–"],
+        ["–", "trees", "default"],
+        ["–", "gamma", "–"],
     ]
-    assert rows[1][3] == "learnt from scratch"
-    assert panel.get_title(loc="left").endswith("knows 1 of 2 parameters")
+    assert [row[3] for row in rows[1:]] == ["learnt from scratch", "set to 5.0", "left missing"]
+    assert panel.get_title(loc="left") == "Prior 'untrained' knows 1 of 2 parameters"
 
 
 def test_an_alignment_of_a_study(prior, study_of):
