@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 
-from dre_plugins.adapters.optuna_history import Study
+from dre_plugins.adapters.optuna_study import Study
 from dre_plugins.plots.fitted import SEED, Fitted
 from dre_plugins.plots.style import GREY, blue, legend_below, new_panel
 from dre_plugins.recommend.settings import RecommenderSettings

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.adapters.optuna_history import Study, StudyHistory, chosen_objective, history_of
+from dre_plugins.adapters.optuna_study import Study, StudyHistory, chosen_objective, history_of
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.lists import final_value

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from dre_plugins.adapters.optuna_history import Study
+from dre_plugins.adapters.optuna_study import Study
 from dre_plugins.plots.fitted import SEED, Fitted
 from dre_plugins.plots.style import blue, ink, new_panel
 from dre_plugins.recommend.settings import RecommenderSettings

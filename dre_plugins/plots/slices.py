@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from dre_plugins.adapters.optuna_history import Study
+from dre_plugins.adapters.optuna_study import Study
 from dre_plugins.engine.settings import require
 from dre_plugins.plots.fitted import Ensemble, Fitted
 from dre_plugins.plots.parameters import ParameterAxis, axis_of

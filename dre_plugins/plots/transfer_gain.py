@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from dre_plugins.adapters.optuna_history import Study, best_so_far
+from dre_plugins.adapters.optuna_study import Study, best_so_far
 from dre_plugins.engine.settings import require
 from dre_plugins.plots.style import RED, blue, count_along, legend_below, new_panel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from dre_plugins.adapters.optuna_history import Study, explanations_of
+from dre_plugins.adapters.optuna_study import Study, explanations_of
 from dre_plugins.engine.settings import require
 from dre_plugins.plots.style import (
     BLUE,
