@@ -21,6 +21,10 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "recommend": (NUMERICS, {"engine", "space"}),
     "transfer": (NUMERICS | {"pandas", "xgboost", "rich"}, {"engine", "space", "recommend"}),
     "adapters": (NUMERICS | FRAMEWORKS | {"pandas"}, {"engine", "space", "recommend", "transfer"}),
+    "plots": (
+        {"numpy", "scipy", "matplotlib"},
+        {"engine", "space", "recommend", "transfer", "adapters"},
+    ),
     "baselines": (
         {"numpy", "scipy", "torch", "botorch", "gpytorch", "sklearn"},
         {"engine", "space", "transfer"},
@@ -30,7 +34,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         | FRAMEWORKS
         | {"botorch", "filelock", "gpytorch", "matplotlib", "onnxruntime", "pandas", "rich"}
         | {"scikit_posthocs", "sklearn", "smac", "ConfigSpace"},
-        {"engine", "space", "recommend", "transfer", "adapters", "baselines"},
+        {"engine", "space", "recommend", "transfer", "adapters", "baselines", "plots"},
     ),
     "cli": (
         NUMERICS | FRAMEWORKS | {"matplotlib", "rich", "typer"},

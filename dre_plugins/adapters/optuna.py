@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dre_plugins.engine.settings import Preset
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.recommender import (
     ANNOUNCEMENTS,
     N_STARTUP_TRIALS,
@@ -49,13 +50,17 @@ from dre_plugins.adapters.optuna_conversion import (
     space_of,
     union_of_distributions,
 )
+from dre_plugins.adapters.optuna_explanation import (
+    EXPLANATION_KEY,
+    attribute_of,
+    explanation_of,
+    trial_in,
+)
 from dre_plugins.adapters.optuna_history import History
 from dre_plugins.adapters.optuna_prior import Knowledge, PastStudies
 from dre_plugins.transfer.knowledge import GivenPrior, Known
 
 logger = logging.getLogger("dre_plugins.optuna")
-
-SOURCE_KEY = "dre:source"
 
 # What infer_relative_search_space read is good for the sample_relative that follows at once (one
 # read per trial, R21). Optuna 4 may ask for the parameters much later: then it is read anew.
@@ -149,11 +154,12 @@ class DRESampler(BaseSampler):
             "conflicts" with other workers, and "fallbacks".
 
     Note:
-        The system attribute "dre:source" of a trial tells where its parameters come from:
-        "random" (start-up), "prior" (nothing was observed yet), "model", "contrast" (a
-        space-filling point by which the prior is checked), "exploration" (the best far from all
-        trials, while nothing improves), "independent" (no parameter was known yet), "fallback"
-        (the surrogate failed), "exhausted" (nothing new is left) or "enqueued".
+        The user attribute "dre:explanation" of a trial, which `explain` reads, tells where its
+        parameters come from: "random" (start-up), "prior" (nothing was observed yet), "model",
+        "contrast" (a space-filling point by which the prior is checked), "exploration" (the best
+        far from all trials, while nothing improves), "independent" (no parameter was known yet),
+        "fallback" (the surrogate failed), "exhausted" (nothing new is left) or "enqueued"; and of
+        a model's suggestion the predicted rank, its spread and the weight of the prior.
 
         A prior that has no parameter in common with what the study has asked for is not used,
         with one warning: a define-by-run study may show others later.
@@ -221,7 +227,7 @@ class DRESampler(BaseSampler):
         self._knowledge.leave_out(study.study_name)
         self._open.add((study.study_name, trial.number))
         if "fixed_params" in trial.system_attrs:
-            set_attributes(study, trial, {SOURCE_KEY: "enqueued"})
+            self._store(study, trial, Explanation("enqueued"))
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
@@ -262,6 +268,20 @@ class DRESampler(BaseSampler):
             )
             return None
 
+    def explain(self, study: Study, trial: FrozenTrial | int) -> Explanation:
+        """Say where the parameters of a trial came from and what was expected of them.
+
+        It reads nothing but the trial, so that it works after the study, in any process.
+
+        Args:
+            study: The study of the trial.
+            trial: The trial, or its number.
+
+        Raises:
+            ValueError: If the study has no trial of that number.
+        """
+        return explanation_of(trial_in(study, trial))
+
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
@@ -275,7 +295,7 @@ class DRESampler(BaseSampler):
     ) -> dict[str, Any]:
         """Suggest values of all parameters in the search space, also of inactive ones."""
         if not search_space:
-            self._set_source(study, trial, "independent")
+            self._set_explanation(study, trial, Explanation("independent"))
             return {}
         trials = self._trials_for(study, trial)
         for _ in range(MAX_MOVES):
@@ -294,7 +314,7 @@ class DRESampler(BaseSampler):
                 break
             self.stats["conflicts"] += 1
             trials = conflicting
-        self._set_source(study, trial, suggestion.source)
+        self._set_explanation(study, trial, suggestion.explanation)
         values = space.to_configuration(suggestion.units, include_inactive=True)
         return {name: values[name] for name in search_space}
 
@@ -367,7 +387,7 @@ class DRESampler(BaseSampler):
             if one.contains(trial.params[known])
         }
         suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
-        self._set_source(study, trial, suggestion.source)
+        self._set_explanation(study, trial, suggestion.explanation)
         return suggestion.configuration[name]
 
     def _recommender(self, study: Study, space: SearchSpace, stats: Counter[str]) -> Recommender:
@@ -448,12 +468,16 @@ class DRESampler(BaseSampler):
             )
         )
 
-    def _set_source(self, study: Study, trial: FrozenTrial, source: str) -> None:
+    def _set_explanation(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
+        source = explanation.source
         if source in ANNOUNCEMENTS:
             text = ANNOUNCEMENTS[source].format(trial.number)
             self._say(logging.INFO, study, f"<{source}>", text)
         if "fixed_params" not in trial.system_attrs:
-            set_attributes(study, trial, {SOURCE_KEY: source})
+            self._store(study, trial, explanation)
+
+    def _store(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
+        set_attributes(study, trial, {EXPLANATION_KEY: attribute_of(explanation)}, are_users=True)
 
     def _say(self, level: int, study: Study, topic: str, text: str) -> None:
         """Log once per study and topic."""

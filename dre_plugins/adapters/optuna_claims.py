@@ -75,15 +75,27 @@ def conflicting_trials(
     return trials
 
 
-def set_attributes(study: Study, trial: FrozenTrial, attributes: Mapping[str, Any]) -> None:
-    """Write system attributes of a trial: the only use of a private API in this project.
+def set_attributes(
+    study: Study,
+    trial: FrozenTrial,
+    attributes: Mapping[str, Any],
+    *,
+    are_users: bool = False,
+) -> None:
+    """Write attributes of a trial: the only use of a private API in this project.
 
     Optuna's own samplers do so; there is no public way. Other workers and users profit, but a
     storage that refuses (the trial has just ended, another kind of storage) must cost no trial.
+
+    Args:
+        attributes: Values that JSON can hold, by key.
+        are_users: Whether they are user attributes, which tools show, or system attributes.
     """
     try:
+        storage, trial_id = study._storage, trial._trial_id
+        write = storage.set_trial_user_attr if are_users else storage.set_trial_system_attr
         for key, value in attributes.items():
-            study._storage.set_trial_system_attr(trial._trial_id, key, value)
+            write(trial_id, key, value)
     except (AttributeError, KeyError, optuna.exceptions.OptunaError) as error:
         logger.debug("Trial %d has no %s: %r", trial.number, list(attributes), error)
 

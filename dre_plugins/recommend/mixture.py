@@ -106,6 +106,11 @@ class Mixture:
         self._parts = tuple(parts)
         self._reference = [part.scores(reference) for part in self._parts]
 
+    @property
+    def n_reference(self) -> int:
+        """Return the number of reference points `K`."""
+        return int(self._reference[0].shape[-1])
+
     def ranks(self, units: Units) -> torch.Tensor:
         """Return ranks `[M, C]` of canonical coordinates `[C, P]` against the reference."""
         return torch.cat(

@@ -87,6 +87,9 @@ class RankingModel:
         candidates: All that may be chosen `[C, P]`; None searches the space.
         reference_seed: Seed of the reference points: the same for all suggestions of a study.
         rng: Source of all other randomness of this suggestion.
+
+    Attributes:
+        prior_weight: Share of the members that came from the priors; None without any.
     """
 
     def __init__(
@@ -151,6 +154,11 @@ class RankingModel:
         """Whether too little is known of where the prior expects nothing, see `trust`."""
         expected = self._expected.mean(0) if len(self._expected) else np.empty(0)
         return len(expected) > 0 and is_contrast_due(expected, self._trust())
+
+    @property
+    def n_reference(self) -> int:
+        """Return the number of points that ranks are taken against."""
+        return self._mixture.n_reference
 
     @property
     def has_observed(self) -> bool:
@@ -224,6 +232,19 @@ class RankingModel:
         """
         return self._tempered(self._ranks(units))
 
+    def member_ranks(self, units: Units) -> Units:
+        """Return the ranks `[M, C]` that each member gives, of canonical coordinates `[C, P]`."""
+        return self._ranks(units).numpy().astype(np.float64)
+
+    def worth(self, units: Units) -> Units:
+        """Return the acquisition `[C]`, with the chance to meet all constraints.
+
+        Args:
+            units: Canonical coordinates `[C, P]`.
+        """
+        ranks, chance = self._judge(units)
+        return self._value(self.incumbent(), 0)(ranks, chance).numpy().astype(np.float64)
+
     def _tempered(self, ranks: torch.Tensor) -> tuple[Units, Units]:
         mean, spread = rank_statistics(ranks)
         error = self._preset.tempering * spread
@@ -250,6 +271,7 @@ class RankingModel:
         parts: list[Members] = []
         n_members = self._n_prior_members if self._priors else self._preset.scorer.n_members
         n_trusted = round(self._trust() * n_members) if self._priors else 0
+        self.prior_weight = n_trusted / n_members if self._priors else None
         if n_trusted:
             parts.append(self._from_priors(n_trusted))
         n_fresh = n_members - n_trusted

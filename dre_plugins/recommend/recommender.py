@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.lists import final_value, has_failed
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import as_one_objective, draw_weights, n_objectives
@@ -64,6 +65,9 @@ class Suggestion:
         predicted_rank: Mean rank against the reference points, 1 = best; None unless a model
             chose.
         spread: Standard error of that rank; None unless a model chose.
+        n_reference: Number of reference points; None unless a model chose.
+        prior_weight: Share of the ensemble's members that came from the prior; None without an
+            ensemble or a prior.
     """
 
     configuration: dict[str, Any]
@@ -71,6 +75,15 @@ class Suggestion:
     source: str
     predicted_rank: float | None = None
     spread: float | None = None
+    n_reference: int | None = None
+    prior_weight: float | None = None
+
+    @property
+    def explanation(self) -> Explanation:
+        """Return where it came from and what was expected of it, in words when printed."""
+        return Explanation(
+            self.source, self.predicted_rank, self.spread, self.n_reference, self.prior_weight
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,26 +182,9 @@ class Recommender:
                 the history, is none that its parameter can have.
         """
         require(count >= 1, "count", count, "at least 1")
-        n, n_priors = n_objectives(history), len(self._priors)
-        is_for = n_priors <= 1 or n in (0, n_priors)
-        require(
-            is_for, "history", f"trials of {n} objectives", f"of {n_priors}, as the priors are"
-        )
-        n = max(n, n_priors, 1)
-        weights = draw_weights(n, np.random.default_rng([self.seed, index]))
-        history = tuple(as_one_objective(history, weights))
-        units = self.space.to_units([trial.configuration for trial in history])
-        task = _Task(
-            tuple(without_noise(history, repetition_keys(units))),
-            units,
-            self._fixed_units(fixed or {}),
-            count,
-            index,
-            candidates,
-            weights,
-        )
+        task = self._task(history, count, index, fixed, candidates)
         suggestions = None
-        if self._is_model_ready(history):
+        if self._is_model_ready(task.history):
             suggestions = self._model_suggestions(task)
             source = "fallback"
         else:
@@ -200,6 +196,51 @@ class Recommender:
             self.stats["suggestions"] += 1
             self.stats[suggestion.source] += 1
         return suggestions
+
+    def model(
+        self, history: Sequence[Trial], *, index: int, candidates: Units | None = None
+    ) -> RankingModel:
+        """Return the fitted ensemble that a suggestion would be chosen by, to look into it.
+
+        It is to be used within `engine.runtime.isolated`, like all that computes with torch.
+
+        Args:
+            history: See `suggest`; at least one trial that can be ranked, or there is a prior.
+            index: Number of the suggestion.
+            candidates: See `suggest`.
+
+        Raises:
+            ValueError: See `suggest`.
+            FittingError: If the fit diverged.
+        """
+        return self._model(self._task(history, 1, index, None, candidates))
+
+    def _task(
+        self,
+        history: Sequence[Trial],
+        count: int,
+        index: int,
+        fixed: Mapping[str, Any] | None,
+        candidates: Units | None,
+    ) -> _Task:
+        n, n_priors = n_objectives(history), len(self._priors)
+        is_for = n_priors <= 1 or n in (0, n_priors)
+        require(
+            is_for, "history", f"trials of {n} objectives", f"of {n_priors}, as the priors are"
+        )
+        n = max(n, n_priors, 1)
+        weights = draw_weights(n, np.random.default_rng([self.seed, index]))
+        history = tuple(as_one_objective(history, weights))
+        units = self.space.to_units([trial.configuration for trial in history])
+        return _Task(
+            tuple(without_noise(history, repetition_keys(units))),
+            units,
+            self._fixed_units(fixed or {}),
+            count,
+            index,
+            candidates,
+            weights,
+        )
 
     @property
     def n_startup_trials(self) -> int:
@@ -264,17 +305,7 @@ class Recommender:
         # Ranks and acquisitions too: on tensors this small, several threads that wait for each
         # other cost 10 ms per operation, and the user's default device may be any.
         with isolated("cpu", self.settings.n_threads):
-            model = self.model_type()(
-                self.space,
-                self.settings,
-                task.history,
-                task.units,
-                priors=self._priors,
-                weights=task.weights,
-                candidates=task.candidates,
-                reference_seed=self.seed,
-                rng=np.random.default_rng([self.seed, task.index]),
-            )
+            model = self._model(task)
             seen = self._seen(task)
             believed = task.units[[t.state is TrialState.RUNNING for t in task.history]]
             suggestions: list[Suggestion] = []
@@ -285,11 +316,24 @@ class Recommender:
                     suggestion = self._startup_suggestion(task, seen, index, "contrast")
                 else:
                     suggestion = self._model_suggestion(model, seen, index, task.fixed)
-                suggestions.append(suggestion)
+                suggestions.append(replace(suggestion, prior_weight=model.prior_weight))
                 believed = self.space.canonical(suggestion.units[None])
                 if not self.settings.allow_duplicates:
                     seen.update(keys(believed))
             return suggestions
+
+    def _model(self, task: _Task) -> RankingModel:
+        return self.model_type()(
+            self.space,
+            self.settings,
+            task.history,
+            task.units,
+            priors=self._priors,
+            weights=task.weights,
+            candidates=task.candidates,
+            reference_seed=self.seed,
+            rng=np.random.default_rng([self.seed, task.index]),
+        )
 
     def _model_suggestion(
         self, model: RankingModel, seen: set[bytes], index: int, fixed: Units
@@ -304,6 +348,7 @@ class Recommender:
             source if choice.is_new else "exhausted",
             choice.predicted_rank,
             choice.spread,
+            model.n_reference,
         )
 
     def _startup_suggestions(self, task: _Task, source: str) -> list[Suggestion]:

@@ -20,7 +20,7 @@ MakeSampler = Callable[..., DRESampler]
 
 
 def sources(study: optuna.Study) -> list[str]:
-    return [trial.system_attrs["dre:source"] for trial in study.trials]
+    return [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials]
 
 
 def fit_raises(*_: Any, **__: Any) -> Any:

@@ -25,6 +25,7 @@ from optuna_worker import (
 
 from dre_plugins.adapters import optuna_claims as claims
 from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.adapters.optuna_explanation import explanation_of
 
 WORKER = Path(__file__).with_name("optuna_worker.py")
 MakeSampler = Callable[..., DRESampler]
@@ -143,7 +144,7 @@ def test_zombies_do_not_stop_a_study(tiny_sampler: MakeSampler) -> None:
         study.ask()  # never asks for anything
         mixed_objective(study.ask())  # never ends
     study.optimize(mixed_objective, n_trials=15)
-    sources = [trial.system_attrs.get("dre:source") for trial in study.trials]
+    sources = [explanation_of(trial).source for trial in study.trials]
     assert sources.count("model") >= 10
 
 

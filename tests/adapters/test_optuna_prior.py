@@ -105,7 +105,7 @@ def tuned(sampler: DRESampler, n_trials: int, of=objective) -> optuna.Study:
 
 
 def source_of(trial: optuna.trial.FrozenTrial) -> str:
-    return trial.system_attrs["dre:source"]
+    return trial.user_attrs["dre:explanation"]["source"]
 
 
 # ---- a prior

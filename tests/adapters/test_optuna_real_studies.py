@@ -103,7 +103,7 @@ def test_several_objectives_are_resumed_and_reproducible(tiny_sampler: MakeSampl
 
     whole = run(14)
     assert params_of(whole) == params_of(run(7, 7))
-    sources = [trial.system_attrs["dre:source"] for trial in whole.trials]
+    sources = [trial.user_attrs["dre:explanation"]["source"] for trial in whole.trials]
     assert sources[4:] == ["model"] * 10
     assert len(whole.best_trials) >= 2
 

@@ -17,6 +17,7 @@ from presets import TINY
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna_conversion import space_of
+from dre_plugins.adapters.optuna_explanation import explanation_of
 from dre_plugins.space import Categorical, Ordinal
 
 MakeSampler = Callable[..., DRESampler]
@@ -35,8 +36,8 @@ class Counted(DRESampler):
         return super().sample_independent(study, trial, param_name, *rest)
 
 
-def sources(study: optuna.Study) -> list[str | None]:
-    return [trial.system_attrs.get("dre:source") for trial in study.trials]
+def sources(study: optuna.Study) -> list[str]:
+    return [explanation_of(trial).source for trial in study.trials]
 
 
 def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
@@ -339,7 +340,9 @@ def test_a_study_may_change_its_sampler_midway(tiny_sampler: MakeSampler) -> Non
     study.optimize(objective_of_space, n_trials=6)
     study.sampler = tiny_sampler()
     study.optimize(objective_of_space, n_trials=2)
-    assert [one.system_attrs["dre:source"] for one in study.trials[6:]] == ["model"] * 2
+    assert [one.user_attrs["dre:explanation"]["source"] for one in study.trials[6:]] == [
+        "model"
+    ] * 2
 
 
 def test_mixed_up_choices_of_one_true_and_nan_are_all_tried(tiny_sampler: MakeSampler) -> None:

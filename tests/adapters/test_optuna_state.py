@@ -215,9 +215,9 @@ def test_attributes_are_small_even_with_hundreds_of_parameters(tiny_sampler: Mak
     space = {f"a_parameter_with_a_name_{i}": FloatDistribution(0, 1) for i in range(200)}
     for number in range(3):
         study.tell(study.ask(space), float(number))
-    assert study.trials[-1].system_attrs["dre:source"] == "model"
+    assert study.trials[-1].user_attrs["dre:explanation"]["source"] == "model"
     for trial in study.trials:
-        for key, value in trial.system_attrs.items():
+        for key, value in {**trial.system_attrs, **trial.user_attrs}.items():
             assert len(key) + len(json.dumps(value)) <= 2_300
             assert len(value) <= 2_000
 

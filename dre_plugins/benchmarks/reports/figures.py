@@ -23,8 +23,8 @@ from dre_plugins.benchmarks.reports import statistics
 from dre_plugins.benchmarks.reports.results import Results
 from dre_plugins.benchmarks.reports.statistics import CriticalDifference, Floats
 from dre_plugins.benchmarks.reports.summary import Analysis, duration
+from dre_plugins.plots.style import COLOURS
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
 TEXT = "#222222"
 """Also of names beside curves: the lighter colours are hard to read as text."""

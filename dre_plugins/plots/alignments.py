@@ -1,0 +1,96 @@
+"""Which parameters of a search space a prior knows."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from dre_plugins.adapters.optuna_study import Study, history_of
+from dre_plugins.plots.style import GREEN, GREY, ORANGE, PINK, SKY, ink, new_panel
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.prior import Prior
+
+NOBODY = "–"
+LEARNT = "learnt from scratch"
+# By what says that two parameters are the same.
+COLOUR_OF = {"name": GREEN, "alias": SKY, "mapping": PINK, "default": ORANGE, NOBODY: GREY}
+HEADS = ("yours", "of the prior", "by", "")
+# Inches.
+LINE = 0.32
+LETTER = 0.085
+GAP = 0.3
+
+
+@dataclass(frozen=True)
+class Row:
+    """Hold what is said of one parameter.
+
+    Args:
+        own: Its name in the study; "–" if the study does not have it.
+        known: Its name in the prior; "–" if the prior does not have it.
+        by: What says that they are the same: "name", "alias" or "mapping"; "default" if the
+            prior's is set to its default, "–" if nothing is known.
+        remark: How the two differ, or what becomes of it.
+    """
+
+    own: str
+    known: str
+    by: str
+    remark: str
+
+
+def plot_alignment(prior: Prior | str | os.PathLike[str], space: SearchSpace | Study) -> Axes:
+    """Show as a table which parameters of a search space a prior knows.
+
+    Args:
+        prior: A prior, its name or its path.
+        space: A search space, or a study that has trials with the parameters.
+
+    Raises:
+        ValueError: If the two have no parameter in common, or there is no such prior.
+    """
+    if not isinstance(prior, Prior):
+        prior = Prior.load(prior)
+    if not isinstance(space, SearchSpace):
+        space = history_of(space, 0).space
+    rows = rows_of(prior, space)
+    texts = [HEADS, *((row.own, row.known, row.by, row.remark) for row in rows)]
+    widths = [GAP + LETTER * max(len(text[place]) for text in texts) for place in range(4)]
+    starts = [sum(widths[:place]) for place in range(4)]
+    panel = new_panel(width=sum(widths) + GAP, height=LINE * (len(texts) + 2))
+    for line, text in enumerate(texts):
+        for place, (start, words) in enumerate(zip(starts, text, strict=True)):
+            is_by = place == 2 and line
+            panel.text(
+                start,
+                line,
+                words,
+                va="center",
+                weight="bold" if is_by or not line else "normal",
+                color=COLOUR_OF[words] if is_by else ink(),
+            )
+    panel.hlines(0.5, -GAP / 2, sum(widths), color=GREY, lw=0.8)
+    panel.set(xlim=(-GAP / 2, sum(widths)), ylim=(len(texts) - 0.5, -0.5))
+    panel.set_axis_off()
+    linked = sum(row.own != NOBODY and row.known != NOBODY for row in rows)
+    panel.set_title(
+        f"Prior {prior.card.name!r} knows {linked} of {len(space.names)} parameters", loc="left"
+    )
+    return panel
+
+
+def rows_of(prior: Prior, space: SearchSpace) -> list[Row]:
+    """Return what is said of each parameter, those of the space first."""
+    alignment = prior.align(space)
+    notes = {row[0]: row[3] for row in alignment.rows()}
+    links = {link.source: link for link in alignment.links}
+    own = [
+        Row(name, links[name].target, links[name].how, links[name].note)
+        if name in links
+        else Row(name, NOBODY, NOBODY, LEARNT)
+        for name in space.names
+    ]
+    others = [Row(NOBODY, name, "default", notes[name]) for name in alignment.imputed]
+    return own + others + [Row(NOBODY, name, NOBODY, notes[name]) for name in alignment.missing]

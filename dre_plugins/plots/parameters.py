@@ -1,0 +1,92 @@
+"""A parameter as an axis of a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from dre_plugins.space.domains import Domain, Float, Integer
+from dre_plugins.space.search_space import SearchSpace
+
+Array = NDArray[np.float64]
+
+# More values than this are drawn as a curve.
+MAX_POINTS = 12
+
+
+@dataclass(frozen=True)
+class ParameterAxis:
+    """Hold where a parameter is looked at, and how its values lie on an axis.
+
+    Args:
+        name: Its name.
+        column: Its place among the parameters.
+        domain: Its values.
+        units: Canonical coordinates at which it is looked at, ascending `[G]`.
+    """
+
+    name: str
+    column: int
+    domain: Domain
+    units: Array
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are places on the axis; others stand side by side."""
+        return isinstance(self.domain, (Float, Integer))
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the axis is logarithmic."""
+        return isinstance(self.domain, (Float, Integer)) and self.domain.scale == "log"
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether neighbours are close enough to be joined by a line."""
+        return self.is_number and len(self.units) > MAX_POINTS
+
+    def places(self, units: Array | None = None) -> Array:
+        """Return places on the axis of coordinates `[C]`; None: of those it is looked at."""
+        units = self.units if units is None else units
+        if isinstance(self.domain, (Float, Integer)):
+            return self.domain.numbers(units)
+        return self.domain.index(units)
+
+    def edges(self) -> Array:
+        """Return the borders between the places, outer ones included `[G + 1]`."""
+        places = np.log(self.places()) if self.is_log else self.places()
+        between = (places[1:] + places[:-1]) / 2
+        first, last = 2 * places[:1] - between[:1], 2 * places[-1:] - between[-1:]
+        edges = np.concatenate([first, between, last])
+        return np.exp(edges) if self.is_log else edges
+
+    def label(self, panel: Axes, side: Literal["x", "y"]) -> None:
+        """Write the name and the values beside one side of a panel."""
+        axis = panel.xaxis if side == "x" else panel.yaxis
+        axis.set_label_text(self.name)
+        if self.is_log:
+            (panel.set_xscale if side == "x" else panel.set_yscale)("log")
+        if not self.is_number:
+            names = [_short(self.domain.from_unit(unit)) for unit in self.units.tolist()]
+            axis.set_ticks(self.places(), labels=names)
+
+
+def axis_of(space: SearchSpace, name: str, column: int, n_points: int) -> ParameterAxis:
+    """Return the axis of a parameter, of at most so many points unless its values are listed."""
+    domain = space.domains[name]
+    n_values = domain.n_values
+    is_listed = not isinstance(domain, (Float, Integer))
+    if n_values is not None and (is_listed or n_values <= n_points):
+        units = domain.centres(np.arange(n_values, dtype=np.float64))
+    else:
+        units = np.unique(domain.snap(np.linspace(0.0, 1.0, n_points)))
+    return ParameterAxis(name, column, domain, units)
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 16 else f"{text[:15]}…"

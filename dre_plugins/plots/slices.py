@@ -1,0 +1,263 @@
+"""What an ensemble predicts over one or two parameters, the others as in the best trial.
+
+Notation: `C` points of a slice; `G` points of an axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from dre_plugins.adapters.optuna_study import Study
+from dre_plugins.engine.settings import require
+from dre_plugins.plots.fitted import Ensemble, Fitted
+from dre_plugins.plots.parameters import ParameterAxis, axis_of
+from dre_plugins.plots.style import (
+    GREY,
+    RED,
+    SHADES,
+    blue,
+    ink,
+    legend_below,
+    new_panel,
+    new_panels,
+)
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.transfer.knowledge import GivenPrior
+
+Array = NDArray[np.float64]
+
+N_POINTS = 201
+N_POINTS_IN_PLANE = 41
+TRIALS = "trials, as predicted"
+BEST = "best trial"
+
+
+def plot_predicted_ranks(
+    study: Study,
+    params: str | Sequence[str],
+    *,
+    prior: GivenPrior = None,
+    settings: RecommenderSettings | None = None,
+    objective: int | None = None,
+) -> NDArray[Any]:
+    """Plot mean predicted ranks and their standard errors over one or two parameters.
+
+    All other parameters are as in the best trial. A small rank is good.
+
+    Args:
+        study: An Optuna study with at least two trials that have a value, of any sampler.
+        params: Names of one or two parameters.
+        prior: What the ensemble starts from, as of `DRESampler`.
+        settings: Of the fit.
+        objective: Which objective, from 0; needed if there are several.
+
+    Returns:
+        Axes: one with a band over one parameter, two with shades over two.
+
+    Raises:
+        ValueError: If there is no such parameter or objective, or there are too few trials.
+    """
+    view = _Slice.of(study, params, prior, settings, objective)
+    mean, spread = view.ensemble.predicted(view.units)
+    n = view.ensemble.n_reference
+    if len(view.axes) == 1:
+        panel = new_panel()
+        # There is no rank below 0 or beyond the last.
+        low, high = np.maximum(mean - spread, 0.0), np.minimum(mean + spread, n + 0.5)
+        _draw_line(panel, view.axes[0], mean, (low, high), label="mean ± standard error")
+        own, _ = view.ensemble.predicted(view.fitted.units)
+        _draw_trials_on_line(panel, view, own)
+        panel.set(title="Predicted ranks", ylabel=f"rank among {n} points (1: best)")
+        legend_below(panel)
+        return np.array([panel])
+    panels = new_panels(2, width=5.4)
+    _draw_plane(panels[0], view, mean, f"mean rank among {n} points (1: best)", SHADES + "_r")
+    _draw_plane(panels[1], view, spread, "standard error of the rank", "cividis")
+    panels[0].set_title("Predicted ranks")
+    panels[1].set_title("Their standard errors")
+    legend_below(panels[0])
+    return panels
+
+
+def plot_acquisition(
+    study: Study,
+    params: str | Sequence[str],
+    *,
+    prior: GivenPrior = None,
+    settings: RecommenderSettings | None = None,
+    objective: int | None = None,
+) -> Axes:
+    """Plot what a suggestion is chosen by, over one or two parameters.
+
+    Args:
+        study: See `plot_predicted_ranks`, as for all others.
+        params: Names of one or two parameters.
+        prior: What the ensemble starts from.
+        settings: Of the fit; its `acquisition` is what is drawn.
+        objective: Which objective, from 0.
+
+    Raises:
+        ValueError: See `plot_predicted_ranks`.
+    """
+    view = _Slice.of(study, params, prior, settings, objective)
+    worth = view.ensemble.worth(view.units)
+    panel = new_panel()
+    panel.set_title("Acquisition")
+    text = "acquisition (the largest is suggested)"
+    if len(view.axes) == 2:
+        _draw_plane(panel, view, worth, text, SHADES)
+        legend_below(panel)
+        return panel
+    _draw_line(panel, view.axes[0], worth, None, label="acquisition")
+    places = view.axes[0].places(view.fitted.units[:, view.axes[0].column])
+    panel.plot(
+        places,
+        np.zeros(len(places)),
+        "|",
+        ms=12,
+        color=GREY,
+        label="trials",
+        transform=panel.get_xaxis_transform(),
+        clip_on=False,
+    )
+    panel.axvline(_best_place(view, 0), color=RED, ls=":", label=BEST)
+    panel.set_ylabel(text)
+    legend_below(panel)
+    return panel
+
+
+def plot_members(
+    study: Study,
+    param: str,
+    *,
+    prior: GivenPrior = None,
+    settings: RecommenderSettings | None = None,
+    objective: int | None = None,
+) -> Axes:
+    """Plot the rank that each member of the ensemble predicts, over one parameter.
+
+    Where they disagree, the ensemble does not know.
+
+    Args:
+        study: See `plot_predicted_ranks`, as for all others.
+        param: Name of the parameter.
+        prior: What the ensemble starts from.
+        settings: Of the fit.
+        objective: Which objective, from 0.
+
+    Raises:
+        ValueError: See `plot_predicted_ranks`.
+    """
+    view = _Slice.of(study, [param], prior, settings, objective)
+    ranks = view.ensemble.member_ranks(view.units)
+    axis, panel = view.axes[0], new_panel()
+    style: dict[str, Any] = {"ls": "-"} if axis.is_curve else {"ls": "", "marker": "_", "ms": 14}
+    for place, line in enumerate(ranks):
+        label = None if place else f"{len(ranks)} members"
+        panel.plot(axis.places(), line, lw=1.0, color=blue(), alpha=0.7, label=label, **style)
+    _draw_line(panel, axis, ranks.mean(0), None, label="mean", colour=ink())
+    n = view.ensemble.n_reference
+    panel.set(title="Ranks by member", ylabel=f"rank among {n} points (1: best)")
+    legend_below(panel)
+    return panel
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """Hold a fitted ensemble and the points at which it is looked at.
+
+    Args:
+        fitted: The study.
+        ensemble: What was fitted to it.
+        axes: One or two parameters.
+        units: Canonical coordinates of the points `[C, P]`; of two axes `[G1 · G0]`, row by row.
+        incumbent: Coordinates of the best trial `[P]`.
+    """
+
+    fitted: Fitted
+    ensemble: Ensemble
+    axes: tuple[ParameterAxis, ...]
+    units: Array
+    incumbent: Array
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        params: str | Sequence[str],
+        prior: GivenPrior,
+        settings: RecommenderSettings | None,
+        objective: int | None,
+    ) -> _Slice:
+        names = [params] if isinstance(params, str) else [*params]
+        is_one_or_two = len(names) in (1, 2) and len(set(names)) == len(names)
+        require(is_one_or_two, "params", params, "the name of one parameter, or of two")
+        fitted = Fitted(study, prior, settings, objective)
+        n_points = N_POINTS if len(names) == 1 else N_POINTS_IN_PLANE
+        axes = tuple(axis_of(fitted.space, name, fitted.column(name), n_points) for name in names)
+        incumbent = fitted.incumbent([axis.column for axis in axes])
+        grids = np.meshgrid(*(axis.units for axis in axes))
+        units = np.tile(incumbent, (grids[0].size, 1))
+        for axis, grid in zip(axes, grids, strict=True):
+            units[:, axis.column] = grid.reshape(-1)
+        return cls(fitted, fitted.ensemble(), axes, fitted.space.canonical(units), incumbent)
+
+
+def _best_place(view: _Slice, which: int) -> float:
+    axis = view.axes[which]
+    return float(axis.places(view.incumbent[[axis.column]])[0])
+
+
+def _draw_line(
+    panel: Axes,
+    axis: ParameterAxis,
+    mean: Array,
+    band: tuple[Array, Array] | None,
+    *,
+    label: str,
+    colour: str | None = None,
+) -> None:
+    """Draw a curve with a band, or marks with bars where values stand side by side."""
+    places, colour = axis.places(), colour or blue()
+    if axis.is_curve:
+        panel.plot(places, mean, color=colour, label=label)
+        if band is not None:
+            panel.fill_between(places, *band, color=colour, alpha=0.25, lw=0)
+    else:
+        bars = None if band is None else np.clip([mean - band[0], band[1] - mean], 0.0, None)
+        panel.errorbar(places, mean, bars, fmt="o", capsize=4, color=colour, label=label)
+        first, *_, last = axis.edges()
+        panel.set_xlim(first, last)
+    axis.label(panel, "x")
+    panel.grid(alpha=0.3)
+
+
+def _draw_trials_on_line(panel: Axes, view: _Slice, ranks: Array) -> None:
+    axis = view.axes[0]
+    places = axis.places(view.fitted.units[:, axis.column])
+    panel.plot(places, ranks, "o", ms=4, alpha=0.7, color=GREY, label=TRIALS)
+    rank, _ = view.ensemble.predicted(view.fitted.space.canonical(view.incumbent[None]))
+    panel.plot(_best_place(view, 0), rank[0], "*", ms=14, color=RED, label=BEST)
+
+
+def _draw_plane(panel: Axes, view: _Slice, worth: Array, text: str, shades: str) -> None:
+    first, second = view.axes
+    square = worth.reshape(len(second.units), len(first.units))
+    drawn = panel.pcolormesh(first.edges(), second.edges(), square, cmap=shades, rasterized=True)
+    plt.colorbar(drawn, ax=panel, label=text)
+    first.label(panel, "x")
+    second.label(panel, "y")
+    edges = first.edges(), second.edges()
+    at = [axis.places(view.fitted.units[:, axis.column]) for axis in view.axes]
+    panel.plot(*at, "o", ms=4.5, mfc="white", mec="black", mew=0.8, ls="", label="trials")
+    best = _best_place(view, 0), _best_place(view, 1)
+    panel.plot(*best, "*", ms=15, mfc=RED, mec="white", ls="", label=BEST)
+    panel.set_xlim(edges[0][0], edges[0][-1])
+    panel.set_ylim(edges[1][0], edges[1][-1])

@@ -1,0 +1,70 @@
+"""Colours and panels that all pictures share.
+
+Text, frames and backgrounds are the user's: a picture looks right in light and dark styles.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+# Of Okabe and Ito, which colour-blind readers can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+BLUE, RED, GREEN, PINK, ORANGE, SKY, _ = COLOURS
+GREY = "#888888"
+"""Can be seen on white and on black."""
+# Of shades in a plane: the better, the brighter, as the eye goes there.
+SHADES = "viridis"
+
+
+def new_panels(n: int = 1, *, width: float = 6.4, height: float = 4.4) -> NDArray[Any]:
+    """Return the axes of a new figure, side by side `[n]`.
+
+    Args:
+        n: How many.
+        width: Of each, in inches.
+        height: Of the figure, in inches.
+    """
+    _, panels = plt.subplots(
+        1, n, figsize=(width * n, height), layout="constrained", squeeze=False
+    )
+    for panel in panels[0]:
+        panel.spines[["top", "right"]].set_visible(False)
+    return np.asarray(panels[0])
+
+
+def new_panel(*, width: float = 6.4, height: float = 4.4) -> Axes:
+    """Return the axes of a new figure, see `new_panels`."""
+    panel: Axes = new_panels(1, width=width, height=height)[0]
+    return panel
+
+
+def legend_below(panel: Axes, n_columns: int = 3) -> None:
+    """Explain marks and lines below the figure, where nothing is hidden by it."""
+    figure = panel.figure
+    assert isinstance(figure, Figure)  # as `new_panels` makes it
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=n_columns, frameon=False)
+
+
+def count_along(panel: Axes) -> None:
+    """Mark the lower axis at whole numbers."""
+    panel.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+
+
+def blue() -> str:
+    """Return the main colour: a blue that can be seen on the user's background."""
+    is_dark = sum(to_rgb(plt.rcParams["axes.facecolor"])) < 1.5
+    return SKY if is_dark else BLUE
+
+
+def ink() -> str:
+    """Return the colour of text in the user's style."""
+    return str(plt.rcParams["text.color"])

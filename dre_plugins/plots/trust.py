@@ -1,0 +1,93 @@
+"""The weight of the prior over a study, and where its trials came from."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from dre_plugins.adapters.optuna_study import Study, explanations_of
+from dre_plugins.engine.settings import require
+from dre_plugins.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    count_along,
+    new_panel,
+)
+
+COLOUR_OF = {
+    "prior": PINK,
+    "model": BLUE,
+    "exploration": SKY,
+    "contrast": ORANGE,
+    "random": GREEN,
+    "fallback": RED,
+    "exhausted": RED,
+    "independent": GREY,
+    "enqueued": GREY,
+    "unknown": GREY,
+}
+# Told apart also without colours.
+MARK_OF = {
+    "prior": "*",
+    "exploration": "D",
+    "contrast": "s",
+    "random": "^",
+    "fallback": "X",
+    "exhausted": "P",
+    "independent": "v",
+    "enqueued": ">",
+    "unknown": ".",
+}
+# Where trials stand that no prior had a part in.
+NOWHERE = -0.12
+
+
+def plot_prior_trust(study: Study) -> Axes:
+    """Plot the weight of the prior in the ensemble at each trial, marked by the trial's source.
+
+    It is read from what `DRESampler` stored in the trials. Trials in which the prior had no part
+    stand below the axis of weights.
+
+    Args:
+        study: A study of `DRESampler`, with a prior.
+
+    Raises:
+        ValueError: If no trial tells of a prior.
+    """
+    explained = explanations_of(study)
+    weights = {n: one.prior_weight for n, one in explained.items() if one.prior_weight is not None}
+    require(
+        bool(weights),
+        "study",
+        f"{len(explained)} trials, none of which tells the weight of a prior",
+        "of DRESampler(prior=…) or DRESampler(past_studies=…)",
+    )
+    panel = new_panel()
+    panel.plot([*weights], [*weights.values()], "-", lw=1.2, color=GREY, zorder=1)
+    for source, colour in COLOUR_OF.items():
+        numbers = [number for number, one in explained.items() if one.source == source]
+        if numbers:
+            heights = [weights.get(number, NOWHERE) for number in numbers]
+            mark = MARK_OF.get(source, "o")
+            size = 11 if mark == "*" else 6
+            panel.plot(numbers, heights, mark, ms=size, color=colour, label=source, zorder=2)
+    if len(weights) < len(explained):
+        panel.axhline(NOWHERE / 2, color=GREY, lw=0.6, ls=":")
+        panel.set_yticks([NOWHERE, *np.linspace(0, 1, 6)], ["no part", *_percent()])
+    else:
+        panel.set_yticks(np.linspace(0, 1, 6), [*_percent()])
+    panel.set(title="Weight of the prior", xlabel="trial", ylabel="members from the prior")
+    panel.set_ylim(top=1.06)
+    count_along(panel)
+    panel.grid(axis="y", alpha=0.3)
+    panel.figure.legend(loc="outside right upper", title="source", frameon=False)
+    return panel
+
+
+def _percent() -> list[str]:
+    return [f"{share:.0%}" for share in np.linspace(0, 1, 6)]

@@ -1,0 +1,51 @@
+"""Why a configuration was suggested, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# What each source of a suggestion means; the last three are of adapters.
+SOURCES: Mapping[str, str] = {
+    "random": "a space-filling start-up point",
+    "prior": "the prior's choice, as nothing was observed yet",
+    "model": "the ensemble's choice",
+    "contrast": "a space-filling point by which the prior is checked",
+    "exploration": "the ensemble's choice far from all trials, as nothing improves",
+    "fallback": "a space-filling point, as the surrogate failed",
+    "exhausted": "a repetition, as every configuration was tried",
+    "independent": "drawn parameter by parameter, as none was known yet",
+    "enqueued": "enqueued by the user",
+    "unknown": "not suggested by this sampler",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Say where a configuration came from and what was expected of it.
+
+    Args:
+        source: One of `SOURCES`, which says what each means.
+        predicted_rank: Mean rank against the reference points, 1 = best; None unless a model
+            chose.
+        spread: Standard error of that rank; None unless a model chose.
+        n_reference: Number of reference points; None unless a model chose.
+        prior_weight: Share of the ensemble's members that came from the prior, from 0 to 1; None
+            without an ensemble or a prior.
+    """
+
+    source: str
+    predicted_rank: float | None = None
+    spread: float | None = None
+    n_reference: int | None = None
+    prior_weight: float | None = None
+
+    def __str__(self) -> str:
+        parts = [f"{self.source}: {SOURCES.get(self.source, 'no known source')}"]
+        if self.predicted_rank is not None:
+            error = "" if self.spread is None else f" ± {self.spread:.3g}"
+            among = "" if self.n_reference is None else f" of {self.n_reference}"
+            parts.append(f"predicted rank {self.predicted_rank:.3g}{error}{among}")
+        if self.prior_weight is not None:
+            parts.append(f"weight of the prior {self.prior_weight:.0%}")
+        return "; ".join(parts)

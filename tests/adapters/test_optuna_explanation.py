@@ -1,0 +1,217 @@
+"""What `DRESampler.explain` says of trials of every source (R26)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.trial import Trial, TrialState, create_trial
+from optuna_worker import mixed_objective, small_objective
+
+from dre_plugins import Prior
+from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.recommend.explanation import SOURCES, Explanation
+from dre_plugins.space import Float
+
+MakeSampler = Callable[..., DRESampler]
+KEY = "dre:explanation"
+
+
+def slope(trial: Trial) -> float:
+    return trial.suggest_float("x", 0.0, 1.0) + trial.suggest_float("y", 0.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def prior() -> Prior:
+    """What knows that small x are good."""
+    return Prior.of_beliefs({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, [{"x": 0.0}])
+
+
+def explained(study: optuna.Study) -> list[Explanation]:
+    """Explain with a sampler that has never seen the study."""
+    return [DRESampler().explain(study, number) for number in range(len(study.trials))]
+
+
+def sources(study: optuna.Study) -> list[str]:
+    return [one.source for one in explained(study)]
+
+
+def test_a_study_from_start_up_to_model(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.optimize(slope, n_trials=8)
+    assert sources(study) == ["independent"] + ["random"] * 3 + ["model"] * 4
+    for one in explained(study)[:4]:
+        assert one == Explanation(one.source)
+    for number, one in enumerate(explained(study)[4:], start=4):
+        # 512 spread points, and the trials that had ended.
+        assert one.n_reference == 512 + number
+        assert one.predicted_rank is not None and 0 < one.predicted_rank <= one.n_reference
+        assert one.spread is not None and one.spread >= 0
+        assert one.prior_weight is None
+
+
+def test_the_stored_figures_are_those_of_the_suggestion(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dre_plugins.recommend.recommender import Recommender
+
+    suggested = []
+    suggest = Recommender.suggest
+
+    def kept(self: Recommender, *arguments: Any, **keywords: Any) -> Any:
+        suggested.append(suggest(self, *arguments, **keywords)[0])
+        return suggested[-1:]
+
+    monkeypatch.setattr(Recommender, "suggest", kept)
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.optimize(slope, n_trials=7)
+    one, wanted = explained(study)[-1], suggested[-1]
+    assert one.predicted_rank == pytest.approx(wanted.predicted_rank, rel=1e-3)
+    assert one.spread == pytest.approx(wanted.spread, rel=1e-3)
+    assert one.n_reference == wanted.n_reference
+
+
+def test_with_a_prior_its_weight_is_told(tiny_sampler: MakeSampler, prior: Prior) -> None:
+    study = optuna.create_study(sampler=tiny_sampler(prior=prior, n_startup_trials=None))
+    study.optimize(slope, n_trials=6)
+    first, *rest = explained(study)
+    assert (first.source, first.prior_weight) == ("prior", 1.0)
+    assert first.predicted_rank is not None
+    assert {one.source for one in rest} == {"model", "contrast"}
+    # The prior is right, so that it keeps its weight; a contrast has no predicted rank.
+    assert all(one.prior_weight is not None and one.prior_weight >= 0.8 for one in rest)
+    assert [one.predicted_rank is None for one in rest] == [
+        one.source == "contrast" for one in rest
+    ]
+
+
+def test_a_wrong_prior_loses_its_weight(tiny_sampler: MakeSampler, prior: Prior) -> None:
+    study = optuna.create_study(
+        sampler=tiny_sampler(prior=prior, n_startup_trials=None), direction="maximize"
+    )
+    study.optimize(slope, n_trials=15)
+    weights = [one.prior_weight for one in explained(study)]
+    assert weights[0] == 1.0
+    assert weights[-1] == 0.0
+
+
+def test_fallback(tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dre_plugins.engine.surrogate import DeepRankingEnsemble
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("injected")
+
+    monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.optimize(slope, n_trials=5)
+    assert explained(study)[-1] == Explanation("fallback")
+
+
+def test_exhausted(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.optimize(small_objective, n_trials=19)  # of 18 configurations
+    last = explained(study)[-1]
+    assert last.source == "exhausted"
+    assert last.n_reference == 18  # a small space is ranked whole
+    assert "every configuration was tried" in str(last)
+
+
+def test_exploration(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.enqueue_trial({"x": 0.0, "y": 0.0})  # no other is as good
+    study.optimize(slope, n_trials=40)
+    found = [one for one in explained(study) if one.source == "exploration"]
+    assert found
+    assert all(one.predicted_rank is not None for one in found)
+
+
+@pytest.mark.parametrize("wanted", [{"x": 0.5, "y": 0.5}, {"x": 0.5}])
+def test_enqueued(tiny_sampler: MakeSampler, wanted: dict[str, float]) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.optimize(slope, n_trials=5)
+    study.enqueue_trial(wanted)
+    waiting = study.get_trials(states=[TrialState.WAITING])[0]
+    assert study.sampler.explain(study, waiting).source == "enqueued"
+    study.optimize(slope, n_trials=1)
+    assert explained(study)[-1] == Explanation("enqueued")
+
+
+def test_pruned_failed_and_running_trials_are_explained(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+
+    def objective(trial: Trial) -> float:
+        value = slope(trial)
+        if trial.number == 5:
+            trial.report(value, 0)
+            raise optuna.TrialPruned
+        if trial.number == 6:
+            raise RuntimeError
+        return value
+
+    study.optimize(objective, n_trials=7, catch=RuntimeError)
+    slope(study.ask())
+    states = [trial.state for trial in study.trials[5:]]
+    assert states == [TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING]
+    assert sources(study)[5:] == ["model"] * 3
+
+
+def test_a_study_that_is_loaded_says_the_same(tmp_path: Path, tiny_sampler: MakeSampler) -> None:
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    study = optuna.create_study(sampler=tiny_sampler(), storage=storage, study_name="s")
+    study.optimize(mixed_objective, n_trials=7)
+    loaded = optuna.load_study(study_name="s", storage=storage)
+    assert explained(loaded) == explained(study)
+    assert sources(loaded)[-1] == "model"
+    # What tools show: one legible attribute.
+    shown = loaded.trials_dataframe()[f"user_attrs_{KEY}"].iloc[-1]
+    assert shown.keys() == {"source", "predicted_rank", "spread", "n_reference"}
+    assert [*loaded.trials[-1].user_attrs] == [KEY]
+    assert len(json.dumps(shown)) < 200
+
+
+def test_a_suggestion_costs_two_writes(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.optimize(slope, n_trials=6)
+    writes: list[str] = []
+    for kind in ("user", "system"):
+
+        def counted(_: Any, __: int, key: str, ___: Any) -> None:
+            writes.append(key)
+
+        storage = optuna.storages.InMemoryStorage
+        monkeypatch.setattr(storage, f"set_trial_{kind}_attr", counted)
+    slope(study.ask())
+    assert writes == ["dre:suggestion:0", KEY]
+
+
+def test_a_trial_of_another_sampler_is_unknown() -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(slope, n_trials=1)
+    study.add_trial(create_trial(value=0.0, user_attrs={KEY: "not ours"}))
+    assert explained(study) == [Explanation("unknown")] * 2
+
+
+@pytest.mark.parametrize("trial", [3, -1, "0", None])
+def test_no_such_trial(trial: Any) -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(slope, n_trials=1)
+    with pytest.raises(ValueError, match=r"number of one of the study's 1 trials, got"):
+        DRESampler().explain(study, trial)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_an_explanation_reads_well(source: str) -> None:
+    assert str(Explanation(source)) == f"{source}: {SOURCES[source]}"
+
+
+def test_an_explanation_with_figures_reads_well() -> None:
+    text = str(Explanation("model", 3.4142, 2.0, 530, 0.8))
+    assert text == (
+        "model: the ensemble's choice; predicted rank 3.41 ± 2 of 530; weight of the prior 80%"
+    )
