@@ -11,6 +11,7 @@ import importlib
 import json
 import multiprocessing
 import os
+import signal
 import threading
 import traceback
 import warnings
@@ -251,7 +252,7 @@ def _end_with_parent() -> None:
 
     def watch() -> None:
         parent.join()
-        os._exit(1)  # nobody is left to be told
+        os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
 
