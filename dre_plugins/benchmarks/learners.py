@@ -139,6 +139,7 @@ class LearnerScenario(Scenario):
     """
 
     metric = SCORE
+    n_reference = 200  # of 2000 configurations some problems would take a quarter of an hour
 
     def __init__(self, name: str) -> None:
         self.name = name

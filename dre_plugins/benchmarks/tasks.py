@@ -135,12 +135,14 @@ class Scenario:
         metric: Name of the output that is maximised.
         parameters: Tuned parameters, parents before children.
         tasks: Numbers of the tasks in ascending order.
+        n_reference: Size of the random sample that values are compared with.
     """
 
     name: str
     metric: str
     parameters: tuple[Parameter, ...]
     tasks: list[int]
+    n_reference: int = 2000
 
     @property
     def splits(self) -> dict[Split, list[int]]:

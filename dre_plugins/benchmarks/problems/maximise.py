@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-N_REFERENCE = 2000
-"""Random configurations of a task that give its regret a scale (see ``reports.report``)."""
-
 
 def maximise(scenario: Scenario, run: Run, sampler: BaseSampler) -> Record:
     """Maximise a task's value over its whole, conditional space; see `asked_and_told`."""
@@ -76,5 +73,5 @@ def reference_sample(
     scenario: Scenario, task: int
 ) -> tuple[list[Configuration], dict[str, NDArray[np.float64]]]:
     """Random configurations and their outputs, the same in every run of the task."""
-    sample = scenario.random_configurations(N_REFERENCE, np.random.default_rng(task))
+    sample = scenario.random_configurations(scenario.n_reference, np.random.default_rng(task))
     return sample, scenario.evaluate_many(task, sample)
