@@ -27,6 +27,7 @@ class Scenario:
 
     name = "rbv2_rpart"
     metric = "acc"
+    n_reference = 2000
     parameters = PARAMETERS
 
     def __init__(self):

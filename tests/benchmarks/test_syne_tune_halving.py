@@ -24,6 +24,7 @@ class Scenario:
 
     name = "rbv2_rpart"
     metric = "acc"
+    n_reference = 2000
     parameters = (
         Parameter("maxdepth", "int", 1, 30),
         Parameter("pruned", "categorical", choices=("no", "yes")),
