@@ -60,6 +60,7 @@ def test_a_suggestion_is_fast_and_stays_fast() -> None:
     assert speed.paper_procedure_seconds(100) >= 20.0 * at_100
 
 
+@pytest.mark.long
 def test_2000_suggestions_leave_no_memory_behind() -> None:
     space = SearchSpace({f"x{i}": Float(0.0, 1.0) for i in range(5)})
     rng = np.random.default_rng(0)

@@ -229,6 +229,7 @@ def test_three_objectives() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_front_is_approached() -> None:
     scheduler = modre(preset="default", n_startup_trials=None)
     configs = run(scheduler, 30)

@@ -13,7 +13,6 @@ from sklearn.svm import SVC
 from sklearn.utils import shuffle
 
 from dre_plugins.benchmarks.learners import LEARNERS, SCORE
-from dre_plugins.benchmarks.problems.maximise import reference_sample
 from dre_plugins.benchmarks.runs import Sources
 from dre_plugins.benchmarks.scenarios import scenario_of
 
@@ -38,10 +37,3 @@ def test_each_task_has_its_own_values_and_keeps_them(name: str) -> None:
     assert not np.array_equal(first, scenario.evaluate_many(10, sample)[SCORE])
     with pytest.raises(ValueError, match="no task 20"):
         scenario.value(20, sample[0])
-
-
-@pytest.mark.slow
-def test_a_benchmark_of_a_learner_is_affordable() -> None:
-    scenario = scenario_of(Sources(), "svm-digits")
-    sample, outputs = reference_sample(scenario, 10)
-    assert len(sample) == len(outputs[SCORE]) == 200

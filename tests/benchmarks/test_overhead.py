@@ -23,6 +23,7 @@ def test_every_sampler_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read on Linux")
 def test_memory_grows_by_less_than_20_mib_in_2000_trials_and_the_storage() -> None:
