@@ -41,6 +41,7 @@ def test_the_sinusoids_optimum_within_8_observations(tmp_path: Path) -> None:
     assert picture.stat().st_size > 10_000
 
 
+@pytest.mark.long  # CI runs the example as such
 def test_the_sorting_study() -> None:
     rows = re.findall(r"^ *(\d+) +(\d+) +([\d.]+)", run("sorting.py"), flags=re.MULTILINE)
     in_range = {(int(epochs), int(size)): float(share) for epochs, size, share in rows}

@@ -84,7 +84,7 @@ def test_any_objective_value_is_as_good_as_another(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("failure", ["nan", "raise"])
+@pytest.mark.parametrize("failure", ["nan", pytest.param("raise", marks=pytest.mark.long)])
 def test_a_region_that_fails_is_avoided(failure: str) -> None:
     def objective(trial: Trial) -> float:
         x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)

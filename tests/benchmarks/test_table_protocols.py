@@ -233,6 +233,8 @@ def test_all_methods_begin_alike_and_ours_learns():
 # ---- ablations
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_variants_change_what_they_say(tmp_path, monkeypatch):
     short = {
         name: one
