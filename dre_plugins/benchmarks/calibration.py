@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
+from scipy.stats import rankdata
 
 from dre_plugins.benchmarks.runs import Sources
 from dre_plugins.benchmarks.samplers import prior_for
 from dre_plugins.benchmarks.tables import Table, tables_of
 from dre_plugins.benchmarks.tasks import Split
 from dre_plugins.engine.runtime import isolated
+from dre_plugins.recommend.coverage import INTERVALS, covered, half_width
 from dre_plugins.recommend.model import RankingModel
 from dre_plugins.recommend.prior import aligned
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.transfer.prior import Prior
 
-# Probabilities of the intervals whose coverage is reported; the factor is that of the second.
-INTERVALS = (0.5, 0.8, 0.9)
+# Probability of the interval that the factor makes true.
 FITTED = 0.8
 GOOD_SHARE = 0.2
 
@@ -47,12 +47,12 @@ class Coverage:
     @property
     def covered(self) -> tuple[float, ...]:
         """Shares of true ranks within the intervals of `INTERVALS`."""
-        return tuple(float((np.abs(self.errors) <= _width(one)).mean()) for one in INTERVALS)
+        return tuple(covered(self.errors, one) for one in INTERVALS)
 
     @property
     def factor(self) -> float:
         """Factor of the spread with which the interval of `FITTED` covers what it says."""
-        return float(np.quantile(np.abs(self.errors), FITTED) / _width(FITTED))
+        return float(np.quantile(np.abs(self.errors), FITTED) / half_width(FITTED))
 
 
 def pooled(parts: Sequence[Coverage]) -> Coverage:
@@ -116,8 +116,3 @@ def _errors(table: Table, n: int, seed: int, prior: Prior | None) -> NDArray[np.
     mean, spread = model.predicted(table.units[rest])
     errors: NDArray[np.float64] = (rankdata(-values)[rest] - mean) / spread
     return errors
-
-
-def _width(probability: float) -> float:
-    """Half the width of the interval of a normal distribution, in standard deviations."""
-    return float(norm.ppf(0.5 + 0.5 * probability))

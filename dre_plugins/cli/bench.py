@@ -214,10 +214,12 @@ def calibration(
         from dre_plugins.benchmarks import calibration as measured
         from dre_plugins.benchmarks.runs import Sources
         from dre_plugins.benchmarks.tasks import SPLITS, Split
+        from dre_plugins.recommend.coverage import INTERVALS
 
     require(tasks >= 1, "--tasks", tasks, "at least 1")
+    require(bool(trials), "--trials", trials, "numbers separated by commas")
     require(split in SPLITS, "--split", split, f"one of {SPLITS}")
-    covered = [f"in {one:.0%}" for one in measured.INTERVALS]
+    covered = [f"in {one:.0%}" for one in INTERVALS]
     table = Table("tables", "trials", *covered, "factor")
     found = measured.coverages(
         Sources(data=data),

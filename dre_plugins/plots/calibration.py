@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
+from scipy.stats import rankdata
 
 from dre_plugins.adapters.optuna_study import Study
 from dre_plugins.plots.fitted import SEED, Fitted
 from dre_plugins.plots.style import GREY, blue, legend_below, new_panel
+from dre_plugins.recommend.coverage import INTERVALS, covered
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.transfer.knowledge import GivenPrior
 
@@ -20,7 +21,6 @@ Array = NDArray[np.float64]
 N_FOLDS = 5
 # Below, a fold has too little to learn from.
 MIN_TRIALS = 10
-INTERVALS = (0.5, 0.8, 0.9)
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,7 @@ class Predictions:
 
     def covered(self, probability: float) -> float:
         """Return the share of true ranks within the interval of a probability."""
-        width = norm.ppf(0.5 + 0.5 * probability) * self.spread
-        return float((np.abs(self.true - self.mean) <= width).mean())
+        return covered((self.true - self.mean) / self.spread, probability)
 
 
 def plot_calibration(

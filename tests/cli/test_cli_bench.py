@@ -101,6 +101,7 @@ def test_calibration_is_measured(dre) -> None:
     last = next(line for line in output.stdout.splitlines() if " all " in line)
     assert 0.1 < float(last.split()[-2]) < 10.0
     assert "--split" in dre("bench", "calibration", "--split", "x", code=1).stderr
+    assert "--trials" in dre("bench", "calibration", "--trials", "", code=1).stderr
 
 
 def test_speed_is_measured(dre) -> None:
