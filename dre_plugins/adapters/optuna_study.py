@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -19,31 +18,15 @@ from dre_plugins.adapters.optuna_conversion import (
 )
 from dre_plugins.adapters.optuna_explanation import explanation_of
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.lists import final_value
-from dre_plugins.recommend.pareto import objective_alone
-from dre_plugins.recommend.trials import Trial, feasible
-from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.recommend.histories import StudyHistory, best_values, chosen_objective
 
 Study: TypeAlias = optuna.Study
 
 
-@dataclass(frozen=True)
-class StudyHistory:
-    """Hold the trials of a study that have begun, as trials of one objective.
-
-    Args:
-        space: The search space, with conditions learnt from the trials.
-        trials: The trials; larger values are better.
-        numbers: Their numbers in the study `[N]`.
-    """
-
-    space: SearchSpace
-    trials: tuple[Trial, ...]
-    numbers: NDArray[np.intp]
-
-
 def history_of(study: Study, objective: int | None = None) -> StudyHistory:
     """Return the trials of a study that have parameters, whatever sampler made them.
+
+    Conditions of the search space are learnt from the trials.
 
     Args:
         study: The study.
@@ -52,32 +35,13 @@ def history_of(study: Study, objective: int | None = None) -> StudyHistory:
     Raises:
         ValueError: If the study has several objectives and none is chosen, or has no such one.
     """
-    chosen = chosen_objective(study, objective)
+    chosen = chosen_objective(len(study.directions), objective)
     every = study.get_trials(deepcopy=False)
     distributions = union_of_distributions(every)
     begun = [trial for trial in every if trial.state in STATES]
     history = [trial_of(trial, distributions, study.directions) for trial in begun]
     space = space_of(distributions, begun, history)
-    alone = [replace(one, objectives=()) for one in objective_alone(history, chosen)]
-    kept = [place for place, trial in enumerate(alone) if trial.configuration]
-    return StudyHistory(
-        space,
-        tuple(alone[place] for place in kept),
-        np.array([begun[place].number for place in kept], dtype=np.intp),
-    )
-
-
-def chosen_objective(study: Study, objective: int | None) -> int:
-    """Return the number of an objective, see `history_of`."""
-    n = len(study.directions)
-    if objective is None and n == 1:
-        return 0
-    if objective is None or not 0 <= objective < n:
-        raise ValueError(
-            f"objective must be a number from 0 to {n - 1}, as the study has {n} "
-            f"objective{'s' if n > 1 else ''}, got {objective!r}."
-        )
-    return objective
+    return StudyHistory.of(space, history, [trial.number for trial in begun], chosen)
 
 
 def best_so_far(study: Study) -> NDArray[np.float64]:
@@ -88,12 +52,11 @@ def best_so_far(study: Study) -> NDArray[np.float64]:
     Raises:
         ValueError: If the study has several objectives.
     """
-    chosen_objective(study, None)
+    chosen_objective(len(study.directions), None)
     trials = study.get_trials(deepcopy=False)
-    ended = [trial_of(one, {}, study.directions) for one in trials if one.state.is_finished()]
-    values = [final_value(trial) for trial in ended]
-    known = np.array([-np.inf if value is None else value for value in values], dtype=np.float64)
-    return np.maximum.accumulate(np.where(feasible(ended), known, -np.inf))
+    return best_values(
+        [trial_of(one, {}, study.directions) for one in trials if one.state.is_finished()]
+    )
 
 
 def explanations_of(study: Study) -> Mapping[int, Explanation]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from dre_plugins.engine.settings import Preset, require
 from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import TrialState
@@ -33,10 +34,10 @@ except ImportError as error:
     ) from error
 
 from dre_plugins.adapters.ray_tune_arguments import (
-    DIRECTIONS,
     Evaluated,
     PastResults,
     check_objectives,
+    directions_of,
     only,
     past_tasks,
     warm_start,
@@ -199,10 +200,11 @@ class DRESearch(RestorableSearcher):
         self._points, self._evaluated = warm_start(points_to_evaluate, evaluated_rewards)
         self._param_space = None if space is None else self._converted(space)
         self._study: AskTell | None = None
+        # Trial id -> number in the study, None if it cannot be one of the study.
+        self._numbers: dict[str, int | None] = {}
         self._running: dict[str, _Running] = {}
-        # Trials that crashed, which `Tuner.restore` may run again under the same id.
+        # Trials that crashed, which Ray may run again under the same id.
         self._failed: dict[str, int] = {}
-        self._ended: set[str] = set()
         self._stop_criteria: dict[str, Any] = {}
         self._has_warned = self._has_warned_of_unknown = False
         if self._param_space is not None and metric and mode:
@@ -216,6 +218,29 @@ class DRESearch(RestorableSearcher):
         """
         return Counter() if self._study is None else self._study.stats
 
+    @property
+    def study(self) -> AskTell:
+        """What the search knows, to look into; `dre_plugins.plots` takes it.
+
+        Raises:
+            ValueError: If the search has not begun.
+        """
+        if self._study is None:
+            raise ValueError("The search has not begun.")
+        return self._study
+
+    def explain(self, trial_id: str) -> Explanation:
+        """Say where the configuration of a trial came from and what was expected of it.
+
+        It is part of the state, so that it is there after `restore_from_dir`.
+
+        Raises:
+            ValueError: If the search knows no such trial.
+        """
+        require(trial_id in self._numbers, "trial_id", trial_id, "that of a trial of this search")
+        number = self._numbers[trial_id]
+        return Explanation("unknown") if number is None else self.study.explain(number)
+
     # ---- setting up
 
     def set_search_properties(
@@ -224,7 +249,7 @@ class DRESearch(RestorableSearcher):
         """Take the metric, the mode and the parameter space of a Tuner.
 
         Raises:
-            ValueError: If they contradict what `DRESearch` was given, or something is missing.
+            ValueError: If they contradict what was given before, or something is missing.
         """
         check_objectives(metric, mode)
         metric = only("metric", self._metric, metric)
@@ -271,7 +296,7 @@ class DRESearch(RestorableSearcher):
             logger.warning("There are constants only: all trials get the same configuration.")
         study = AskTell(
             param_space.space,
-            direction=self._directions(),
+            direction=directions_of(self._mode),
             seed=self._seed,
             prior=None if is_empty else self._knowledge(param_space.space),
             **self._settings,
@@ -294,12 +319,6 @@ class DRESearch(RestorableSearcher):
                 "DRESearch(metric=..., mode='min'), or tune.TuneConfig(metric=..., mode='min') "
                 "of a Tuner with a param_space."
             )
-
-    def _directions(self) -> str | list[str]:
-        mode: Any = self._mode
-        if isinstance(mode, (list, tuple)):
-            return [DIRECTIONS[one] for one in mode]
-        return DIRECTIONS[mode or "min"]
 
     def _knowledge(self, space: SearchSpace) -> Known | None:
         if self._past_results is None:
@@ -327,6 +346,7 @@ class DRESearch(RestorableSearcher):
         if study.is_exhausted:
             return self.FINISHED  # type: ignore[return-value]  # what Ray documents
         number, configuration = study.ask()
+        self._numbers[trial_id] = number
         self._running[trial_id] = _Running(number)
         return self._param_space.to_config(configuration)
 
@@ -336,7 +356,6 @@ class DRESearch(RestorableSearcher):
         """Learn from what a trial reports on its way."""
         study, trial = self._study, self._resumed(trial_id, result)
         if trial is None or study is None:
-            logger.debug("A result of trial %s, which is not running, is ignored.", trial_id)
             return
         self._report(study, trial, result)
         trial.delivered = mark(result)
@@ -353,10 +372,8 @@ class DRESearch(RestorableSearcher):
         """
         study, trial = self._study, self._resumed(trial_id, result or {})
         if trial is None or study is None:
-            logger.debug("The end of trial %s, which is not running, is ignored.", trial_id)
             return
         del self._running[trial_id]
-        self._ended.add(trial_id)
         value = value_in(self._metric, result or {})
         if error:
             self._failed[trial_id] = trial.number
@@ -395,8 +412,10 @@ class DRESearch(RestorableSearcher):
             number = self._failed.pop(trial_id)
             self._study.restart(number)
             self._running[trial_id] = _Running(number)
-        elif trial_id not in self._running and trial_id not in self._ended:
+        elif trial_id not in self._running and trial_id not in self._numbers:
             self._adopt(trial_id, result.get("config"))
+        if trial_id not in self._running:
+            logger.debug("Trial %s is not running, so that its result is ignored.", trial_id)
         return self._running.get(trial_id)
 
     def _adopt(self, trial_id: str, config: Any) -> None:
@@ -406,7 +425,7 @@ class DRESearch(RestorableSearcher):
             configuration = self._param_space.to_configuration(config)
             self._study.add(configuration, None, state=TrialState.RUNNING)
         except ValueError as error:
-            self._ended.add(trial_id)
+            self._numbers[trial_id] = None
             if not self._has_warned_of_unknown:
                 self._has_warned_of_unknown = True
                 logger.warning(
@@ -416,7 +435,8 @@ class DRESearch(RestorableSearcher):
                     error,
                 )
         else:
-            self._running[trial_id] = _Running(len(self._study.trials) - 1)
+            self._numbers[trial_id] = number = len(self._study.trials) - 1
+            self._running[trial_id] = _Running(number)
 
     def _warn_of_missing(self, trial_id: str, result: Mapping[str, Any]) -> None:
         if not self._has_warned:

@@ -38,6 +38,13 @@ class Evaluated:
         study.add(configuration, self.value, state=self.state, rungs=self.rungs)
 
 
+def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[str]:
+    """Return the direction of a mode, or of each of several; None is "min"."""
+    if isinstance(mode, (list, tuple)):
+        return [DIRECTIONS[one] for one in mode]
+    return DIRECTIONS[mode or "min"]
+
+
 def check_objectives(metric: Any, mode: Any) -> None:
     """Check one objective or several.
 

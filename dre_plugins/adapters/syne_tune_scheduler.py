@@ -10,6 +10,7 @@ from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.scheduler import TrialScheduler
 
 from dre_plugins.adapters.syne_tune_study import StudySearcher
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
 
 logger = logging.getLogger("dre_plugins.syne_tune")
@@ -28,6 +29,14 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
     def mode(self) -> str:
         """Return "min" or "max", for `AskTellScheduler.best_trial`."""
         return str(self.metric_mode())
+
+    def explain(self, trial_id: int) -> Explanation:
+        """Say where the configuration of a trial came from and what was expected of it.
+
+        Raises:
+            ValueError: If nothing was heard of such a trial.
+        """
+        return self.searcher.explain(trial_id)
 
     def on_trial_add(self, trial: Trial) -> None:
         """Learn which trial runs a suggestion."""

@@ -17,6 +17,7 @@ from syne_tune.optimizer.schedulers.searchers.searcher import BaseSearcher
 from dre_plugins.adapters.syne_tune_conversion import cast, hyperparameters, space_of
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import is_integer, match_key
 from dre_plugins.transfer.knowledge import GivenPrior, prior_from
@@ -84,6 +85,26 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     def trials(self) -> tuple[Trial, ...]:
         """What is known of the trials, in the order of suggestion; small values are good."""
         return self._study.trials
+
+    @property
+    def study(self) -> AskTell:
+        """What the search knows, to look into; `dre_plugins.plots` takes it."""
+        return self._study
+
+    def explain(self, trial_id: int) -> Explanation:
+        """Say where the configuration of a trial came from and what was expected of it.
+
+        Args:
+            trial_id: A trial that was heard of; of one whose configuration was not suggested here
+                the source is "unknown".
+
+        Raises:
+            ValueError: If nothing was heard of such a trial.
+        """
+        is_known = trial_id in self._known
+        require(is_known, "trial_id", trial_id, f"one of {len(self._known)} trials heard of")
+        _, number = self._known[trial_id]
+        return Explanation("unknown") if number is None else self._study.explain(number)
 
     # ---- suggesting
 

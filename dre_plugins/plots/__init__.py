@@ -1,7 +1,7 @@
-"""Pictures of what a study has learnt, with Matplotlib; all take studies of Optuna.
+"""Pictures of what a study has learnt, with Matplotlib; all take studies of Optuna and `AskTell`.
 
 Whatever sampler made a study, a ranking ensemble is fitted to it as `DRESampler` would. What is
-drawn of single suggestions is read from the trials of `DRESampler`. As in
+drawn of single suggestions is read from their explanations. As in
 `optuna.visualization.matplotlib`, each function makes a figure and returns its axes.
 
     plot_predicted_ranks: predicted ranks and their standard errors over one or two parameters.

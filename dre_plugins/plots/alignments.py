@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from dre_plugins.adapters.optuna_study import Study, history_of
+from dre_plugins.plots.studies import Study, history_of
 from dre_plugins.plots.style import GREEN, GREY, ORANGE, PINK, SKY, ink, new_panel
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.prior import Prior

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from dre_plugins.adapters.optuna_study import Study
 from dre_plugins.plots.fitted import SEED, Fitted
+from dre_plugins.plots.studies import Study
 from dre_plugins.plots.style import GREY, blue, legend_below, new_panel
 from dre_plugins.recommend.coverage import INTERVALS, covered
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -56,7 +56,7 @@ def plot_calibration(
     was fitted to the others. The title says how many true ranks lie in the predicted intervals.
 
     Args:
-        study: An Optuna study with at least ten trials that have a value, of any sampler.
+        study: A study with at least ten trials that have a value, of any sampler.
         prior: What the ensemble starts from, as of `DRESampler`.
         settings: Of the fits.
         objective: Which objective, from 0; needed if there are several.

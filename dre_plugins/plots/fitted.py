@@ -11,9 +11,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.adapters.optuna_study import Study, StudyHistory, chosen_objective, history_of
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
+from dre_plugins.plots.studies import Study, history_of, n_objectives
+from dre_plugins.recommend.histories import StudyHistory, chosen_objective
 from dre_plugins.recommend.lists import final_value
 from dre_plugins.recommend.model import RankingModel
 from dre_plugins.recommend.recommender import Recommender
@@ -34,7 +35,7 @@ class Fitted:
     """Fit ensembles to one objective of a study.
 
     Args:
-        study: The study, made by any sampler.
+        study: The study, of Optuna and any sampler, or an `AskTell`.
         prior: What the ensemble starts from: see `DRESampler`.
         settings: Of the fit.
         objective: Which one, from 0; needed if there are several.
@@ -61,7 +62,7 @@ class Fitted:
         history: StudyHistory = history_of(study, objective)
         known = prior_from(prior)
         if isinstance(known, tuple):
-            known = known[chosen_objective(study, objective)]
+            known = known[chosen_objective(n_objectives(study), objective)]
         self.space: SearchSpace = history.space
         self.numbers = history.numbers
         self._trials = history.trials

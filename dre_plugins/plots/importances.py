@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from dre_plugins.adapters.optuna_study import Study
 from dre_plugins.plots.fitted import SEED, Fitted
+from dre_plugins.plots.studies import Study
 from dre_plugins.plots.style import blue, ink, new_panel
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.candidates import sobol
@@ -31,7 +31,7 @@ def plot_rank_importances(
     the points that ranks are taken against; lines the standard deviation over five shuffles.
 
     Args:
-        study: An Optuna study with at least two trials that have a value, of any sampler.
+        study: A study with at least two trials that have a value, of any sampler.
         prior: What the ensemble starts from, as of `DRESampler`.
         settings: Of the fit.
         objective: Which objective, from 0; needed if there are several.

@@ -14,10 +14,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from dre_plugins.adapters.optuna_study import Study
 from dre_plugins.engine.settings import require
 from dre_plugins.plots.fitted import Ensemble, Fitted
 from dre_plugins.plots.parameters import ParameterAxis, axis_of
+from dre_plugins.plots.studies import Study
 from dre_plugins.plots.style import (
     GREY,
     RED,
@@ -52,7 +52,7 @@ def plot_predicted_ranks(
     All other parameters are as in the best trial. A small rank is good.
 
     Args:
-        study: An Optuna study with at least two trials that have a value, of any sampler.
+        study: A study with at least two trials that have a value, of any sampler.
         params: Names of one or two parameters.
         prior: What the ensemble starts from, as of `DRESampler`.
         settings: Of the fit.

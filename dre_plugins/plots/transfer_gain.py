@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from dre_plugins.adapters.optuna_study import Study, best_so_far
 from dre_plugins.engine.settings import require
+from dre_plugins.plots.studies import Study, best_so_far, direction_of
 from dre_plugins.plots.style import RED, blue, count_along, legend_below, new_panel
 
 Array = NDArray[np.float64]
@@ -59,7 +59,7 @@ def normalised_regrets(
     """
     for name, studies in (("with_prior", with_prior), ("without", without)):
         require(len(studies) > 0, name, [*studies], "at least one study")
-    directions = {study.direction for study in (*with_prior, *without)}
+    directions = {direction_of(study) for study in (*with_prior, *without)}
     require(len(directions) == 1, "with_prior and without", directions, "of one direction")
     curves = [[_filled(study) for study in studies] for studies in (with_prior, without)]
     best = max(curve[-1] for kind in curves for curve in kind)
@@ -73,6 +73,6 @@ def _filled(study: Study) -> Array:
     """Return the best value so far; before the first one, that one."""
     curve = best_so_far(study)
     known = curve[np.isfinite(curve)]
-    text = f"{study.study_name!r}, which has no finite value"
+    text = f"{len(curve)} trials that have ended, none with a finite value"
     require(len(known) > 0, "study", text, "one with a value")
     return np.where(np.isfinite(curve), curve, known[0])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from dre_plugins.adapters.optuna_study import Study, explanations_of
 from dre_plugins.engine.settings import require
+from dre_plugins.plots.studies import Study, explanations_of
 from dre_plugins.plots.style import (
     BLUE,
     GREEN,
@@ -50,11 +50,11 @@ NOWHERE = -0.12
 def plot_prior_trust(study: Study) -> Axes:
     """Plot the weight of the prior in the ensemble at each trial, marked by the trial's source.
 
-    It is read from what `DRESampler` stored in the trials. Trials in which the prior had no part
+    It is read from the explanations of the trials. Trials in which the prior had no part
     stand below the axis of weights.
 
     Args:
-        study: A study of `DRESampler`, with a prior.
+        study: A study of `DRESampler` or an `AskTell`, with a prior.
 
     Raises:
         ValueError: If no trial tells of a prior.

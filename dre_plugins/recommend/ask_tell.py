@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.pareto import layers
 from dre_plugins.recommend.prior import PriorLike
-from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender
+from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender, Suggestion
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
 from dre_plugins.space.base import match_key
@@ -61,6 +62,8 @@ class AskTell:
         >>> study.tell(number, configuration["x"] ** 2)
         >>> study.best.configuration == configuration
         True
+        >>> print(study.explain(number))
+        random: a space-filling start-up point
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class AskTell:
         self._prior = prior
         self._signs = tuple(_SIGNS[one] for one in directions)
         self._trials: list[Trial] = []
+        self._explanations: dict[int, Explanation] = {}
         self._stopped: set[int] = set()
         self._queue: list[dict[str, Any]] = []
         self._warned: set[str] = set()
@@ -101,7 +105,8 @@ class AskTell:
         return {name: part for name, part in self.__dict__.items() if name != "_recommender"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update(state)
+        # Older states have no explanations.
+        self.__dict__.update({"_explanations": {}, **state})
         self._recommender = self._new_recommender()
 
     def _new_recommender(self) -> Recommender:
@@ -117,11 +122,16 @@ class AskTell:
     # ---- what there is
 
     @property
+    def directions(self) -> tuple[str, ...]:
+        """Return "minimize" or "maximize" for each objective."""
+        return tuple("maximize" if sign > 0 else "minimize" for sign in self._signs)
+
+    @property
     def trials(self) -> tuple[Trial, ...]:
         """All trials so far, in order, with the values that were told."""
         return tuple(
             self._in_users_sign(trial if trial.state is TrialState.RUNNING else known)
-            for trial, known in zip(self._trials, self._history(), strict=True)
+            for trial, known in zip(self._trials, self.history(), strict=True)
         )
 
     @property
@@ -160,6 +170,39 @@ class AskTell:
         """Say whether a trial was asked for and has not ended."""
         return 0 <= number < len(self._trials) and self._is_running(number)
 
+    def explain(self, number: int) -> Explanation:
+        """Say where a configuration came from and what was expected of it.
+
+        Args:
+            number: What `ask` returned; a trial that was added is of source "unknown".
+
+        Raises:
+            ValueError: If there is no such trial.
+        """
+        self._require_number(number)
+        return self._explanations.get(number, Explanation("unknown"))
+
+    def history(self) -> list[Trial]:
+        """Return the trials as the recommender sees them: larger values are better.
+
+        What has reported, and has not ended by itself, counts by what it reported.
+        """
+        going = [trial for trial in self._trials if trial.state is not TrialState.FAILED]
+        furthest = max((step for trial in going for step in trial.rungs), default=0.0)
+        history = []
+        for number, trial in enumerate(self._trials):
+            if trial.rungs and (number in self._stopped or trial.state is TrialState.RUNNING):
+                last = max(trial.rungs)
+                value = trial.rungs[last]
+                if last < furthest:
+                    trial = replace(trial, state=TrialState.PRUNED)
+                elif math.isnan(value):
+                    trial = replace(trial, state=TrialState.FAILED)
+                else:
+                    trial = replace(trial, state=TrialState.COMPLETE, value=value)
+            history.append(trial)
+        return history
+
     # ---- asking
 
     def ask(self) -> tuple[int, dict[str, Any]]:
@@ -175,14 +218,14 @@ class AskTell:
         require(count >= 1, "count", count, "at least 1")
         first = len(self._trials)
         while self._queue and len(self._trials) < first + count:
-            self._begin(self._completed(self._queue[0]))
+            self._begin(self._completed(self._queue[0]), Explanation("enqueued"))
             # Only now: what is interrupted before must not lose what the user wants.
             del self._queue[0]
             self.stats["enqueued"] += 1
         missing = first + count - len(self._trials)
         if missing:
-            for configuration in self._suggest(missing, {}):
-                self._begin(configuration)
+            for suggestion in self._suggest(missing, {}):
+                self._begin(suggestion.configuration, suggestion.explanation)
         return [(n, dict(self._trials[n].configuration)) for n in range(first, first + count)]
 
     def enqueue(self, configuration: Mapping[str, Any]) -> None:
@@ -263,7 +306,7 @@ class AskTell:
         Raises:
             ValueError: If there is no such trial.
         """
-        require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
+        self._require_number(number)
         self._trials[number] = Trial(self._trials[number].configuration, TrialState.RUNNING)
         self._stopped.discard(number)
 
@@ -305,20 +348,20 @@ class AskTell:
         """Return the complete trials that meet all constraints, larger values are better."""
         known = [
             known
-            for trial, known in zip(self._trials, self._history(), strict=True)
+            for trial, known in zip(self._trials, self.history(), strict=True)
             if trial.state is not TrialState.RUNNING and known.state is TrialState.COMPLETE
         ]
         return [trial for trial, is_met in zip(known, feasible(known), strict=True) if is_met]
 
-    def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
         suggestions = self._recommender.suggest(
-            self._history(), count, index=len(self._trials), fixed=fixed
+            self.history(), count, index=len(self._trials), fixed=fixed
         )
         for suggestion in suggestions:
             if suggestion.source in ANNOUNCEMENTS and suggestion.source not in self._warned:
                 self._warned.add(suggestion.source)
                 logger.info(ANNOUNCEMENTS[suggestion.source].format(len(self._trials)))
-        return [suggestion.configuration for suggestion in suggestions]
+        return suggestions
 
     def _completed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is wanted, with the model's choice of what is missing."""
@@ -326,32 +369,11 @@ class AskTell:
             return {**self.space.constants, **self._active(wanted)}
         domains = self.space.domains
         fixed = {name: value for name, value in wanted.items() if domains[name].contains(value)}
-        return {**self._suggest(1, fixed)[0], **wanted}
+        return {**self._suggest(1, fixed)[0].configuration, **wanted}
 
-    def _begin(self, configuration: Mapping[str, Any]) -> None:
+    def _begin(self, configuration: Mapping[str, Any], explanation: Explanation) -> None:
+        self._explanations[len(self._trials)] = explanation
         self._trials.append(Trial(configuration, TrialState.RUNNING))
-
-    def _history(self) -> list[Trial]:
-        """Return the trials as the recommender is to see them.
-
-        What has reported, and has not ended by itself, counts by what it reported. Larger values
-        are better.
-        """
-        going = [trial for trial in self._trials if trial.state is not TrialState.FAILED]
-        furthest = max((step for trial in going for step in trial.rungs), default=0.0)
-        history = []
-        for number, trial in enumerate(self._trials):
-            if trial.rungs and (number in self._stopped or trial.state is TrialState.RUNNING):
-                last = max(trial.rungs)
-                value = trial.rungs[last]
-                if last < furthest:
-                    trial = replace(trial, state=TrialState.PRUNED)
-                elif math.isnan(value):
-                    trial = replace(trial, state=TrialState.FAILED)
-                else:
-                    trial = replace(trial, state=TrialState.COMPLETE, value=value)
-            history.append(trial)
-        return history
 
     def _check(self, configuration: Mapping[str, Any]) -> None:
         """Refuse what no parameter can have; warn once of what is only out of range."""
@@ -427,8 +449,11 @@ class AskTell:
     def _is_running(self, number: int) -> bool:
         return self._trials[number].state is TrialState.RUNNING
 
-    def _running(self, number: int) -> Trial:
+    def _require_number(self, number: int) -> None:
         require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
+
+    def _running(self, number: int) -> Trial:
+        self._require_number(number)
         require(self._is_running(number), "number", number, "a trial not told before")
         return self._trials[number]
 

@@ -202,6 +202,21 @@ def test_a_grid_and_a_missing_space_are_refused(fit: Callable[..., Any]) -> None
         fit(mixed, tiny_search(SMALL_SPACE, metric="loss", mode="min"), MIXED_SPACE, 2)
 
 
+def test_results_of_a_tuner_are_explained_also_when_read_from_the_disk(
+    fit: Callable[..., Any],
+) -> None:
+    search = tiny_search(points_to_evaluate=[{"x": 0.5}])
+    results = fit(lambda config: {"loss": config["x"]}, search, {"x": tune.uniform(0, 1)}, 7)
+    ids = [result.metrics["trial_id"] for result in results]
+    explained = [search.explain(one) for one in ids]
+    assert sorted(one.source for one in explained) == (
+        ["enqueued"] + ["model"] * 3 + ["random"] * 3
+    )
+    loaded = DRESearch()
+    loaded.restore_from_dir(results.experiment_path)
+    assert [loaded.explain(one) for one in ids] == explained
+
+
 # ---- concurrency
 
 

@@ -296,6 +296,15 @@ def test_an_experiment_teaches_the_next_one(folder: Path) -> None:
     assert descent(second.suggest().config)[-1]["loss"] <= 1.5 * best
 
 
+def test_trials_of_a_tuner_are_explained_also_when_it_is_loaded() -> None:
+    tuner = tuned(DRE(SPACE, "loss", points_to_evaluate=[{}], **OPTIONS), descent, 8)
+    loaded = Tuner.load(str(tuner.tuner_path)).scheduler
+    explained = [tuner.scheduler.explain(trial_id) for trial_id in range(8)]
+    assert explained[0].source == "enqueued"
+    assert {one.source for one in explained[1:]} == {"random", "model"}
+    assert [loaded.explain(trial_id) for trial_id in range(8)] == explained
+
+
 # ---- real processes
 
 

@@ -1,0 +1,86 @@
+"""The studies that pictures are drawn of: those of Optuna, and `AskTell`.
+
+An `AskTell` needs no Optuna, which is therefore imported for its studies only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.engine.settings import require
+from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.histories import StudyHistory, best_values, chosen_objective
+from dre_plugins.recommend.trials import TrialState
+
+if TYPE_CHECKING:
+    from dre_plugins.adapters import optuna_study
+
+Study: TypeAlias = "AskTell | optuna_study.Study"
+
+
+def n_objectives(study: Study) -> int:
+    """Return how many objectives a study has."""
+    return len(study.directions)
+
+
+def direction_of(study: Study) -> str:
+    """Return "minimize" or "maximize".
+
+    Raises:
+        ValueError: If the study has several objectives.
+    """
+    n = n_objectives(study)
+    require(n == 1, "the number of objectives", n, "1")
+    direction = study.directions[0]
+    return direction if isinstance(direction, str) else direction.name.lower()
+
+
+def history_of(study: Study, objective: int | None = None) -> StudyHistory:
+    """Return the trials of a study that have begun.
+
+    Args:
+        study: The study.
+        objective: Which one, from 0; may be None if there is one only.
+
+    Raises:
+        ValueError: If the study has several objectives and none is chosen, or has no such one.
+    """
+    if not isinstance(study, AskTell):
+        from dre_plugins.adapters import optuna_study
+
+        return optuna_study.history_of(study, objective)
+    chosen = chosen_objective(n_objectives(study), objective)
+    history = study.history()
+    return StudyHistory.of(study.space, history, range(len(history)), chosen)
+
+
+def best_so_far(study: Study) -> NDArray[np.float64]:
+    """Return the best feasible value after each trial that has ended `[N]`; larger is better.
+
+    Before the first one it is −inf.
+
+    Raises:
+        ValueError: If the study has several objectives.
+    """
+    if not isinstance(study, AskTell):
+        from dre_plugins.adapters import optuna_study
+
+        return optuna_study.best_so_far(study)
+    chosen_objective(n_objectives(study), None)
+    running = [trial.state is TrialState.RUNNING for trial in study.trials]
+    history = zip(study.history(), running, strict=True)
+    return best_values([trial for trial, is_running in history if not is_running])
+
+
+def explanations_of(study: Study) -> Mapping[int, Explanation]:
+    """Return the explanation of every trial that has begun, by number."""
+    if not isinstance(study, AskTell):
+        from dre_plugins.adapters import optuna_study
+
+        return optuna_study.explanations_of(study)
+    return {number: study.explain(number) for number in range(len(study.trials))}

@@ -1,0 +1,98 @@
+"""What `DRESearch` says of where its configurations come from."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ray.tune")
+
+from presets import TINY
+from ray import tune
+from ray.tune.search import ConcurrencyLimiter
+
+from dre_plugins import Prior
+from dre_plugins.adapters.ray_tune import DRESearch
+from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.space import Float
+
+SPACE = {"x": tune.uniform(0.0, 1.0), "y": tune.uniform(0.0, 1.0)}
+
+
+def search_of(**arguments: Any) -> DRESearch:
+    defaults = {"metric": "loss", "mode": "min", "seed": 0, "preset": TINY, "n_startup_trials": 4}
+    return DRESearch(SPACE, **{**defaults, **arguments})
+
+
+def run(search: Any, n: int) -> list[str]:
+    """Run trials as Ray does, and return their ids."""
+    ids = [f"t{number:05d}" for number in range(n)]
+    for trial_id in ids:
+        config = search.suggest(trial_id)
+        search.on_trial_complete(trial_id=trial_id, result={"loss": config["x"] + config["y"]})
+    return ids
+
+
+def test_from_start_up_to_model() -> None:
+    search = search_of(points_to_evaluate=[{"x": 0.5}])
+    ids = run(search, 6)
+    explained = [search.explain(one) for one in ids]
+    assert [one.source for one in explained] == ["enqueued"] + ["random"] * 3 + ["model"] * 2
+    assert explained[5].n_reference == 512 + 5
+    assert explained[5] == search.study.explain(5)
+
+
+def test_a_prior_tells_its_weight() -> None:
+    prior = Prior.of_beliefs({"x": Float(0.0, 1.0)}, [{"x": 0.0}])
+    search = search_of(prior=prior, n_startup_trials=None)
+    first = search.explain(run(search, 1)[0])
+    assert (first.source, first.prior_weight) == ("prior", 1.0)
+
+
+def test_trials_may_fail_and_end_in_another_order() -> None:
+    search = search_of()
+    run(search, 5)
+    for trial_id in ("a", "b", "c"):
+        search.suggest(trial_id)
+    before = {one: search.explain(one) for one in "abc"}
+    assert len({one.predicted_rank for one in before.values()}) == 3
+    search.on_trial_complete(trial_id="c", error=True)
+    search.on_trial_complete(trial_id="a", result={"loss": math.nan})
+    search.on_trial_complete(trial_id="b", result={"loss": 1.0})
+    assert {one: search.explain(one) for one in "abc"} == before
+
+
+def test_a_search_that_was_restored_says_the_same(tmp_path: Path) -> None:
+    search = search_of()
+    ids = run(search, 6)
+    search.suggest("running")
+    search.save_to_dir(str(tmp_path))
+    restored = DRESearch()
+    restored.restore_from_dir(str(tmp_path))
+    for one in [*ids, "running"]:
+        assert restored.explain(one) == search.explain(one)
+    # It began after the state was saved.
+    config = {"x": 0.5, "y": 0.25}
+    restored.on_trial_result(trial_id="later", result={"loss": 1.0, "config": config})
+    restored.on_trial_result(trial_id="foreign", result={"loss": 1.0, "config": {"z": 1}})
+    assert restored.explain("later") == restored.explain("foreign") == Explanation("unknown")
+    assert restored.explain(ids[5]).source == "model"
+
+
+def test_behind_a_limiter() -> None:
+    search = search_of()
+    assert search.explain(run(ConcurrencyLimiter(search, max_concurrent=2), 5)[4]).source == (
+        "model"
+    )
+
+
+def test_no_such_trial() -> None:
+    search = search_of()
+    run(search, 1)
+    with pytest.raises(ValueError, match="trial_id must be that of a trial of this search"):
+        search.explain("t00001")
+    with pytest.raises(ValueError, match="has not begun"):
+        _ = DRESearch().study

@@ -1,0 +1,102 @@
+"""What Syne Tune's searchers and schedulers say of where configurations come from."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+from typing import Any
+
+import pytest
+
+pytest.importorskip("syne_tune")
+
+from presets import TINY
+from syne_tune import config_space as cs
+from syne_tune.backend.trial_status import Trial
+from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
+from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
+
+from dre_plugins import Prior
+from dre_plugins.adapters.syne_tune import ASHADRE, DRE, MODRE, DRESearcher
+from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.space import Float
+
+SPACE = {"x": cs.uniform(0.0, 1.0), "y": cs.uniform(0.0, 1.0)}
+OPTIONS: dict[str, Any] = {"random_seed": 0, "preset": TINY, "n_startup_trials": 4}
+
+
+def trial_of(trial_id: int, config: dict[str, Any]) -> Trial:
+    return Trial(trial_id, config, datetime.datetime.now())
+
+
+def run(scheduler: Any, n: int) -> Any:
+    """Run trials as the tuner does."""
+    for trial_id in range(n):
+        trial = trial_of(trial_id, scheduler.suggest().config)
+        scheduler.on_trial_add(trial)
+        value = trial.config["x"] + trial.config["y"]
+        result = {"loss": value, "size": -value, "epoch": 3}
+        scheduler.on_trial_result(trial, result)
+        scheduler.on_trial_complete(trial, result)
+    return scheduler
+
+
+def sources(scheduler: Any, n: int) -> list[str]:
+    return [scheduler.explain(trial_id).source for trial_id in range(n)]
+
+
+def test_every_scheduler_of_ours() -> None:
+    expected = ["random"] * 4 + ["model"]
+    assert sources(run(DRE(SPACE, "loss", **OPTIONS), 5), 5) == expected
+    asha = ASHADRE(SPACE, "loss", time_attr="epoch", max_t=9, **OPTIONS)
+    assert sources(run(asha, 5), 5) == expected
+    several = run(MODRE(SPACE, ["loss", "size"], **OPTIONS), 5)
+    assert sources(several, 5) == expected
+    assert several.explain(4).predicted_rank is not None
+
+
+def test_the_scheduler_says_what_the_searcher_says() -> None:
+    scheduler = run(DRE(SPACE, "loss", points_to_evaluate=[{"x": 0.5}], **OPTIONS), 6)
+    assert sources(scheduler, 6) == ["enqueued"] + ["random"] * 3 + ["model"] * 2
+    explained = [scheduler.searcher.explain(trial_id) for trial_id in range(6)]
+    assert explained == [scheduler.searcher.study.explain(number) for number in range(6)]
+    assert explained[5].n_reference == 512 + 5
+
+
+def test_a_prior_tells_its_weight() -> None:
+    prior = Prior.of_beliefs({"x": Float(0.0, 1.0)}, [{"x": 0.0}])
+    first = run(DRE(SPACE, "loss", random_seed=0, preset=TINY, prior=prior), 1).explain(0)
+    assert (first.source, first.prior_weight) == ("prior", 1.0)
+
+
+def test_trials_that_begin_in_another_order() -> None:
+    scheduler = run(DRE(SPACE, "loss", **OPTIONS), 5)
+    configs = [scheduler.suggest().config for _ in range(3)]
+    for trial_id, place in ((5, 2), (6, 0), (7, 1)):
+        scheduler.on_trial_add(trial_of(trial_id, configs[place]))
+    study = scheduler.searcher.study
+    assert [scheduler.explain(one) for one in (6, 7, 5)] == [study.explain(n) for n in (5, 6, 7)]
+
+
+def test_a_copy_that_was_saved_says_the_same() -> None:
+    scheduler = run(DRE(SPACE, "loss", **OPTIONS), 6)
+    copied = copy.deepcopy(scheduler)  # the tuner is saved with dill, see test_syne_tune_tuner
+    assert [copied.explain(n) for n in range(6)] == [scheduler.explain(n) for n in range(6)]
+
+
+def test_a_scheduler_of_syne_tune_and_trials_from_elsewhere() -> None:
+    searcher = DRESearcher(SPACE, **OPTIONS)
+    asked = AskTellScheduler(SingleObjectiveScheduler(SPACE, metric="loss", searcher=searcher))
+    for _ in range(5):
+        trial = asked.ask()
+        asked.tell(trial, {"loss": trial.config["x"]})
+    assert sources(searcher, 5) == ["random"] * 4 + ["model"]
+    searcher.on_trial_complete(5, {"x": 0.5, "y": 0.5}, 1.0)
+    searcher.on_trial_complete(6, {"x": "not of this space", "y": 0.5}, 1.0)
+    assert searcher.explain(5) == searcher.explain(6) == Explanation("unknown")
+
+
+def test_no_such_trial() -> None:
+    scheduler = run(DRE(SPACE, "loss", **OPTIONS), 1)
+    with pytest.raises(ValueError, match="trial_id must be one of 1 trials heard of, got 1"):
+        scheduler.explain(1)

@@ -1,0 +1,137 @@
+"""What `AskTell` says of where its configurations come from."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+
+from dre_plugins import Prior
+from dre_plugins.engine import FittingSettings, Preset, ScorerSettings
+from dre_plugins.recommend import AskTell
+from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.space import Categorical, Float, Integer, SearchSpace
+
+FITTING = FittingSettings(n_steps=12, learning_rate=0.02)
+TINY = Preset(
+    scorer=ScorerSettings(n_members=3, hidden=(8, 8), activation="silu"),
+    from_random=FITTING,
+    from_prior=FITTING,
+    from_tasks=FITTING,
+)
+PLANE = {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}
+
+
+def study_of(space: Any = PLANE, **arguments: Any) -> AskTell:
+    return AskTell(space, **{"seed": 0, "preset": TINY, "n_startup_trials": 4, **arguments})
+
+
+def told(study: AskTell, n: int, sign: float = 1.0) -> AskTell:
+    for _ in range(n):
+        number, configuration = study.ask()
+        study.tell(number, sign * sum(v for v in configuration.values() if v != "u"))
+    return study
+
+
+def sources(study: AskTell) -> list[str]:
+    return [study.explain(number).source for number in range(len(study.trials))]
+
+
+def test_from_start_up_to_model() -> None:
+    study = told(study_of(), 6)
+    assert sources(study) == ["random"] * 4 + ["model"] * 2
+    assert study.explain(3) == Explanation("random")
+    one = study.explain(5)
+    assert one.n_reference == 512 + 5  # spread points, and the trials that had ended
+    assert one.predicted_rank is not None and 0 < one.predicted_rank <= one.n_reference
+    assert one.spread is not None and one.spread > 0
+    assert one.prior_weight is None
+    assert str(one).startswith("model: the ensemble's choice; predicted rank ")
+
+
+def test_each_trial_of_a_batch_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    suggested = []
+    suggest = Recommender.suggest
+
+    def kept(self: Recommender, *arguments: Any, **keywords: Any) -> Any:
+        suggested[:] = suggest(self, *arguments, **keywords)
+        return suggested
+
+    study = told(study_of(), 5)
+    monkeypatch.setattr(Recommender, "suggest", kept)
+    numbers = [number for number, _ in study.ask_batch(3)]
+    explained = [study.explain(number) for number in numbers]
+    assert explained == [one.explanation for one in suggested]
+    assert len({one.predicted_rank for one in explained}) == 3
+
+
+def test_with_a_prior_its_weight_is_told() -> None:
+    prior = Prior.of_beliefs(PLANE, [{"x": 0.0}])
+    right = told(study_of(prior=prior, n_startup_trials=None), 8)
+    assert (right.explain(0).source, right.explain(0).prior_weight) == ("prior", 1.0)
+    assert right.explain(7).prior_weight is not None and right.explain(7).prior_weight > 0.5
+    wrong = told(study_of(prior=prior, n_startup_trials=None), 15, sign=-1.0)
+    assert wrong.explain(14).prior_weight == 0.0
+
+
+def test_enqueued_whole_or_in_part_and_added() -> None:
+    study = told(study_of(), 5)
+    study.enqueue({"x": 0.5, "y": 0.5})
+    study.enqueue({"x": 0.25})
+    study.ask_batch(3)
+    study.add({"x": 0.0, "y": 0.0}, 1.0)
+    assert sources(study)[5:] == ["enqueued", "enqueued", "model", "unknown"]
+
+
+def test_exhausted_and_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = SearchSpace({"a": Integer(0, 2), "b": Categorical(("u",))})
+    study = told(study_of(space, n_startup_trials=2), 4)
+    assert sources(study) == ["random", "random", "model", "exhausted"]
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
+    assert sources(told(study_of(), 5))[-1] == "fallback"
+
+
+def test_an_explanation_stays_whatever_becomes_of_the_trial() -> None:
+    study = told(study_of(), 5)
+    number, _ = study.ask()
+    before = study.explain(number)
+    study.report(number, 1, 0.5)
+    study.stop(number)
+    study.restart(number)
+    study.tell(number, None)
+    assert study.explain(number) == before and before.source == "model"
+
+
+def test_explanations_are_part_of_the_state() -> None:
+    study = told(study_of(), 6)
+    for copied in (pickle.loads(pickle.dumps(study)), copy.deepcopy(study)):
+        assert [copied.explain(n) for n in range(6)] == [study.explain(n) for n in range(6)]
+
+
+def test_a_state_from_before_explanations_is_read() -> None:
+    study = told(study_of(), 6)
+    state = copy.deepcopy(study.__getstate__())
+    del state["_explanations"]
+    older = AskTell.__new__(AskTell)
+    older.__setstate__(state)
+    assert sources(older) == ["unknown"] * 6
+    assert older.ask() == study.ask()
+    assert older.explain(6).source == "model"
+
+
+@pytest.mark.parametrize("number", [2, -1])
+def test_no_such_trial(number: int) -> None:
+    with pytest.raises(ValueError, match="number must be a number that ask returned"):
+        told(study_of(), 2).explain(number)
+
+
+def test_directions_are_told() -> None:
+    assert study_of().directions == ("minimize",)
+    assert study_of(direction=["maximize", "minimize"]).directions == ("maximize", "minimize")
