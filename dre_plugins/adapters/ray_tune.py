@@ -21,7 +21,7 @@ from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trials import TrialState
+from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.base import is_integer
 from dre_plugins.space.search_space import SearchSpace
 
@@ -43,7 +43,7 @@ from dre_plugins.adapters.ray_tune_arguments import (
     warm_start,
 )
 from dre_plugins.adapters.ray_tune_conversion import ParamSpace
-from dre_plugins.adapters.ray_tune_results import mark, meets, number_of, numbers_of, value_in
+from dre_plugins.adapters.ray_tune_results import mark, meets, numbers_of, value_in
 from dre_plugins.adapters.ray_tune_state import RestorableSearcher
 from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import TIME_TOTAL_S
+
+from dre_plugins.recommend.trials import number_of
 
 
 def value_in(
@@ -32,14 +33,6 @@ def meets(criteria: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
 def mark(result: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return what tells results of a trial apart, also where it began anew after a pause."""
     return result.get(TRAINING_ITERATION), result.get(TIME_TOTAL_S)
-
-
-def number_of(value: Any) -> float:
-    """Return a number as a trainable may report it; NaN for everything else."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def numbers_of(value: Any) -> float | tuple[float, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
+from dre_plugins.recommend.trials import number_of
 from dre_plugins.transfer.knowledge import GivenPrior
 from dre_plugins.transfer.metadata import MetaDataset
 
@@ -35,7 +36,7 @@ from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObje
 
 from dre_plugins.adapters.syne_tune_objectives import MODRE, MultiObjectiveDRESearcher
 from dre_plugins.adapters.syne_tune_scheduler import TellingScheduler
-from dre_plugins.adapters.syne_tune_searcher import DRESearcher, number_of
+from dre_plugins.adapters.syne_tune_searcher import DRESearcher
 from dre_plugins.adapters.syne_tune_sources import Mode, Source, metadata_from_experiments
 from dre_plugins.adapters.syne_tune_study import StudySearcher, seed_from
 

@@ -16,6 +16,7 @@ from syne_tune.optimizer.schedulers.searchers.single_objective_searcher import (
 
 from dre_plugins.adapters.syne_tune_study import StudySearcher
 from dre_plugins.engine.settings import Preset
+from dre_plugins.recommend.trials import number_of
 from dre_plugins.transfer.knowledge import GivenPrior
 
 
@@ -168,11 +169,3 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         if math.isfinite(step):
             self._study.report(number, step, value)
         self._study.tell(number, value, constraints=constraints)
-
-
-def number_of(value: object) -> float:
-    """Return a reported value as a float, NaN if it is no number."""
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (ArithmeticError, TypeError, ValueError):
-        return math.nan

@@ -20,8 +20,8 @@ from dre_plugins.recommend.pareto import layers
 from dre_plugins.recommend.prior import PriorLike
 from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender, Suggestion
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trials import Trial, TrialState, feasible
-from dre_plugins.space.base import match_key
+from dre_plugins.recommend.trials import Trial, TrialState, feasible, number_of
+from dre_plugins.space.base import is_real, match_key
 from dre_plugins.space.candidates import keys
 from dre_plugins.space.domains import Domain, ordered_choices
 from dre_plugins.space.search_space import SearchSpace
@@ -257,9 +257,10 @@ class AskTell:
         """
         trial = self._running(number)
         require(len(self._signs) == 1, "report", number, "for one objective")
-        require(_is_number(step) and math.isfinite(step), "step", step, "a finite number")
+        level = number_of(step)
+        require(_is_number(step) and math.isfinite(level), "step", step, "a finite number")
         require(_is_number(value), "value", value, "a number")
-        rungs = {**trial.rungs, float(step): self._signs[0] * float(value)}
+        rungs = {**trial.rungs, level: self._signs[0] * number_of(value)}
         self._trials[number] = replace(trial, rungs=rungs)
 
     def tell(
@@ -338,7 +339,7 @@ class AskTell:
         for step, reported in (rungs or {}).items():
             require(_is_number(step) and _is_number(reported), "rungs", rungs, "numbers by step")
         sign, checked = self._signs[0], _checked_constraints(constraints)
-        signed = {float(step): sign * float(v) for step, v in (rungs or {}).items()}
+        signed = {number_of(step): sign * number_of(v) for step, v in (rungs or {}).items()}
         ended = self._ended(dict(configuration), value, state, signed)
         self._trials.append(replace(ended, constraints=checked))
 
@@ -437,12 +438,12 @@ class AskTell:
             return None
         if len(self._signs) == 1:
             require(_is_number(value), "value", value, "a number or None")
-            return (self._signs[0] * float(value),)  # type: ignore[arg-type]
+            return (self._signs[0] * number_of(value),)
         wanted = f"{len(self._signs)} numbers, one for each objective, or None"
         is_list = isinstance(value, Sequence) and len(value) == len(self._signs)
         require(is_list and all(map(_is_number, value)), "value", value, wanted)  # type: ignore[arg-type]
         return tuple(
-            sign * float(one)
+            sign * number_of(one)
             for sign, one in zip(self._signs, value, strict=True)  # type: ignore[arg-type]
         )
 
@@ -474,8 +475,8 @@ def _checked_constraints(constraints: Mapping[str, float] | None) -> dict[str, f
     checked = dict(constraints or {})
     is_numbers = all(_is_number(value) for value in checked.values())
     require(is_numbers, "constraints", constraints, "numbers by name")
-    return {str(name): float(value) for name, value in checked.items()}
+    return {str(name): number_of(value) for name, value in checked.items()}
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    return is_real(value)

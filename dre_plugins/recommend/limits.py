@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.trials import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ class Limits:
             name = f"constraints[{metric!r}]"
             require(len(pair) == 2 and any(one is not None for one in pair), name, limit, wanted)
             require(all(one is None or _is_number(one) for one in pair), name, limit, wanted)
-            low = -math.inf if pair[0] is None else float(pair[0])
-            high = math.inf if pair[1] is None else float(pair[1])
+            low = -math.inf if pair[0] is None else number_of(pair[0])
+            high = math.inf if pair[1] is None else number_of(pair[1])
             require(low <= high, name, limit, "a range that is not empty")
             ranges[str(metric)] = (low, high)
         return cls(ranges)
@@ -53,15 +54,14 @@ class Limits:
 
 
 def _violation(value: Any, low: float, high: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+    number = number_of(value)
     if math.isnan(number):
         return math.nan
+    if low <= number <= high and math.isinf(number):
+        return -math.inf  # the difference of two infinities is no number
     return max(low - number, number - high)
 
 
 def _is_number(value: object) -> bool:
     is_real = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_real and not math.isnan(value)  # type: ignore[arg-type]
+    return is_real and not math.isnan(number_of(value))

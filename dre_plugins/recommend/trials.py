@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -42,6 +43,19 @@ class Trial:
     rungs: Mapping[float, float] = field(default_factory=dict)
     objectives: tuple[float, ...] = ()
     constraints: Mapping[str, float] = field(default_factory=dict)
+
+
+def number_of(value: Any) -> float:
+    """Return a reported number as a float, which a trainable may report in any form.
+
+    Integers beyond the floats are infinite; NaN for everything that is no number.
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (ArithmeticError, RuntimeError, TypeError, ValueError):
+        return math.nan  # RuntimeError: a tensor of several elements
 
 
 def feasible(history: Sequence[Trial]) -> NDArray[np.bool_]:

@@ -328,3 +328,20 @@ def test_a_trial_that_crashed_far_along_makes_no_other_pruned() -> None:
     study.tell(1, None)
     assert [trial.state.value for trial in study.trials] == ["complete", "failed"]
     assert study.best.value == 0.5
+
+
+def test_integers_beyond_the_floats_are_infinite() -> None:
+    study = study_of(direction=["minimize", "maximize"])
+    study.add({"x": 0.0, "y": 0.0}, (10**400, -(10**400)), constraints={"memory": 10**400})
+    assert study.trials[0].objectives == (math.inf, -math.inf)
+    assert study.trials[0].constraints == {"memory": math.inf}
+
+    study = study_of()
+    number, _ = study.ask()
+    study.report(number, 1, -(10**400))
+    study.tell(number, 10**400)
+    assert study.trials[number].value == math.inf
+    assert study.trials[number].rungs == {1.0: -math.inf}
+    number, _ = study.ask()
+    with pytest.raises(ValueError, match="step must be a finite number"):
+        study.report(number, 10**400, 0.0)

@@ -14,6 +14,14 @@ def test_violations_by_hand() -> None:
     assert limits.violations({"size": math.inf})["size"] == math.inf
 
 
+def test_infinite_and_huge_values_within_and_beyond() -> None:
+    limits = Limits.of({"size": 10, "accuracy": (0.5, None), "steps": 10**400})
+    result = {"size": -math.inf, "accuracy": math.inf, "steps": 10**400}
+    assert limits.violations(result) == dict.fromkeys(result, -math.inf)
+    assert limits.violations({"size": 10**400, "accuracy": -(10**400)})["size"] == math.inf
+    assert limits.violations({"accuracy": -(10**400)})["accuracy"] == math.inf
+
+
 @pytest.mark.parametrize("result", [{}, {"size": None}, {"size": "big"}, {"size": math.nan}])
 def test_what_is_not_reported_is_unknown(result) -> None:
     assert math.isnan(Limits.of({"size": 10}).violations(result)["size"])
