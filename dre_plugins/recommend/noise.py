@@ -45,8 +45,9 @@ def without_noise(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list
     if n_repetitions < MIN_REPETITIONS:
         return [*history]
     groups = _groups(known, repeats)
-    squares = sum((known[i] - group.mean) ** 2 for group in groups for i in group.trials)
-    noise = math.sqrt(squares / n_repetitions)
+    deviations = [known[i] - group.mean for group in groups for i in group.trials]
+    # Not by squares: those of 1e300 are no floats, those of 1e-300 are 0.
+    noise = math.hypot(*deviations) / math.sqrt(n_repetitions)
     values: dict[int, float] = {}
     level: _Group | None = None
     for group in sorted(groups, key=lambda one: one.mean):
