@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
+from torch.optim.adam import adam
 
 from dre_plugins.engine.gradients import FitGradient, FlatParameters
 from dre_plugins.engine.losses import get_loss, rank_normalised
@@ -113,6 +114,44 @@ def split_support(
     return torch.where(short, mask, support), mask & (short | ~support)
 
 
+class _Adam:
+    """Step a leaf along its gradient as `torch.optim.Adam` does, by torch's own functional form.
+
+    The first object of that class in a process imports torch's compiler. That takes seconds of
+    the first suggestion, and leaves an environment variable and a warnings filter behind (R10).
+
+    Args:
+        leaf: What is optimised; its `grad` is read at each step.
+    """
+
+    def __init__(self, leaf: Tensor) -> None:
+        self._leaf = leaf
+        self._mean, self._square = torch.zeros_like(leaf), torch.zeros_like(leaf)
+        self._count = torch.zeros((), dtype=torch.float32, device=leaf.device)
+
+    def step(self, learning_rate: float) -> None:
+        """Take a step."""
+        gradient = self._leaf.grad
+        assert gradient is not None
+        with torch.no_grad():
+            adam(
+                [self._leaf],
+                [gradient],
+                [self._mean],
+                [self._square],
+                [],
+                [self._count],
+                fused=True,
+                amsgrad=False,
+                beta1=0.9,
+                beta2=0.999,
+                lr=learning_rate,
+                weight_decay=0.0,
+                eps=1e-8,
+                maximize=False,
+            )
+
+
 def fit(
     parameters: Mapping[str, Tensor],
     scorer: ScorerSettings,
@@ -149,16 +188,14 @@ def fit(
     gradient = FitGradient(
         flat, scorer, lists.features, loss, prepared, weights, quantiles, support
     )
-    optimiser = torch.optim.Adam([flat.leaf], lr=fitting.learning_rate, fused=True)
+    adam = _Adam(flat.leaf)
     length = int(lists.mask.sum(-1).max())
     share = (length - fitting.free_length) / (fitting.full_length - fitting.free_length)
     n_steps = math.ceil(fitting.n_steps * min(max(share, 0.0), 1.0))
     for step in range(n_steps):
         annealed = 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
-        for group in optimiser.param_groups:
-            group["lr"] = fitting.learning_rate * annealed
         gradient.update()
-        optimiser.step()
+        adam.step(fitting.learning_rate * annealed)
     for name, value in flat.values.items():
         if not bool(torch.isfinite(value).all()):
             raise FittingError(f"{name} is not finite after {n_steps} fitting steps.")

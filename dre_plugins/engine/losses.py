@@ -139,8 +139,8 @@ class RankingLoss:
         """Precompute all that depends on values and mask alone, see `Loss.prepare`."""
         values = values.detach()
         mask = torch.ones_like(values, dtype=torch.bool) if mask is None else mask
-        shape = torch.broadcast_shapes(values.shape, mask.shape)
-        values, mask = values.expand(shape), mask.expand(shape)
+        # Not `broadcast_shapes`, which imports SymPy: a second, and a warnings filter (R10).
+        values, mask = torch.broadcast_tensors(values, mask)
         values = values.masked_fill(~mask, 0)
         require(not bool(values.isnan().any()), "values", "NaN", "numbers where mask is True")
         return Prepared(
