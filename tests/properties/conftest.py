@@ -1,0 +1,27 @@
+"""A cheap search: hundreds of suggestions take seconds, and go the way that all of them go."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import pytest
+from cases import TRIED
+
+from dre_plugins.recommend import model
+
+
+@pytest.fixture(autouse=True)
+def _small_effort(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Search fewer candidates; what is suggested has to be right all the same."""
+    for name, less in {"N_REFERENCE": 64, "N_SOBOL": 64, "N_CHILDREN": 32, "N_ROUNDS": 2}.items():
+        monkeypatch.setattr(model, name, less)
+    with warnings.catch_warnings():
+        # The frameworks warn of unhashable choices, steps that do not fit, and the like.
+        warnings.filterwarnings("ignore", module="(optuna|ray|syne_tune)")
+        yield
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if TRIED:
+        terminalreporter.write_line(f"property cases: {sum(TRIED.values())} {dict(TRIED)}")

@@ -1,0 +1,13 @@
+"""The smallest surrogate that still has all parts."""
+
+from __future__ import annotations
+
+from dre_plugins.engine import FittingSettings, Preset, ScorerSettings
+
+FITTING = FittingSettings(n_steps=4, learning_rate=0.02)
+SMALL = Preset(
+    scorer=ScorerSettings(n_members=2, hidden=(4,), activation="silu"),
+    from_random=FITTING,
+    from_prior=FITTING,
+    from_tasks=FITTING,
+)

@@ -1,0 +1,209 @@
+"""What must not matter: the scale of the metric, its sign, names, and what is told in which order.
+
+Suggestions are compared exactly. Two invariances hold less far, and what holds of them is tested:
+
+- The order of parameters and of categories. Random weights and coordinates of the Sobol sequence
+  are drawn by position, so that another order is another draw. They could be drawn by name
+  instead, but then names would matter, and the same space is named differently in Ray Tune and in
+  Optuna. What does not depend on the draw must not depend on the order: which configurations are
+  the same, how many there are, what is active, and what the surrogate sees of each parameter.
+- Repeated configurations. From three repetitions on, the size of the noise is part of what is
+  known, which only a change of unit leaves alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from cases import cases
+from hypothesis import given
+from hypothesis import strategies as st
+from small import SMALL
+from spaces import SpaceCase, space_cases
+
+from dre_plugins.recommend import AskTell, TrialState
+from dre_plugins.space import Categorical, Condition, RangeCondition, SearchSpace
+from dre_plugins.space.candidates import keys
+
+seeds = st.integers(0, 2**32)
+Configuration = Mapping[str, Any]
+
+# Strictly increasing on the integers from −50 to 50, also in floats.
+INCREASING: dict[str, Callable[[float], float]] = {
+    "cubed": lambda y: y**3,
+    "exp": math.exp,
+    "huge": lambda y: y * 3e306,
+    "denormal": lambda y: math.ldexp(y, -1070),
+    "far": lambda y: y - 1e12,
+    "last is infinite": lambda y: math.inf if y == 50 else y,
+}
+
+
+def told(study: AskTell, seed: int, n: int, f: Callable[[float], float] = float) -> AskTell:
+    """Tell what became of n different configurations, of which f changes the values."""
+    rng = np.random.default_rng(seed)
+    units = rng.random((4 * n, study.space.n_parameters))
+    canonical = study.space.canonical(units)
+    _, first = np.unique(keys(canonical), return_index=True)
+    for place in sorted(first.tolist())[:n]:
+        configuration = study.space.to_configuration(units[place])
+        state = rng.choice([None, None, None, "pruned", "failed", "running"])
+        reported = {float(step): f(float(rng.integers(-50, 51))) for step in range(1, 3)}
+        study.add(
+            configuration,
+            f(float(rng.integers(-50, 51))),
+            state=None if state is None else TrialState(state),
+            rungs=reported if state == "pruned" else None,
+        )
+    return study
+
+
+def suggested(study: AskTell, f: Callable[[float], float] = float) -> list[str]:
+    """Return the next three configurations, of which the first one ends at once."""
+    number, first = study.ask()
+    study.tell(number, f(7.0))
+    return [repr(first), *(repr(one) for _, one in study.ask_batch(2))]
+
+
+def study_of(space: SearchSpace, seed: int, **arguments: Any) -> AskTell:
+    return AskTell(space, seed=seed, preset=SMALL, n_startup_trials=2, **arguments)
+
+
+@cases(40)
+@given(space_cases(), seeds, st.integers(1, 12), st.sampled_from([*INCREASING]))
+def test_the_scale_of_the_metric(case: SpaceCase, seed: int, n: int, name: str) -> None:
+    f = INCREASING[name]
+    plain = suggested(told(study_of(case.space, seed), seed, n))
+    assert suggested(told(study_of(case.space, seed), seed, n, f), f) == plain
+
+
+@cases(15)
+@given(space_cases(), seeds, st.integers(4, 12), st.integers(-100, 100))
+def test_the_unit_of_a_noisy_metric(case: SpaceCase, seed: int, n: int, power: int) -> None:
+    def run(f: Callable[[float], float]) -> list[str]:
+        study = study_of(case.space, seed, allow_duplicates=True)
+        told(study, seed, n, f)
+        for trial in study.trials[:4]:  # four repetitions
+            study.add(trial.configuration, f(3.0))
+        return suggested(study, f)
+
+    assert run(lambda y: math.ldexp(y, power)) == run(float)
+
+
+@cases(40)
+@given(space_cases(), seeds, st.integers(0, 12))
+def test_minimising_f_is_maximising_minus_f(case: SpaceCase, seed: int, n: int) -> None:
+    down = study_of(case.space, seed, direction="minimize")
+    up = study_of(case.space, seed, direction="maximize")
+    assert suggested(told(down, seed, n)) == suggested(
+        told(up, seed, n, lambda y: -y), lambda y: -y
+    )
+
+
+@cases(30)
+@given(space_cases(), seeds, st.integers(0, 12))
+def test_a_seed_decides(case: SpaceCase, seed: int, n: int) -> None:
+    study = told(study_of(case.space, seed), seed, n)
+    others = [
+        told(study_of(case.space, seed), seed, n),
+        copy.deepcopy(study),
+        pickle.loads(pickle.dumps(study)),
+    ]
+    expected = suggested(study)
+    assert [suggested(other) for other in others] == [expected] * 3
+
+
+@cases(30)
+@given(space_cases(), seeds, st.integers(0, 12), st.integers(0, 10**6))
+def test_names_of_parameters_and_categories(
+    case: SpaceCase, seed: int, n: int, number: int
+) -> None:
+    new_name = {name: f"{number - place}·" for place, name in enumerate(case.space.domains)}
+    domains = {new_name[name]: renamed(domain) for name, domain in case.space.domains.items()}
+
+    def in_new_names(configuration: Configuration) -> dict[str, Any]:
+        return {
+            new_name[name]: renamed_value(case.space.domains[name], value)
+            for name, value in configuration.items()
+        }
+
+    conditions = [
+        Condition(
+            new_name[one.child],
+            new_name[one.parent],
+            tuple(renamed_value(case.space.domains[one.parent], v) for v in one.values),
+        )
+        if isinstance(one, Condition)
+        else RangeCondition(new_name[one.child], new_name[one.parent], one.low, one.high)
+        for one in case.space.conditions
+    ]
+    plain = told(study_of(case.space, seed), seed, n)
+    other = told(study_of(SearchSpace(domains, conditions), seed), seed, n)
+    for study in (plain, other):
+        suggested(study)
+    assert [repr(in_new_names(one.configuration)) for one in plain.trials] == [
+        repr(one.configuration) for one in other.trials
+    ]
+
+
+def renamed(domain: Any) -> Any:
+    if not isinstance(domain, Categorical):
+        return domain
+    return Categorical(tuple(f"category {place}" for place in range(len(domain.choices))))
+
+
+def renamed_value(domain: Any, value: Any) -> Any:
+    if not isinstance(domain, Categorical):
+        return value
+    known = [(type(one), repr(one)) for one in domain.choices]
+    return f"category {known.index((type(value), repr(value)))}"
+
+
+@cases(30)
+@given(space_cases(), seeds, st.randoms(use_true_random=False))
+def test_the_order_of_parameters_and_categories(case: SpaceCase, seed: int, random: Any) -> None:
+    space = case.space
+    names = [*space.domains]
+    random.shuffle(names)
+    other = SearchSpace(
+        {name: reordered(space.domains[name], random) for name in names}, space.conditions
+    )
+    rng = np.random.default_rng(seed)
+    configurations = [
+        space.to_configuration(units) for units in rng.random((8, space.n_parameters))
+    ]
+    ours, theirs = space.to_units(configurations), other.to_units(configurations)
+    for configuration, units in zip(configurations, theirs, strict=True):
+        assert repr(sorted(other.to_configuration(units).items())) == repr(
+            sorted(configuration.items())
+        )
+    assert other.n_configurations == space.n_configurations
+    assert kinds(keys(theirs)) == kinds(keys(ours))
+    columns = [other.names.index(name) for name in space.names]
+    assert (other.active(theirs)[:, columns] == space.active(ours)).all()
+    assert [*map(sorted, rounded(other.features(theirs)))] == [
+        *map(sorted, rounded(space.features(ours)))
+    ]
+
+
+def reordered(domain: Any, random: Any) -> Any:
+    # Beyond 32 categories share columns of signs, which are theirs by position.
+    if not isinstance(domain, Categorical) or len(domain.choices) > 32:
+        return domain
+    choices = [*domain.choices]
+    random.shuffle(choices)
+    return Categorical(tuple(choices))
+
+
+def kinds(found: Sequence[bytes]) -> list[int]:
+    """Return which entries are the same."""
+    return [found.index(one) for one in found]
+
+
+def rounded(features: Any) -> Any:
+    return np.round(features.astype(np.float64), 6).tolist()
