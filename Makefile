@@ -16,7 +16,7 @@ INSTALLED := $(VENV)/.installed
 PIP_TORCH = -m pip install --disable-pip-version-check $(TORCH) $(addprefix --extra-index-url ,$(TORCH_INDEX))
 
 .DELETE_ON_ERROR:
-.PHONY: help test test-slow demo lint format types examples bench-speed priors wheel wheel-check extras-check clean
+.PHONY: help test test-slow demo lint format types examples bench-speed gate gate-update properties priors wheel wheel-check extras-check clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -50,6 +50,20 @@ examples: $(INSTALLED)
 
 bench-speed: $(INSTALLED)
 	$(BIN)/dre bench speed
+
+# Whether a change has made search worse (about 2 minutes of a core); a quarter of it is in CI.
+gate: $(INSTALLED)
+	$(BIN)/python -m dre_plugins.benchmarks.gate --jobs 2
+
+# After a change that is meant to: store what search does now.
+gate-update: $(INSTALLED)
+	$(BIN)/python -m dre_plugins.benchmarks.gate --jobs 2 --update
+
+# make properties CASES=100000 JOBS=8: random studies in all frameworks, of which CI tries a few
+CASES ?= 100000
+JOBS ?= 2
+properties: $(INSTALLED)
+	$(BIN)/python tests/properties/run.py --cases $(CASES) --jobs $(JOBS)
 
 # make priors DATA=path/to/yahpo: rebuild the priors that ship (about 2 minutes on two cores)
 priors: $(INSTALLED)

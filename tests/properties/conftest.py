@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cases import TRIED
 
 from dre_plugins.recommend import model
+
+HERE = Path(__file__).parent
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +23,12 @@ def _small_effort(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         # The frameworks warn of unhashable choices, steps that do not fit, and the like.
         warnings.filterwarnings("ignore", module="(optuna|ray|syne_tune)")
         yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker(pytest.mark.timeout(600))  # of many cases
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -35,7 +35,7 @@ def study_of(case: SpaceCase, history: History, seed: int, **arguments: Any) -> 
     return study
 
 
-@cases(120)
+@cases(50)
 @given(
     space_cases(),
     histories,
@@ -69,7 +69,7 @@ def test_suggestions_belong_to_the_space(
     assert study.stats["fallbacks"] == 0
 
 
-@cases(30)
+@cases(10)
 @given(
     space_cases(most=3),
     histories,
@@ -93,7 +93,7 @@ def test_several_objectives(
     assert len(study.best_trials) <= len(told)
 
 
-@cases(30)
+@cases(12)
 @given(space_cases(), histories, seeds, st.data())
 def test_what_is_enqueued_comes_first(
     case: SpaceCase, history: History, seed: int, data: st.DataObject

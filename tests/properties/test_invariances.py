@@ -74,7 +74,7 @@ def study_of(space: SearchSpace, seed: int, **arguments: Any) -> AskTell:
     return AskTell(space, seed=seed, preset=SMALL, n_startup_trials=2, **arguments)
 
 
-@cases(40)
+@cases(20)
 @given(space_cases(), seeds, st.integers(1, 12), st.sampled_from([*INCREASING]))
 def test_the_scale_of_the_metric(case: SpaceCase, seed: int, n: int, name: str) -> None:
     f = INCREASING[name]
@@ -82,7 +82,7 @@ def test_the_scale_of_the_metric(case: SpaceCase, seed: int, n: int, name: str) 
     assert suggested(told(study_of(case.space, seed), seed, n, f), f) == plain
 
 
-@cases(15)
+@cases(6)
 @given(space_cases(), seeds, st.integers(4, 12), st.integers(-100, 100))
 def test_the_unit_of_a_noisy_metric(case: SpaceCase, seed: int, n: int, power: int) -> None:
     def run(f: Callable[[float], float]) -> list[str]:
@@ -95,7 +95,7 @@ def test_the_unit_of_a_noisy_metric(case: SpaceCase, seed: int, n: int, power: i
     assert run(lambda y: math.ldexp(y, power)) == run(float)
 
 
-@cases(40)
+@cases(20)
 @given(space_cases(), seeds, st.integers(0, 12))
 def test_minimising_f_is_maximising_minus_f(case: SpaceCase, seed: int, n: int) -> None:
     down = study_of(case.space, seed, direction="minimize")
@@ -105,7 +105,7 @@ def test_minimising_f_is_maximising_minus_f(case: SpaceCase, seed: int, n: int) 
     )
 
 
-@cases(30)
+@cases(8)
 @given(space_cases(), seeds, st.integers(0, 12))
 def test_a_seed_decides(case: SpaceCase, seed: int, n: int) -> None:
     study = told(study_of(case.space, seed), seed, n)
@@ -118,7 +118,7 @@ def test_a_seed_decides(case: SpaceCase, seed: int, n: int) -> None:
     assert [suggested(other) for other in others] == [expected] * 3
 
 
-@cases(30)
+@cases(15)
 @given(space_cases(), seeds, st.integers(0, 12), st.integers(0, 10**6))
 def test_names_of_parameters_and_categories(
     case: SpaceCase, seed: int, n: int, number: int
@@ -164,7 +164,7 @@ def renamed_value(domain: Any, value: Any) -> Any:
     return f"category {known.index((type(value), repr(value)))}"
 
 
-@cases(30)
+@cases(40)
 @given(space_cases(), seeds, st.randoms(use_true_random=False))
 def test_the_order_of_parameters_and_categories(case: SpaceCase, seed: int, random: Any) -> None:
     space = case.space

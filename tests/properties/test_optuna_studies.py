@@ -135,7 +135,7 @@ def sampler_of(seed: int, **arguments: Any) -> DRESampler:
 
 
 @pytest.mark.filterwarnings("ignore")
-@cases(20)
+@cases(8)
 @given(
     programs(),
     seeds,
@@ -163,7 +163,7 @@ def test_define_by_run(
 
 
 @pytest.mark.filterwarnings("ignore")
-@cases(20)
+@cases(12)
 @given(
     programs(),
     seeds,

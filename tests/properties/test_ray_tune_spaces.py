@@ -116,7 +116,7 @@ def _branch_of(rules: list[Any]) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
-@cases(30)
+@cases(8)
 @given(
     param_spaces(),
     st.integers(0, 2**32),

@@ -80,7 +80,7 @@ def config_spaces(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@cases(30)
+@cases(8)
 @given(
     config_spaces(),
     st.integers(0, 2**31 - 1),
