@@ -58,6 +58,7 @@ def without_sockets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore:.*experimental")
 @pytest.mark.parametrize("name", RUNS)
 def test_fifty_suggestions_change_nothing(
@@ -108,6 +109,7 @@ def _isolated() -> list[str] | None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_all_frameworks_without_a_network_interface() -> None:
     command = _isolated()
     if command is None:
