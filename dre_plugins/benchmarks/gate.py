@@ -10,8 +10,8 @@ the logarithm of a loss, so that small is good:
 
 Regret: 0 is the best value there is, 1 the median of random configurations. On the machine that
 stored the figures an unchanged program differs by nothing. On another one rounding errors grow to
-other suggestions, some better and some worse. So a measure has got worse only if the lower bound
-of its mean difference is above a margin.
+other suggestions, some better and some worse. So a measure has got worse only if its mean
+difference is above a margin, and the lower confidence bound of that above 0.
 """
 
 from __future__ import annotations
@@ -57,8 +57,10 @@ STUDY_TRIALS = 40
 N_UNKNOWN = 250
 # Regrets below are all alike.
 FLOOR = 1e-3
-# One-sided, of each of three measures.
+# One-sided, of each measure.
 ERROR = 0.005
+# A run that differs by more than a factor of three counts as three: none hides all others.
+CLIP = 0.5
 # Of the mean difference of decimal logarithms: 5 %. Less is not worth a failed check.
 MARGIN = 0.02
 
@@ -119,8 +121,8 @@ def figures_of(run: Run) -> dict[str, float]:
     problem = _problem(run.kind, run.task)
     if run.is_study:
         return {f"study {run}": _study(problem, run)}
-    order, pick = _suggestion(problem, run)
-    return {f"order {run}": order, f"pick {run}": pick}
+    figures = _suggestion(problem, run)
+    return {f"{measure} {run}": value for measure, value in figures.items()}
 
 
 def measured(runs: Sequence[Run], jobs: int = 1) -> dict[str, float]:
@@ -185,13 +187,18 @@ def compare(stored: Mapping[str, float], found: Mapping[str, float]) -> list[Ver
 
 
 def _verdict(measure: str, pairs: Array) -> Verdict:
-    differences = pairs[:, 1] - pairs[:, 0]
+    differences = np.clip(pairs[:, 1] - pairs[:, 0], -CLIP, CLIP)
     n = len(differences)
-    mean, deviation = float(differences.mean()), float(differences.std(ddof=1))
-    reach = float(students_t.isf(ERROR, n - 1)) * deviation / math.sqrt(n)
+    mean, reach = float(differences.mean()), _reach(differences)
     changed = int((differences != 0).sum())
     stored = float(pairs[:, 0].mean())
     return Verdict(measure, n, changed, stored, mean, mean - reach, mean + reach)
+
+
+def _reach(values: Array) -> float:
+    """Return how far the mean may be off, one-sided by `ERROR`."""
+    n = len(values)
+    return float(students_t.isf(ERROR, n - 1) * values.std(ddof=1)) / math.sqrt(n)
 
 
 def read_figures(path: Path = FIGURES) -> dict[str, float]:
@@ -203,8 +210,11 @@ def read_figures(path: Path = FIGURES) -> dict[str, float]:
 def write_figures(figures: Mapping[str, float], path: Path = FIGURES) -> None:
     """Write figures, with the mean of each measure and its confidence bounds."""
     means = {}
-    for one in compare(dict.fromkeys(figures, 0.0), figures):
-        means[one.measure] = [round(x, 3) for x in (one.lowest, one.difference, one.highest)]
+    for measure in dict.fromkeys(name.split()[0] for name in figures):
+        values = np.array([v for name, v in figures.items() if name.startswith(f"{measure} ")])
+        reach = _reach(values)
+        mean = float(values.mean())
+        means[measure] = [round(one, 3) for one in (mean - reach, mean, mean + reach)]
     content = {"means with 99 % bounds": means, "figures": dict(figures)}
     path.write_text(json.dumps(content, indent=1) + "\n")
 
@@ -269,8 +279,8 @@ def _table(sample: TaskSample) -> Problem:
     return Problem(space, space.to_units(configurations), values, float(values.max()), None)
 
 
-def _suggestion(problem: Problem, run: Run) -> tuple[float, float]:
-    """Return what becomes of one suggestion: log10 of 1 − rank correlation, and log10 regret.
+def _suggestion(problem: Problem, run: Run) -> dict[str, float]:
+    """Return what becomes of one suggestion, by measure.
 
     A history of random configurations, half of them of the better half, as in a study.
     """
@@ -291,11 +301,18 @@ def _suggestion(problem: Problem, run: Run) -> tuple[float, float]:
         mean, _ = model.predicted(problem.units[rest])
         free = np.full(problem.space.n_parameters, np.nan)
         choice = model.choose(set(keys(units)), free, run.n)
-    correlation = float(spearmanr(-mean, problem.values[rest]).statistic)
+    picked = _worth(problem, problem.space.canonical(choice.units[None]))
+    return {
+        "order": _log_disorder(mean, problem.values[rest]),
+        "pick": problem.log_regret(picked),
+    }
+
+
+def _log_disorder(ranks: Array, values: Array) -> float:
+    correlation = float(spearmanr(-ranks, values).statistic)
     if math.isnan(correlation):  # all alike
         correlation = 0.0
-    picked = _worth(problem, problem.space.canonical(choice.units[None]))
-    return math.log10(FLOOR + 1.0 - correlation), problem.log_regret(picked)
+    return math.log10(FLOOR + 1.0 - correlation)
 
 
 def _worth(problem: Problem, units: Array) -> float:

@@ -18,8 +18,9 @@ FACTOR = "DRE_PROPERTY_FACTOR"
 TRIED: Counter[str] = Counter()
 
 _factor = float(os.environ.get(FACTOR, "1"))
+IS_LONG = _factor > 1
 # Reported as they are found: shrinking a study of many trials would take longer than a timeout.
-_phases = (Phase.explicit, Phase.generate, Phase.shrink) if _factor <= 1 else (Phase.generate,)
+_phases = (Phase.explicit, Phase.generate, Phase.shrink) if not IS_LONG else (Phase.generate,)
 
 
 def cases(n: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -39,7 +40,7 @@ def cases(n: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
             max_examples=max(1, round(n * _factor)),
             deadline=None,
             database=None,
-            derandomize=_factor <= 1,
+            derandomize=not IS_LONG,
             phases=_phases,
             suppress_health_check=[*HealthCheck],
         )(test)
