@@ -34,15 +34,19 @@ from dre_plugins.space.base import (
 _MAX_EQUAL_BINS = 2**40
 # Beyond, the number of values itself is no float.
 _MAX_VALUES = 10**300
-# Units are rounded before decoding: the rounding errors of encoding are far smaller, so that every
-# decoded value survives encoding and decoding again exactly.
+# Units are rounded before decoding: the rounding errors of encoding are smaller, so that every
+# decoded value survives encoding and decoding again exactly. In a narrow range these errors are
+# larger, so that fewer decimals are kept; where fewer than the fewest would be, floats are so far
+# apart that decoding finds the same one without rounding.
 _UNIT_DECIMALS = 13
+_FEWEST_DECIMALS = 9
+_UNROUNDED = 17
 # Observed values within this share of a step are on the grid (Optuna's tolerance); frameworks hand
 # out values such as 0.30000000000000004.
 _ON_GRID = 1e-8
 _NOISE = 4 * sys.float_info.epsilon  # and so are values within rounding errors of it
 # A warped range that is narrower than this is linear for all purposes, and is treated so.
-_NARROW = 1e-9
+_NARROW = 1e-4
 # Slack of comparisons between canonical units.
 _SLACK = 1e-10
 # Where the unbounded normal distribution is cut, in standard deviations.
@@ -80,7 +84,8 @@ class _Log:
 @dataclass(frozen=True, slots=True)
 class _ReverseLog:
     def forward(self, values: Array) -> Array:
-        return -np.log(np.maximum(1.0 - values, np.finfo(float).tiny))
+        # What is not below 1 lies above every range.
+        return -np.log1p(-np.minimum(values, 1.0 - np.finfo(float).epsneg))
 
     def inverse(self, positions: Array) -> Array:
         return -np.expm1(-positions)
@@ -162,6 +167,7 @@ class _Numeric(Domain):
     _low_edge: float = field(init=False, repr=False, compare=False)  # where the first bin begins
     _start: float = field(init=False, repr=False, compare=False)  # warped position of unit 0
     _width: float = field(init=False, repr=False, compare=False)  # warped length of [0, 1]
+    _decimals: int = field(init=False, repr=False, compare=False)  # of units, before decoding
 
     def _lay_out(self, warp: _Warp, low: float, high: float, grid: _Grid | None) -> None:
         low_edge, high_edge = low, high
@@ -190,6 +196,7 @@ class _Numeric(Domain):
             _low_edge=low_edge,
             _start=float(start),
             _width=float(end - start),
+            _decimals=_decimals_of(float(start), float(end)),
         )
 
     @property
@@ -285,7 +292,7 @@ class _Numeric(Domain):
         if self._grid is not None:
             return self._decode(self._grid, self._index_at(unit, self._grid))
         low, high = self._bounds
-        unit = round(unit, _UNIT_DECIMALS)
+        unit = round(unit, self._decimals)
         if unit in (0.0, 1.0):
             return high if unit else low
         value = self._warp.inverse(np.array([self._start + unit * self._width]))[0]
@@ -462,6 +469,15 @@ class Normal(_Numeric):
                 first * multiples.stride, multiples.stride, multiples.divisor, last - first + 1
             )
         self._lay_out(_Gaussian(mean, sd), low, high, grid)
+
+
+def _decimals_of(start: float, end: float) -> int:
+    """Return how many decimals of a unit survive encoding, of a warped range."""
+    if start == end:
+        return _UNIT_DECIMALS
+    error = 4 * sys.float_info.epsilon * (max(abs(start), abs(end)) / (end - start))
+    decimals = math.floor(-math.log10(error))
+    return _UNROUNDED if decimals < _FEWEST_DECIMALS else min(decimals, _UNIT_DECIMALS)
 
 
 def _is_finite(value: Any) -> bool:

@@ -111,6 +111,17 @@ class TestEveryDomain:
             assert again == pytest.approx(value, rel=1e-12, abs=1e-12 * abs(value))
         assert again == value or again != again
 
+    @pytest.mark.parametrize("scale", ["linear", "log", "reverse-log"])
+    def test_values_of_narrow_ranges_round_trip_exactly(self, scale: str) -> None:
+        rng = np.random.default_rng(0)
+        for width in 10.0 ** -rng.uniform(0, 14, size=300):
+            low = rng.random() if scale == "reverse-log" else 10.0 ** rng.uniform(-20, 10)
+            high = low + 0.9 * (1 - low) * width if scale == "reverse-log" else low * (1 + width)
+            domain = Float(low, high, scale)
+            for unit in rng.random(5).tolist():
+                value = domain.from_unit(unit)
+                assert domain.from_unit(domain.to_unit(value)) == value, (domain, unit)
+
     @given(domains, st.lists(units | st.just(math.nan), max_size=5))
     def test_features_have_their_shape_and_range(self, domain: Domain, some: list[float]) -> None:
         features = domain.features(domain.snap(np.array(some, dtype=float)))
