@@ -68,6 +68,7 @@ def test_every_run_has_a_stored_figure() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_search_is_not_worse_than_stored() -> None:
     runs = gate.runs_of(gate.QUICK_SEEDS, with_studies=False)
     found = gate.compare(gate.read_figures(), gate.measured(runs))
