@@ -211,6 +211,8 @@ def drawn(distribution: BaseDistribution, rng: np.random.Generator) -> Any:
         return distribution.choices[rng.integers(len(distribution.choices))]
     low, high, step = distribution.low, distribution.high, distribution.step
     if isinstance(distribution, IntDistribution):
+        if high >= 2**53:
+            return low  # Optuna itself refuses other values, which it compares as floats
         return low + step * int(rng.integers(min((high - low) // step + 1, 2**50)))
     between = low + (high - low) * rng.random() if step is None else high
     return min(max(float(rng.choice([low, high, between])), low), high)
