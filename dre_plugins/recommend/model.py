@@ -31,6 +31,7 @@ from dre_plugins.space.candidates import (
     distinct,
     enumerate_units,
     mutate,
+    recombine,
     sobol,
     unseen,
     with_fixed,
@@ -39,6 +40,7 @@ from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
 Value = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Breeder = Callable[[Units], Units]
 
 # Search effort of one suggestion: about 50 ms of scoring (docs/decisions.md, Search).
 N_REFERENCE = 512
@@ -46,6 +48,10 @@ N_SOBOL = 1024
 N_ROUNDS = 6
 N_CHILDREN = 512
 N_PARENTS = 32
+# While nothing is observed, mixtures of what was best in past tasks take the place of the search.
+N_MIXINGS = 2
+N_MIXTURES = 256
+N_MIXED = 8
 # Spaces of at most this many configurations are ranked whole: exactly the paper's table.
 MAX_TABLE = 4096
 # A believed pending trial needs a nudge, not a new fit.
@@ -334,17 +340,30 @@ class RankingModel:
             pool = with_fixed(favourites, fixed)
             pool = pool[distinct(self._space.canonical(pool), seen)]
             if len(pool):
-                return pool, *self._judge(pool)
+                # What many tasks agree on, one by one, is better than what any single one had.
+                def mixtures(parents: Units) -> Units:
+                    return with_fixed(recombine(parents, pool, N_MIXTURES, self._rng), fixed)
+
+                return self._bred(pool, value_of, N_MIXINGS, N_MIXED, mixtures)
         first = [sobol(self._space.n_parameters, N_SOBOL, self._rng), favourites]
         if self._lists:
             elite = self._units[self._best_observed(N_PARENTS)]
             first.append(mutate(self._space, elite, N_CHILDREN, self._rng))
         pool = with_fixed(np.concatenate(first), fixed)
+
+        def mutants(parents: Units) -> Units:
+            return with_fixed(mutate(self._space, parents, N_CHILDREN, self._rng), fixed)
+
+        return self._bred(pool, value_of, N_ROUNDS, N_PARENTS, mutants)
+
+    def _bred(
+        self, pool: Units, value_of: Value, n_rounds: int, n_parents: int, breed: Breeder
+    ) -> tuple[Units, torch.Tensor, torch.Tensor]:
+        """Return a pool with the children of its best, round after round, ranks and chances."""
         ranks, chance = self._judge(pool)
-        for _ in range(N_ROUNDS):
+        for _ in range(n_rounds):
             value = value_of(ranks, chance).numpy()
-            parents = pool[np.argsort(-value, kind="stable")[:N_PARENTS]]
-            children = with_fixed(mutate(self._space, parents, N_CHILDREN, self._rng), fixed)
+            children = breed(pool[np.argsort(-value, kind="stable")[:n_parents]])
             pool = np.concatenate([pool, children])
             more_ranks, more_chance = self._judge(children)
             ranks = torch.cat([ranks, more_ranks], dim=1)
