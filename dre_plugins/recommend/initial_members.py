@@ -122,13 +122,20 @@ class InitialMembers:
             parts.append(self.fresh(n_fresh))
         return parts
 
-    def fresh(self, n_members: int, *, first_gain: float | None = None) -> Part:
-        """Return members with random weights; None takes the preset's gain."""
+    def fresh(self, n_members: int) -> Part:
+        """Return members with random weights."""
+        return self._random(n_members, self._preset.first_slope)
+
+    def smooth(self, n_members: int) -> Part:
+        """Return members with random weights that bend at few places before they are fitted."""
+        return self._random(n_members, None)
+
+    def _random(self, n_members: int, first_slope: float | None) -> Part:
         ensemble = DeepRankingEnsemble.initialise(
             replace(self._preset.scorer, n_members=n_members),
             self._space.n_features,
             seed=int(self._rng.integers(2**63)),
-            first_gain=self._preset.first_gain if first_gain is None else first_gain,
+            first_slope=first_slope,
             device=self._settings.device,
             n_threads=self._settings.n_threads,
         )

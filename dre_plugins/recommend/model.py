@@ -154,9 +154,9 @@ class RankingModel:
         self._expected = self._initial.expectation(units, reference)
         parts = self._initial_parts()
         # Members of constraints are fitted once, in one batch with fresh ones of the objective.
-        # Their boundary is one surface: members that bend at more places doubt all of it.
+        # Their boundary is one surface: members that bend at many places doubt all of it.
         n_members = self._preset.scorer.n_members
-        fresh = [self._initial.fresh(n_members, first_gain=1.0) for _ in self._constraints]
+        fresh = [self._initial.smooth(n_members) for _ in self._constraints]
         violations = [[one.list(settings.max_history)] for one in self._constraints]
         fitted = self._fitted([*parts, *fresh], [self._lists] * len(parts) + violations, 1.0)
         self._use(fitted[: len(parts)])
