@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import operator
 import secrets
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -58,17 +57,13 @@ from dre_plugins.adapters.optuna_explanation import (
 )
 from dre_plugins.adapters.optuna_history import History
 from dre_plugins.adapters.optuna_prior import Knowledge, PastStudies
+from dre_plugins.adapters.optuna_process import ThisProcess
 from dre_plugins.transfer.knowledge import GivenPrior, Known
 
 logger = logging.getLogger("dre_plugins.optuna")
 
-# What infer_relative_search_space read is good for the sample_relative that follows at once (one
-# read per trial, R21). Optuna 4 may ask for the parameters much later: then it is read anew.
-READ_LIFETIME = 0.05
 # Of w workers in conflict one stays at each move, so w - 1 moves settle it.
 MAX_MOVES = 20
-# Spaces up to this size are checked for conflicts even if no other trial was running.
-CROWDED_SPACE = 10_000
 
 
 class DRESampler(BaseSampler):
@@ -207,14 +202,8 @@ class DRESampler(BaseSampler):
         self._warn_independent_sampling = warn_independent_sampling
         self.stats: Counter[str] = Counter()
         self._said: set[tuple[str, str]] = set()
-        self._read: tuple[str, int, float, list[FrozenTrial]] | None = None
-        # Trials that this process has begun and not ended, by study and number.
-        self._open: set[tuple[str, int]] = set()
+        self._process = ThisProcess()
         self._history = History()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without what only this process knows."""
-        return {**self.__dict__, "_read": None, "_open": set()}
 
     def reseed_rng(self) -> None:
         """Reseed the independent sampler; this one has no random state but its seed."""
@@ -223,9 +212,8 @@ class DRESampler(BaseSampler):
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Mark enqueued trials."""
-        self._read = None
+        self._process.begin(study, trial)
         self._knowledge.leave_out(study.study_name)
-        self._open.add((study.study_name, trial.number))
         if "fixed_params" in trial.system_attrs:
             self._store(study, trial, Explanation("enqueued"))
         if self._independent_sampler is not None:
@@ -239,12 +227,11 @@ class DRESampler(BaseSampler):
         values: Sequence[float] | None,
     ) -> None:
         """Evaluate the constraints and tell the independent sampler."""
-        self._read = None
         if self._constraints_func is not None and state in ENDED:
             violations = self._violations(study, trial, self._constraints_func)
             if violations is not None:
                 set_attributes(study, trial, {CONSTRAINTS_KEY: violations})
-        self._open.discard((study.study_name, trial.number))
+        self._process.end(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
 
@@ -286,9 +273,7 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return every parameter that any trial of the study has asked for."""
-        trials = study.get_trials(deepcopy=False)
-        self._read = (study.study_name, trial.number, time.monotonic(), trials)
-        return union_of_distributions(trials)
+        return union_of_distributions(self._process.read(study, trial))
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -297,7 +282,7 @@ class DRESampler(BaseSampler):
         if not search_space:
             self._set_explanation(study, trial, Explanation("independent"))
             return {}
-        trials = self._trials_for(study, trial)
+        trials = self._process.trials(study, trial)
         for _ in range(MAX_MOVES):
             space, suggestion = self._suggest(study, trial, search_space, trials)
             numbers = {
@@ -305,7 +290,8 @@ class DRESampler(BaseSampler):
                 for name, value in suggestion.configuration.items()
             }
             claim(study, trial, numbers)
-            if not self._may_conflict(space, suggestion, trial, trials):
+            may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
+            if may_repeat or not self._process.may_conflict(space, trial, trials):
                 break
             conflicting = conflicting_trials(
                 study, trial, numbers, search_space, self._history.numbers
@@ -371,6 +357,9 @@ class DRESampler(BaseSampler):
 
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
         """Return what the prior would have, given what the trial asked for so far."""
+        planned = self._process.planned(study, trial)
+        if name in planned and domain.contains(planned[name]):
+            return planned[name]
         ordered = self._order_numeric_choices
         domains = {
             known: domain_of(known, one, order_numeric_choices=ordered)
@@ -388,6 +377,7 @@ class DRESampler(BaseSampler):
         }
         suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
         self._set_explanation(study, trial, suggestion.explanation)
+        self._process.plan(study, trial, suggestion.configuration)
         return suggestion.configuration[name]
 
     def _recommender(self, study: Study, space: SearchSpace, stats: Counter[str]) -> Recommender:
@@ -435,38 +425,6 @@ class DRESampler(BaseSampler):
             if name in search_space and space.domains[name].contains(value)
         }
         return space, recommender.suggest(known, 1, index=trial.number, fixed=fixed)[0]
-
-    def _trials_for(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
-        """Return the study's trials: as read for the search space, if that was just now."""
-        read, self._read = self._read, None
-        if read is not None:
-            study_name, number, read_at, trials = read
-            is_recent = time.monotonic() - read_at < READ_LIFETIME
-            if (study_name, number) == (study.study_name, trial.number) and is_recent:
-                return trials
-        return study.get_trials(deepcopy=False)
-
-    def _may_conflict(
-        self,
-        space: SearchSpace,
-        suggestion: Suggestion,
-        trial: FrozenTrial,
-        trials: Sequence[FrozenTrial],
-    ) -> bool:
-        """Return whether another worker may have chosen the same just now.
-
-        Threads may have begun trials since the study was read, which only `_open` knows.
-        """
-        if self._settings.allow_duplicates or suggestion.source == "exhausted":
-            return False
-        is_crowded = space.n_configurations is not None and space.n_configurations <= CROWDED_SPACE
-        return (
-            is_crowded
-            or len(self._open) > 1
-            or any(
-                one.state is OptunaState.RUNNING and one.number != trial.number for one in trials
-            )
-        )
 
     def _set_explanation(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
         source = explanation.source
