@@ -163,7 +163,8 @@ class Verdict:
         return self.lowest > 0.0 and self.difference > MARGIN
 
     def __str__(self) -> str:
-        word = "WORSE" if self.is_worse else "ok"
+        is_better = self.highest < 0.0 and self.difference < -MARGIN
+        word = "WORSE" if self.is_worse else "better" if is_better else "ok"
         return (
             f"{self.measure:6} {word:6} {self.changed:3} of {self.n:3} runs differ; "
             f"mean {self.stored:+.3f} {self.difference:+.3f} "

@@ -114,7 +114,7 @@ SABOTAGES: dict[str, Callable[[], Any]] = {
     "a tenth of the learning rate": lambda: rate(0.1),
     "one member": lambda: preset(scorer=replace(DEFAULT.scorer, n_members=1)),
     "3 members": lambda: preset(scorer=replace(DEFAULT.scorer, n_members=3)),
-    "first layer as torch draws it": lambda: preset(first_gain=1.0),
+    "first layer as torch draws it": lambda: preset(first_slope=None),
     "the loss of the pairs": lambda: fit(lambda one: replace(one, loss="rank-net")),
     "no evolution of candidates": lambda: patch.multiple(model, N_ROUNDS=0, N_SOBOL=64),
     "the paper's acquisition": lambda: acquisition(lambda _: get_acquisition("ei")),
