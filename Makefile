@@ -74,9 +74,10 @@ wheel: $(INSTALLED)
 dist: $(INSTALLED)
 	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/python .ci/check_sdist.py dist/*.tar.gz
 
 # What a user gets: the wheel in an empty environment, without any framework.
-wheel-check: wheel
+wheel-check: dist
 	rm -rf build/empty
 	$(PYTHON) -m venv build/empty
 	build/empty/bin/python $(PIP_TORCH)
@@ -84,7 +85,7 @@ wheel-check: wheel
 	cd build/empty && bin/python -I ../../.ci/check_wheel.py
 
 # Each extra alone, in an environment of its own (some minutes, hence not part of .ci/run).
-extras-check: wheel
+extras-check: dist
 	rm -rf build/extras && mkdir -p build/extras
 	for extra in optuna ray syne-tune; do \
 		$(PYTHON) -m venv build/extras/$$extra && \

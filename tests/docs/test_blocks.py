@@ -7,11 +7,14 @@ import re
 import runpy
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from conftest import FILE_NAME, NOTEBOOKS, PAGES, blocks_of, name_of
+
+from dre_plugins.engine.settings import PRESETS, FittingSettings
 
 RUN_PAGES = [page for page in [*PAGES, *NOTEBOOKS] if blocks_of(page)]
 
@@ -54,7 +57,15 @@ def _cluster() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _small_surrogate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fit for a few steps: what is asked is whether the code runs, not how well it searches."""
+    few = FittingSettings(n_steps=10, learning_rate=0.02)
+    fits = dict.fromkeys(("from_random", "from_prior", "from_tasks"), few)
+    monkeypatch.setitem(PRESETS, "default", replace(PRESETS["default"], **fits))
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
     import matplotlib.pyplot as plt
     import optuna
 
