@@ -117,7 +117,10 @@ def evaluate(
     left_out: list[LeftOut] = []
     n_tasks = len(set(task or ())) or len(metadata)
     bar = Console(stderr=True)
-    for one in track(outcomes, "replaying the tasks", total=n_tasks, console=bar):
+    is_quiet = not bar.is_terminal
+    for one in track(
+        outcomes, "replaying the tasks", total=n_tasks, console=bar, disable=is_quiet
+    ):
         if isinstance(one, Replay):
             replays.append(one)
         else:
