@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from pathlib import Path
 
@@ -41,6 +42,21 @@ def test_every_yes_in_the_table_of_features_has_a_test_or_an_example() -> None:
 @pytest.mark.parametrize("name", sorted(set(dre_plugins.__all__) - {"__version__"}))
 def test_every_public_name_is_in_the_api(name: str) -> None:
     assert re.search(rf"^::: dre_plugins\.\S+\.{name}$", API, re.M)
+
+
+@pytest.mark.parametrize(
+    "name", ["DRESampler", "DRESearch", "DRESearcher", "DRE", "ASHADRE", "MODRE"]
+)
+def test_every_argument_is_on_its_page_with_its_default(name: str) -> None:
+    page = (ROOT / "docs/guide/arguments.md").read_text(encoding="utf-8")
+    try:
+        arguments = inspect.signature(getattr(dre_plugins, name)).parameters.values()
+    except ImportError as error:
+        pytest.skip(str(error))
+    for argument in arguments:
+        default = "" if argument.default is argument.empty else f"={argument.default!r}"
+        shown = f"`{argument.name}{default}`".replace("'", '"')
+        assert argument.kind is argument.VAR_KEYWORD or shown in page, shown
 
 
 def test_every_plot_is_explained_and_in_the_api() -> None:
