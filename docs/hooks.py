@@ -1,13 +1,15 @@
 """Pages of the site that are made of files elsewhere in the repository, and links to these.
 
-The examples, the notebook and the changelog become pages. A link to one of them is written as it
-works in the repository (`../examples/demo.py`), and leads to its page on the site.
+The examples, the notebook and the changelog become pages. A link out of this folder is written as
+it works in the repository (`../examples/demo.py`). On the site it leads to the file's page, or is
+plain text if there is none.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +19,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 REPOSITORY = Path(__file__).parent.parent
-# `](../examples/demo.py)` and `](../../CHANGELOG.md)`: one step up leaves the folder of the docs.
-OUTWARD_LINK = re.compile(
-    r"\]\((?P<up>(?:\.\./)*)\.\./(?P<file>examples/\w+\.(?:py|ipynb)|CHANGELOG\.md)\)"
-)
+LINK = re.compile(r"\[(?P<text>[^\[\]]+)\]\((?P<target>\.\./[^)\s#]+)\)")
+PAGE_OF = {"CHANGELOG.md": "changelog.md", "README.md": "index.md"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -36,12 +36,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Point links to files of the repository at their pages."""
-    return OUTWARD_LINK.sub(_inward, markdown)
+    folder = posixpath.dirname(page.file.src_uri)
+    return LINK.sub(lambda link: _inward(link, folder), markdown)
 
 
-def _inward(link: re.Match[str]) -> str:
-    target = link["file"].lower() if link["file"] == "CHANGELOG.md" else link["file"]
-    return f"]({link['up']}{Path(target).with_suffix('.md').as_posix()})"
+def _inward(link: re.Match[str], folder: str) -> str:
+    file = posixpath.normpath(posixpath.join("docs", folder, link["target"]))
+    if file.startswith("docs/") or not (REPOSITORY / file).exists():
+        return link[0]
+    if file.startswith("examples/"):
+        target = str(Path(file).with_suffix(".md"))
+    elif file in PAGE_OF:
+        target = PAGE_OF[file]
+    else:
+        return link["text"]
+    return f"[{link['text']}]({posixpath.relpath(target, folder or '.')})"
 
 
 def _page(config: MkDocsConfig, path: str, content: str) -> File:
