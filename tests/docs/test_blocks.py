@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from conftest import FILE_NAME, NOTEBOOKS, PAGES, blocks_of, name_of
+from pages import FILE_NAME, NOTEBOOKS, PAGES, blocks_of, name_of
 
 from dre_plugins.engine.settings import PRESETS, FittingSettings
 

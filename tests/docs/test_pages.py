@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import NOTEBOOKS, PAGES, ROOT, name_of
+from pages import NOTEBOOKS, PAGES, ROOT, name_of
 
 import dre_plugins
 
