@@ -22,8 +22,8 @@ RUN_PAGES = [page for page in [*PAGES, *NOTEBOOKS] if blocks_of(page)]
 FEWER = {
     "n_trials": 11,
     "n_steps": 50,
-    "num_samples": 2,
-    "max_num_trials_finished": 2,
+    "num_samples": 1,
+    "max_num_trials_finished": 1,
     "n_workers": 1,
 }
 ARGUMENT = re.compile(rf"\b({'|'.join(FEWER)})=(\d+)")
