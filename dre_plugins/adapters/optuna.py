@@ -23,6 +23,7 @@ from dre_plugins.recommend.recommender import (
     Suggestion,
 )
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.space.base import match_key
 from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
@@ -210,11 +211,13 @@ class DRESampler(BaseSampler):
         self._read: tuple[str, int, float, list[FrozenTrial]] | None = None
         # Trials that this process has begun and not ended, by study and number.
         self._open: set[tuple[str, int]] = set()
+        # What the prior suggested for the trial that asked last: study, number, configuration.
+        self._held: tuple[str, int, Mapping[str, Any]] = ("", -1, {})
         self._history = History()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what only this process knows."""
-        return {**self.__dict__, "_read": None, "_open": set()}
+        return {**self.__dict__, "_read": None, "_open": set(), "_held": ("", -1, {})}
 
     def reseed_rng(self) -> None:
         """Reseed the independent sampler; this one has no random state but its seed."""
@@ -371,6 +374,9 @@ class DRESampler(BaseSampler):
 
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
         """Return what the prior would have, given what the trial asked for so far."""
+        held = self._held_configuration(study, trial)
+        if name in held and domain.contains(held[name]):
+            return held[name]
         ordered = self._order_numeric_choices
         domains = {
             known: domain_of(known, one, order_numeric_choices=ordered)
@@ -388,7 +394,23 @@ class DRESampler(BaseSampler):
         }
         suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
         self._set_explanation(study, trial, suggestion.explanation)
+        self._held = (study.study_name, trial.number, suggestion.configuration)
         return suggestion.configuration[name]
+
+    def _held_configuration(self, study: Study, trial: FrozenTrial) -> Mapping[str, Any]:
+        """Return what the prior suggested for this trial, as long as the trial follows it.
+
+        A trial asks for its parameters one by one, but is one suggestion: asking the prior anew
+        each time took .3 s for 14 parameters.
+        """
+        study_name, number, held = self._held
+        is_same = (study_name, number) == (study.study_name, trial.number)
+        follows = all(
+            known in held and match_key(held[known]) == match_key(value)
+            for known, value in trial.params.items()
+            if not trial.distributions[known].single()
+        )
+        return held if is_same and follows else {}
 
     def _recommender(self, study: Study, space: SearchSpace, stats: Counter[str]) -> Recommender:
         """Return a recommender with the prior, or without where the two have nothing in common.

@@ -2,15 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dre_plugins.cli.checks import PRIOR_FILES, check_folder, check_writable
 from dre_plugins.cli.console import console
 from dre_plugins.cli.options import Device, Seed, Tasks, Threads, check_machine, load_tasks
+from dre_plugins.engine.settings import require
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.data_parallel import Share
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What each process of a meta-training does; the first one writes the prior.
+
+    Args:
+        tasks: Files of past tasks.
+        output: Where to write.
+        options: As of `Prior.train`.
+    """
+
+    tasks: list[Path]
+    output: Path
+    options: dict[str, Any]
+
+    def __call__(self, share: Share, device: str) -> None:
+        """Train on this process's share of the lists."""
+        from dre_plugins.engine.fitting import FittingError
+        from dre_plugins.transfer.prior import Prior
+
+        metadata = load_tasks(self.tasks)
+        try:
+            prior = Prior.train(
+                metadata, **self.options, share=share, device=device, progress=share.is_first
+            )
+        except FittingError as error:
+            raise ValueError(str(error)) from error
+        if share.is_first:
+            prior.save(self.output)
 
 
 def meta_train(
@@ -44,6 +78,13 @@ def meta_train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")
     ] = False,
+    processes: Annotated[
+        int, typer.Option(help="Processes that share the lists of each step, a GPU or CPU each.")
+    ] = 1,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(help="Address of a Ray cluster that they run on, or local to start one."),
+    ] = None,
 ) -> None:
     """Learn from past tasks what tends to be good; the result is a prior.
 
@@ -56,6 +97,8 @@ def meta_train(
         dre meta-train tasks.json -o prior.safetensors
 
         dre meta-train tasks.json -o prior.safetensors --checkpoint state.ckpt --resume
+
+        dre meta-train past.tasks -o prior.safetensors --batch 256 --processes 4 --device cuda
     """
     widths = _widths(hidden)
     if resume and checkpoint is None:
@@ -63,36 +106,42 @@ def meta_train(
     check_writable(output, PRIOR_FILES)
     if checkpoint is not None:
         check_folder(checkpoint)
-    check_machine(seed, device, threads)
+    # A cluster may have GPUs where the driver has none.
+    check_machine(seed, device if ray_address is None else "cpu", threads)
+
+    require(processes >= 1, "--processes", processes, "at least 1")
 
     from dre_plugins.cli.tables import card_table
-    from dre_plugins.engine.fitting import FittingError
+    from dre_plugins.transfer.data_parallel import Share, run_processes
     from dre_plugins.transfer.meta_training import MetaTrainingSettings
     from dre_plugins.transfer.prior import Prior
     from dre_plugins.transfer.training import SCORER
 
     context = None if no_context else SCORER.context
-    scorer = replace(SCORER, n_members=members, hidden=widths, context=context)
-    settings = MetaTrainingSettings(n_steps=steps, n_lists=batch, loss=loss)
-    metadata = load_tasks(tasks)
-    try:
-        prior = Prior.train(
-            metadata,
-            name=output.stem if name is None else name,
-            description=description,
-            scorer=scorer,
-            settings=settings,
-            seed=seed,
-            device=device,
-            n_threads=threads,
-            checkpoint=checkpoint,
-            resume=resume,
-            progress=True,
-        )
-    except FittingError as error:
-        raise ValueError(str(error)) from error
-    prior.save(output)
-    console().print(card_table(prior.card))
+    Share(n=processes).check(batch)
+    options: dict[str, Any] = {
+        "name": output.stem if name is None else name,
+        "description": description,
+        "scorer": replace(SCORER, n_members=members, hidden=widths, context=context),
+        "settings": MetaTrainingSettings(n_steps=steps, n_lists=batch, loss=loss),
+        "seed": seed,
+        "n_threads": threads,
+        "checkpoint": checkpoint and checkpoint.resolve(),
+        "resume": resume,
+    }
+    training = Training([path.resolve() for path in tasks], output.resolve(), options)
+    if ray_address is not None:
+        from dre_plugins.adapters.ray_train import run_on_cluster
+
+        run_on_cluster(training, processes, device, address=ray_address)
+    elif processes > 1:
+        try:
+            run_processes(training, processes, device)
+        except RuntimeError as error:
+            raise ValueError(str(error)) from error
+    else:
+        training(Share(), device)
+    console().print(card_table(Prior.load(output).card))
     console().print(f"written to {output}", soft_wrap=True)
 
 

@@ -65,6 +65,47 @@ def initial_parameters(
     return parameters
 
 
+def along_features(
+    parameters: Mapping[str, Tensor],
+    settings: ScorerSettings,
+    n_features: int,
+    slope: float,
+    generator: torch.Generator,
+) -> Parameters:
+    """Draw a first layer each unit of which reads one feature and bends somewhere in its range.
+
+    Random weights on all features at once bend along random directions, near the centre of the
+    space. What hyperparameters do is mostly along one of them at a time, anywhere in its range
+    (docs/decisions.md, Search). Weights of the context stay as they are.
+
+    Args:
+        parameters: Random parameters, see the module's notation; left unchanged.
+        settings: The ensemble.
+        n_features: Number of features D.
+        slope: Weights are uniform within ± slope.
+        generator: Source of randomness, on the CPU.
+
+    Returns:
+        Weight and bias of the first layer.
+    """
+    drawn = parameters["scorer.0.weight"]
+    n_members, _, n_units = drawn.shape
+    shape = (n_members, 1, n_units)
+
+    def uniform() -> Tensor:
+        return torch.rand(shape, generator=generator, dtype=torch.float32, device="cpu")
+
+    chosen = torch.randint(n_features, shape, generator=generator, device="cpu")
+    steepness = slope * (2.0 * uniform() - 1.0)
+    bend = uniform()
+    if settings.centred:
+        bend = 2.0 * bend - 1.0
+    weight = drawn.clone()
+    weight[:, :n_features] = 0.0
+    weight.scatter_(1, chosen, steepness)
+    return {"scorer.0.weight": weight, "scorer.0.bias": -steepness * bend}
+
+
 def perceptron(
     parameters: Mapping[str, Tensor], prefix: str, x: Tensor, activation: str, first: int = 0
 ) -> Tensor:

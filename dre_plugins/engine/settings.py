@@ -170,8 +170,8 @@ class Preset:
         from_prior: How to fine-tune when they start from a meta-trained prior.
         from_tasks: How to fine-tune members of a prior in contexts of past tasks (`retrieval`).
         acquisition: Name of the acquisition function, one of `ACQUISITION_NAMES`.
-        first_gain: Factor of the first layer's random weights. Above 1, members bend at more
-            places before they are fitted, and disagree more between the trials.
+        first_slope: How steep the first layer of random members is: each of its units reads one
+            feature, and bends somewhere in its range. None draws it like the other layers.
         tempering: Factor by which errors of predicted ranks exceed the disagreement of members.
             For what is reported; acquisitions take the disagreement as it is.
     """
@@ -181,13 +181,14 @@ class Preset:
     from_prior: FittingSettings
     from_tasks: FittingSettings
     acquisition: str = "log-rank-ei"
-    first_gain: float = 1.0
+    first_slope: float | None = None
     tempering: float = 1.0
 
     def __post_init__(self) -> None:
         check_acquisition(self.acquisition)
         require(self.tempering > 0, "tempering", self.tempering, "positive")
-        require(self.first_gain > 0, "first_gain", self.first_gain, "positive")
+        is_slope = self.first_slope is None or self.first_slope > 0
+        require(is_slope, "first_slope", self.first_slope, "positive or None")
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -207,7 +208,7 @@ PRESETS: Mapping[str, Preset] = {
         from_tasks=FittingSettings(
             n_steps=200, learning_rate=0.02, free_length=10, full_length=40
         ),
-        first_gain=4.0,
+        first_slope=8.0,
         tempering=3.0,
     ),
 }

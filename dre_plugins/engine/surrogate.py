@@ -15,6 +15,7 @@ from dre_plugins.engine.losses import rank_normalised
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.scorers import (
     Parameters,
+    along_features,
     context_vectors,
     first_members,
     initial_parameters,
@@ -59,7 +60,7 @@ class DeepRankingEnsemble:
         n_features: int,
         *,
         seed: int,
-        first_gain: float = 1.0,
+        first_slope: float | None = None,
         device: str = "cpu",
         n_threads: int = 1,
     ) -> DeepRankingEnsemble:
@@ -69,14 +70,17 @@ class DeepRankingEnsemble:
             settings: The ensemble's shape.
             n_features: Number of features D.
             seed: Seed of the weights.
-            first_gain: Factor of the first layer's weights.
+            first_slope: Steepness of a first layer along single features, see
+                `scorers.along_features`; None leaves it as random as the others.
             device: Where to compute: "cpu", "cuda", "cuda:1", …
             n_threads: Intra-op threads while computing.
         """
         generator = torch.Generator(device="cpu").manual_seed(seed)
         with isolated("cpu", n_threads):
             parameters = initial_parameters(settings, n_features, generator)
-            parameters["scorer.0.weight"] *= first_gain
+            if first_slope is not None:
+                along = along_features(parameters, settings, n_features, first_slope, generator)
+                parameters |= along
             parameters = {name: value.to(device) for name, value in parameters.items()}
         return cls(settings, n_features, parameters, n_threads=n_threads)
 

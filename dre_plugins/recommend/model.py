@@ -1,13 +1,14 @@
 """The surrogate's side of a suggestion: lists → fit → candidates → acquisition → choice.
 
 Notation: see docs/architecture.md. Of `recommend/`, only this file and those that it alone uses
-(`mixture.py`, `joint.py`, `feasibility.py`) import torch, at the first suggestion that needs them.
+(`initial_members.py`, `mixture.py`, `joint.py`, `feasibility.py`) import torch, at the first
+suggestion that needs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,23 +16,22 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
-from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.feasibility import Feasibility, constraints_of
-from dre_plugins.recommend.joint import JointPart
+from dre_plugins.recommend.initial_members import InitialMembers
 from dre_plugins.recommend.lists import TrialList, trial_lists, with_believed
-from dre_plugins.recommend.mixture import Members, Mixture, Part, fit_all
+from dre_plugins.recommend.mixture import Members, Mixture, fit_all
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import objective_alone
 from dre_plugins.recommend.prior import AlignedPrior
-from dre_plugins.recommend.retrieval import disagreement, draw_tasks
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.stagnation import far_half, is_exploration_due
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
-from dre_plugins.recommend.trust import DISTRUSTED, is_contrast_due, trust
+from dre_plugins.recommend.trust import is_contrast_due
 from dre_plugins.space.candidates import (
     distinct,
     enumerate_units,
     mutate,
+    recombine,
     sobol,
     unseen,
     with_fixed,
@@ -40,6 +40,7 @@ from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
 Value = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Breeder = Callable[[Units], Units]
 
 # Search effort of one suggestion: about 50 ms of scoring (docs/decisions.md, Search).
 N_REFERENCE = 512
@@ -47,6 +48,10 @@ N_SOBOL = 1024
 N_ROUNDS = 6
 N_CHILDREN = 512
 N_PARENTS = 32
+# While nothing is observed, mixtures of what was best in past tasks take the place of the search.
+N_MIXINGS = 2
+N_MIXTURES = 256
+N_MIXED = 8
 # Spaces of at most this many configurations are ranked whole: exactly the paper's table.
 MAX_TABLE = 4096
 # A believed pending trial needs a nudge, not a new fit.
@@ -135,12 +140,23 @@ class RankingModel:
         self._feasible = feasible(history)
         self._has_ended = np.array([t.state is not TrialState.RUNNING for t in history])
         self._feasibilities: list[Feasibility] = []
-        self._expected = self._expectation(units)
+        self._initial = InitialMembers(
+            space,
+            settings,
+            units=units,
+            lists=self._lists,
+            objectives=self._objectives,
+            priors=priors,
+            weights=weights,
+            is_table=self._is_given,
+            rng=rng,
+        )
+        self._expected = self._initial.expectation(units, reference)
         parts = self._initial_parts()
         # Members of constraints are fitted once, in one batch with fresh ones of the objective.
-        # Their boundary is one surface: members that bend at more places doubt all of it.
+        # Their boundary is one surface: members that bend at many places doubt all of it.
         n_members = self._preset.scorer.n_members
-        fresh = [self._fresh(n_members, first_gain=1.0) for _ in self._constraints]
+        fresh = [self._initial.smooth(n_members) for _ in self._constraints]
         violations = [[one.list(settings.max_history)] for one in self._constraints]
         fitted = self._fitted([*parts, *fresh], [self._lists] * len(parts) + violations, 1.0)
         self._use(fitted[: len(parts)])
@@ -176,7 +192,8 @@ class RankingModel:
         """
         positions = np.arange(len(self._units), len(self._units) + len(units))
         self._units = np.concatenate([self._units, units])
-        self._expected = np.concatenate([self._expected, self._expectation(units)], axis=1)
+        expected = self._initial.expectation(units, self._reference)
+        self._expected = np.concatenate([self._expected, expected], axis=1)
         self._lists = with_believed(
             self._lists, positions, lambda at: self._mixture.mean_ranks(self._units[at])
         )
@@ -250,109 +267,18 @@ class RankingModel:
         error = self._preset.tempering * spread
         return mean.numpy().astype(np.float64), error.numpy().astype(np.float64)
 
-    def _expectation(self, units: Units) -> Units:
-        """Return where each prior, before it sees anything of this study, ranks trials `[A, N]`.
-
-        As a share of the reference, 0 = best; of objectives without a prior there is no row.
-        """
-        known = [prior for prior in self._priors if prior is not None]
-        if not len(units):
-            return np.empty((len(known), 0))
-        parts = [self._from_prior(prior, self._n_prior_members, []) for prior in known]
-        ranks = [Mixture([part], self._reference).mean_ranks(units) for part in parts]
-        return np.reshape(ranks, (len(known), len(units))) / len(self._reference)
-
-    @property
-    def _n_prior_members(self) -> int:
-        return min(prior.ensemble.settings.n_members for prior in self._priors if prior)
+    def _trust(self) -> float:
+        """Return how far the priors are trusted after what was observed, on average."""
+        trusts = self._initial.trusts(self._expected)
+        return sum(trusts) / len(trusts) if trusts else 0.0
 
     def _initial_parts(self) -> list[Members]:
         """Return the members before they are fitted: the prior's as far as it is trusted."""
-        parts: list[Members] = []
-        n_members = self._n_prior_members if self._priors else self._preset.scorer.n_members
+        n_members = self._initial.n_members
         n_trusted = round(self._trust() * n_members) if self._priors else 0
         self.prior_weight = n_trusted / n_members if self._priors else None
-        if n_trusted:
-            parts.append(self._from_priors(n_trusted))
-        n_fresh = n_members - n_trusted
-        if len(self._weights) > 1 and n_fresh > 1:
-            # Half of them rank each objective alone and half all of them as one, which together
-            # is better than either (docs/decisions.md).
-            alone = tuple(self._fresh(n_fresh - n_fresh // 2) for _ in self._weights)
-            parts.append(self._joint(alone, self._weights))
-            n_fresh //= 2
-        if n_fresh:
-            parts.append(self._fresh(n_fresh))
-        return parts
-
-    def _joint(self, parts: Sequence[Members], weights: Units) -> JointPart:
-        reference = self._resolving_reference()
-        return JointPart(tuple(parts), self._objectives, weights, reference)
-
-    def _from_priors(self, n_members: int) -> Members:
-        """Return members of the prior; of one for each objective, members that join them.
-
-        Those of objectives whose own prior has lost its credit are fresh.
-        """
-        if len(self._priors) == 1 and self._priors[0] is not None:
-            return self._from_prior(self._priors[0], n_members, self._lists)
-        trusts = iter(self._trusts())
-        parts = [
-            self._from_prior(prior, n_members, lists)
-            if prior is not None and next(trusts) >= DISTRUSTED
-            else self._fresh(n_members)
-            for prior, lists in zip(self._priors, self._objectives, strict=True)
-        ]
-        weights = self._weights
-        if not self._lists:  # nobody knows anything of the others yet
-            weights = weights * [prior is not None for prior in self._priors]
-        return self._joint(parts, weights)
-
-    def _from_prior(self, prior: AlignedPrior, n_members: int, lists: Sequence[TrialList]) -> Part:
-        """Return members of a prior; in a table, in contexts of past tasks that resemble it.
-
-        In a whole space these lead to corners that no member leaves (docs/decisions.md).
-        """
-        ensemble = prior.ensemble.first(n_members)
-        ensemble = ensemble.to(self._settings.device, self._settings.n_threads)
-        if self._is_given and lists and prior.contexts is not None:
-            main, contexts = lists[0], torch.from_numpy(prior.contexts)
-            features = torch.from_numpy(prior.encode(self._units[main.trials]))
-            scores = ensemble.scores_by_context(features, contexts)
-            wrong = disagreement(scores, torch.from_numpy(main.ranks))
-            drawn = draw_tasks(wrong, len(main.trials), n_members, self._rng)
-            ensemble = ensemble.with_contexts(contexts[drawn])
-            return Part(ensemble, prior.encode, self._preset.from_tasks)
-        return Part(ensemble, prior.encode, self._preset.from_prior)
-
-    def _fresh(self, n_members: int, *, first_gain: float | None = None) -> Part:
-        """Return members with random weights; None takes the preset's gain."""
-        ensemble = DeepRankingEnsemble.initialise(
-            replace(self._preset.scorer, n_members=n_members),
-            self._space.n_features,
-            seed=self._seed(),
-            first_gain=self._preset.first_gain if first_gain is None else first_gain,
-            device=self._settings.device,
-            n_threads=self._settings.n_threads,
-        )
-        # Not snapped: what was observed outside today's range is taught where it was.
-        return Part(ensemble, self._space.features, self._preset.from_random)
-
-    def _trust(self) -> float:
-        """Return how far the priors are trusted after what was observed, on average."""
-        trusts = self._trusts()
-        return sum(trusts) / len(trusts) if trusts else 0.0
-
-    def _trusts(self) -> list[float]:
-        """Return how far each prior is trusted: by the order of its own objective."""
-        own = [self._lists] if len(self._priors) == 1 else [*self._objectives]
-        known = [
-            lists for lists, prior in zip(own, self._priors, strict=False) if prior is not None
-        ]
-        return [
-            trust(expected[lists[0].trials], lists[0].ranks) if lists else 1.0
-            for expected, lists in zip(self._expected, known, strict=False)
-        ]
+        trusts = self._initial.trusts(self._expected)
+        return self._initial.parts(n_trusted, trusts, self._resolving_reference())
 
     def _fitted(
         self, parts: Sequence[Members], lists: Sequence[list[TrialList]], share: float
@@ -414,17 +340,30 @@ class RankingModel:
             pool = with_fixed(favourites, fixed)
             pool = pool[distinct(self._space.canonical(pool), seen)]
             if len(pool):
-                return pool, *self._judge(pool)
+                # What many tasks agree on, one by one, is better than what any single one had.
+                def mixtures(parents: Units) -> Units:
+                    return with_fixed(recombine(parents, pool, N_MIXTURES, self._rng), fixed)
+
+                return self._bred(pool, value_of, N_MIXINGS, N_MIXED, mixtures)
         first = [sobol(self._space.n_parameters, N_SOBOL, self._rng), favourites]
         if self._lists:
             elite = self._units[self._best_observed(N_PARENTS)]
             first.append(mutate(self._space, elite, N_CHILDREN, self._rng))
         pool = with_fixed(np.concatenate(first), fixed)
+
+        def mutants(parents: Units) -> Units:
+            return with_fixed(mutate(self._space, parents, N_CHILDREN, self._rng), fixed)
+
+        return self._bred(pool, value_of, N_ROUNDS, N_PARENTS, mutants)
+
+    def _bred(
+        self, pool: Units, value_of: Value, n_rounds: int, n_parents: int, breed: Breeder
+    ) -> tuple[Units, torch.Tensor, torch.Tensor]:
+        """Return a pool with the children of its best, round after round, ranks and chances."""
         ranks, chance = self._judge(pool)
-        for _ in range(N_ROUNDS):
+        for _ in range(n_rounds):
             value = value_of(ranks, chance).numpy()
-            parents = pool[np.argsort(-value, kind="stable")[:N_PARENTS]]
-            children = with_fixed(mutate(self._space, parents, N_CHILDREN, self._rng), fixed)
+            children = breed(pool[np.argsort(-value, kind="stable")[:n_parents]])
             pool = np.concatenate([pool, children])
             more_ranks, more_chance = self._judge(children)
             ranks = torch.cat([ranks, more_ranks], dim=1)
@@ -448,7 +387,7 @@ class RankingModel:
         pool = np.concatenate([spread, mutate(self._space, elite, N_CHILDREN, self._rng)])
         features = torch.from_numpy(self._space.features(self._space.canonical(pool)))
         observed = torch.from_numpy(self._space.features(self._units[: self._n_observed]))
-        far: Units = pool[far_half(features, features[:N_SOBOL], observed).numpy()]
+        far: Units = pool[far_half(features, N_SOBOL, observed).numpy()]
         return far
 
     def _favourites(self) -> Units:

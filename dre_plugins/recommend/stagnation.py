@@ -28,22 +28,17 @@ def is_exploration_due(n_since: int, index: int) -> bool:
     return index % EVERY == EVERY - 1 and n_since >= PATIENCE
 
 
-def far_half(features: Tensor, spread: Tensor, observed: Tensor) -> Tensor:
+def far_half(features: Tensor, n_spread: int, observed: Tensor) -> Tensor:
     """Return which candidates are farther from all trials than half of the space is `[C]`.
 
     Never none: where nothing is farther, what is as far.
 
     Args:
         features: Candidates `[C, D]`.
-        spread: Points spread over the space `[K, D]`.
+        n_spread: How many of them, the first ones, are spread over the space.
         observed: What was tried `[N, D]`.
     """
-    limit = _distance(spread, observed).median()
-    distance = _distance(features, observed)
+    distance = torch.cdist(features, observed).amin(1)  # to the nearest one
+    limit = distance[:n_spread].median()
     is_far = distance > limit
-    return is_far if bool(is_far.any()) else distance >= torch.minimum(limit, distance.max())
-
-
-def _distance(features: Tensor, observed: Tensor) -> Tensor:
-    """Return the distance of each row to the nearest observed one."""
-    return torch.cdist(features, observed).amin(1)
+    return is_far if bool(is_far.any()) else distance >= limit

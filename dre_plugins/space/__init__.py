@@ -5,6 +5,7 @@ from dre_plugins.space.candidates import (
     enumerate_units,
     keys,
     mutate,
+    recombine,
     sobol,
     sobol_point,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "keys",
     "mutate",
     "ordered_choices",
+    "recombine",
     "sobol",
     "sobol_point",
 ]

@@ -66,6 +66,23 @@ def _sobol_engine(n_parameters: int, seed: int, skip: int, n: int) -> Array:
     return np.asarray(engine.random_base2((n - 1).bit_length())[:n], dtype=np.float64)
 
 
+def recombine(
+    parents: Array, donors: Array, n: int, rng: np.random.Generator, *, donated: float = 0.2
+) -> Array:
+    """Return children of uniformly drawn parents, with coordinates of donors, `[n, P]`.
+
+    Args:
+        parents: full or canonical coordinates, `[Q, P]`.
+        donors: what children have some coordinates from, `[R, P]`.
+        n: number of children.
+        rng: source of all draws.
+        donated: share of coordinates that come from a donor, one for each child.
+    """
+    parent = parents[rng.integers(len(parents), size=n)]
+    donor = donors[rng.integers(len(donors), size=n)]
+    return np.where(rng.random(parent.shape) < donated, donor, parent)
+
+
 def mutate(
     space: SearchSpace,
     parents: Array,

@@ -25,6 +25,7 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.scorers import Parameters, context_vectors, initial_parameters, score
 from dre_plugins.engine.settings import LOSS_NAMES, ScorerSettings, require
 from dre_plugins.transfer import training_state
+from dre_plugins.transfer.data_parallel import Share
 from dre_plugins.transfer.streamed_lists import StreamedLists
 from dre_plugins.transfer.task_lists import TaskLists
 
@@ -133,6 +134,7 @@ def meta_train(
     n_threads: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    share: Share | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> MetaTrained:
     """Meta-train an ensemble (Algorithm 1).
@@ -149,23 +151,28 @@ def meta_train(
         checkpoint: File that the state of the training is written to at every look.
         resume: Whether to go on from that file if it exists. What comes out is the same as
             without the interruption.
+        share: Which of several processes this is, see `data_parallel`; the first one writes the
+            checkpoint, and all of them read it.
         on_progress: Called at every look.
 
     Raises:
-        ValueError: If the checkpoint belongs to another training.
+        ValueError: If the checkpoint belongs to another training, or the lists of a step cannot
+            be shared equally.
         FittingError: If the training diverged.
     """
+    share = Share() if share is None else share
+    share.check(settings.n_lists)
     with isolated(device, n_threads):
         state = _initial_state(scorer, lists.n_features, seed, device)
         plan = {"settings": settings.to_dict(), "scorer": scorer.to_dict(), "seed": seed}
         plan["data"] = [lists.digest(), validation.digest() if validation is not None else None]
         if checkpoint is not None and resume and os.path.exists(checkpoint):
             training_state.load(checkpoint, state, plan)
-        draws = _Draws(lists.to(device), scorer, settings, state)
+        draws = _Draws(lists.to(device), scorer, settings, state, share)
         held_out = _validation_batch(validation, scorer, settings, device)
         loss = get_loss(settings.loss)
-        for progress in _train(state, draws, held_out, scorer, settings, loss):
-            if checkpoint is not None:
+        for progress in _train(state, draws, held_out, scorer, settings, loss, share):
+            if checkpoint is not None and share.is_first:
                 training_state.save(checkpoint, state, plan)
             if on_progress is not None:
                 on_progress(progress)
@@ -207,6 +214,7 @@ def _train(
     scorer: ScorerSettings,
     settings: MetaTrainingSettings,
     loss: Loss,
+    share: Share,
 ) -> Iterator[Progress]:
     """Take steps until the plan or the patience ends; yield at every look."""
     optimiser = _optimiser(state, settings.learning_rate)
@@ -218,12 +226,14 @@ def _train(
         value = _loss(state.parameters, draws.next(), scorer, loss)
         optimiser.zero_grad()
         value.backward()
+        share.average([one.grad for one in state.parameters.values() if one.grad is not None])
         optimiser.step()
         total += value.detach()
         state.step += 1
         if state.step % settings.validate_every == 0 or state.step == settings.n_steps:
             since = (state.step - 1) % settings.validate_every + 1
-            yield _look(state, float(total) / since, held_out, scorer, settings, loss)
+            share.average([total])
+            yield _look(state, float(total) / since, held_out, scorer, settings, loss, share)
             total.zero_()
 
 
@@ -234,12 +244,15 @@ def _look(
     scorer: ScorerSettings,
     settings: MetaTrainingSettings,
     loss: Loss,
+    share: Share,
 ) -> Progress:
     """Validate, keep the best weights, and write one line of history."""
     validation_loss = training_loss
     if held_out is not None:
         with torch.no_grad():
-            validation_loss = float(_loss(state.parameters, held_out, scorer, loss))
+            held_out_loss = _loss(state.parameters, held_out, scorer, loss)
+            share.average([held_out_loss])  # all must agree on when to stop, on any hardware
+            validation_loss = float(held_out_loss)
     if not (math.isfinite(training_loss) and math.isfinite(validation_loss)):
         raise FittingError(
             f"meta-training diverged before step {state.step}: the loss is {training_loss}; "
@@ -280,8 +293,10 @@ class _Draws:
         scorer: ScorerSettings,
         settings: MetaTrainingSettings,
         state: training_state.TrainingState,
+        share: Share,
     ) -> None:
         self._source = lists
+        self._share = share
         self._shape = (scorer.n_members, settings.n_lists)
         self._max_support = settings.max_support if scorer.context is not None else 0
         self._length = settings.list_length
@@ -307,9 +322,9 @@ class _Draws:
         return _slices(
             self._lists,
             self._orders,
-            chosen.to(device),
-            start.to(device),
-            size.to(device),
+            self._share.of(chosen).to(device),
+            self._share.of(start).to(device),
+            self._share.of(size).to(device),
             self._max_support,
             self._length,
         )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.data_parallel import Share
 from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
@@ -64,6 +65,7 @@ def train_prior(
     n_threads: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    share: Share | None = None,
     progress: bool = False,
     rebuild: str = "",
 ) -> Prior:
@@ -97,6 +99,7 @@ def train_prior(
             n_threads=n_threads,
             checkpoint=checkpoint,
             resume=resume,
+            share=share,
             on_progress=on_progress,
         )
     card = Card(

@@ -14,6 +14,7 @@ from optuna.trial import TrialState, create_trial
 from dre_plugins import DRESampler, MetaDataset, Prior
 from dre_plugins.adapters.optuna_sources import metadata_from_studies
 from dre_plugins.engine import PRESETS, ScorerSettings
+from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.space import Float
 from dre_plugins.transfer import training
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
@@ -164,6 +165,25 @@ def test_a_small_space_is_not_asked_twice(prior):
 def test_a_trial_counts_as_one_suggestion(prior):
     stats = tuned(sampler_of(prior=prior), 3).sampler.stats
     assert stats["suggestions"] == 3 == stats["prior"] + stats["model"] + stats["contrast"]
+
+
+def test_a_first_trial_asks_the_prior_once_while_it_follows(prior, monkeypatch):
+    asked = []
+    suggest = Recommender.suggest
+
+    def counted(self, *args, **kwargs):
+        asked.append(kwargs["fixed"])
+        return suggest(self, *args, **kwargs)
+
+    monkeypatch.setattr(Recommender, "suggest", counted)
+    tuned(sampler_of(prior=prior), 1)
+    assert asked == [{}]
+
+    study = optuna.create_study(sampler=sampler_of(prior=prior))
+    study.enqueue_trial({"depth": 1})  # is not what the prior had in mind
+    del asked[:]
+    study.optimize(objective, n_trials=1)
+    assert [set(fixed) for fixed in asked] in ([set(), {"rate", "depth"}], [{"depth"}])
 
 
 # ---- a prior for each objective

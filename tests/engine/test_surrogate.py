@@ -232,13 +232,23 @@ def test_a_fixed_context_scores_as_the_support_that_it_came_from() -> None:
     assert agreement(fitted, x, y) > 0.8
 
 
-def test_a_first_gain_scales_the_first_layer_alone() -> None:
+@pytest.mark.parametrize("settings", [PLAIN, WITH_CONTEXT], ids=["plain", "context"])
+def test_a_first_slope_draws_the_first_layer_along_features(settings) -> None:
     plain, steep = (
-        DeepRankingEnsemble.initialise(PLAIN, 3, seed=0, first_gain=gain) for gain in (1.0, 4.0)
+        DeepRankingEnsemble.initialise(settings, 3, seed=0, first_slope=slope).parameters
+        for slope in (None, 8.0)
     )
-    for name, value in plain.parameters.items():
-        gain = 4.0 if name == "scorer.0.weight" else 1.0
-        assert torch.equal(steep.parameters[name], gain * value), name
+    weight, bias = steep["scorer.0.weight"], steep["scorer.0.bias"]
+    assert ((weight[:, :3] != 0).sum(1) == 1).all()
+    assert 7.0 < weight[:, :3].abs().max() <= 8.0
+    # Where a unit bends lies within the range of its feature, and anywhere in it.
+    bend = -bias[:, 0] / weight[:, :3].sum(1)
+    low = -1.0 if settings.centred else 0.0
+    assert bend.min() >= low and bend.max() <= 1.0
+    assert abs(bend.mean() - (low + 1.0) / 2.0) < 0.15
+    assert torch.equal(weight[:, 3:], plain["scorer.0.weight"][:, 3:])  # of the context
+    others = plain.keys() - {"scorer.0.weight", "scorer.0.bias"}
+    assert all(torch.equal(plain[name], steep[name]) for name in others)
 
 
 @pytest.mark.parametrize("settings", [PLAIN, WITH_CONTEXT], ids=["plain", "context"])

@@ -32,15 +32,14 @@ def test_far_is_what_half_of_the_space_is() -> None:
     spread = torch.linspace(0.0, 1.0, 101)[:, None]
     observed = torch.tensor([[0.0], [0.1]])
     candidates = torch.tensor([[0.05], [0.3], [0.7], [1.0]])
+    far = far_half(torch.cat([spread, candidates]), len(spread), observed)
     # The median distance of the spread points is .4: to the right of .5 all are as far.
-    assert far_half(candidates, spread, observed).tolist() == [False, False, True, True]
+    assert far.tolist() == [x > 0.5 for x in spread[:, 0]] + [False, False, True, True]
 
 
 def test_something_is_always_far() -> None:
-    nearer = torch.tensor([[0.0], [0.01]])
-    spread, observed = torch.ones(5, 1), torch.zeros(1, 1)
-    assert far_half(nearer, spread, observed).tolist() == [False, True]
-    assert far_half(spread, spread, observed).all()
+    candidates = torch.tensor([[1.0], [1.0], [0.0]])
+    assert far_half(candidates, 2, torch.zeros(1, 1)).tolist() == [True, True, False]
 
 
 def settled(n: int) -> list[Trial]:

@@ -24,6 +24,7 @@ from dre_plugins.space import (
     keys,
     mutate,
     ordered_choices,
+    recombine,
     sobol,
     sobol_point,
 )
@@ -220,3 +221,11 @@ class TestKeys:
         seen = set(keys(np.array([[0.3]])))
         assert distinct(units, seen).tolist() == [True, True, False, False, True, False]
         assert len(seen) == 1
+
+
+def test_recombined_children_are_parents_with_a_fifth_of_a_donor():
+    parents, donors = np.zeros((3, 40)), np.ones((2, 40)) * [[1.0], [2.0]]
+    children = recombine(parents, donors, 500, rng())
+    assert set(np.unique(children)) == {0.0, 1.0, 2.0}
+    assert all(len(set(child) - {0.0}) <= 1 for child in children)  # of one donor each
+    assert abs((children > 0).mean() - 0.2) < 0.02
