@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -276,6 +278,17 @@ def test_every_name_is_there():
     assert set(plots.__all__) <= set(dir(plots))
     with pytest.raises(AttributeError, match="no attribute 'plot_nothing'"):
         plots.plot_nothing  # noqa: B018
+
+
+@pytest.mark.slow
+def test_the_page_of_the_docs_runs(tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "explanations.md"
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
+        exec(block, names)
+    assert len(plt.get_fignums()) == len(plots.__all__)
+    assert (tmp_path / "calibration.png").is_file()
 
 
 def test_without_matplotlib_it_says_what_to_install():
