@@ -40,7 +40,8 @@ docs: $(INSTALLED)
 # The outputs that are shown in the notebook, made anew (in CI its cells run without Jupyter).
 notebook: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet nbconvert ipykernel ipywidgets
-	$(BIN)/python -m jupyter nbconvert --to notebook --execute --inplace examples/quickstart.ipynb
+	$(BIN)/python -m jupyter nbconvert --to notebook --execute --inplace \
+		--ExecutePreprocessor.record_timing=False examples/quickstart.ipynb
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
