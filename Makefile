@@ -2,6 +2,7 @@
 #
 #   make demo            tune a real problem, compare samplers, draw the curves
 #   make test            the fast tests
+#   make docs            the documentation as a site, in build/site; a warning is an error
 #   make test PYTHON=python3.12              another interpreter
 #   make test TORCH_INDEX=URL               the index of a CPU build, if yours differs
 
@@ -16,7 +17,7 @@ INSTALLED := $(VENV)/.installed
 PIP_TORCH = -m pip install --disable-pip-version-check $(TORCH) $(addprefix --extra-index-url ,$(TORCH_INDEX))
 
 .DELETE_ON_ERROR:
-.PHONY: help test test-slow demo lint format types examples bench-speed gate gate-update properties priors wheel wheel-check extras-check clean
+.PHONY: help test test-slow demo docs notebook lint format types examples bench-speed gate gate-update properties priors wheel dist wheel-check extras-check clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -31,6 +32,16 @@ test-slow: $(INSTALLED)
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
+
+# NO_MKDOCS_2_WARNING: of the theme's, about its successor
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/mkdocs build --strict
+
+# The outputs that are shown in the notebook, made anew (in CI its cells run without Jupyter).
+notebook: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet nbconvert ipykernel ipywidgets
+	$(BIN)/python -m jupyter nbconvert --to notebook --execute --inplace \
+		--ExecutePreprocessor.record_timing=False examples/quickstart.ipynb
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -74,8 +85,14 @@ wheel: $(INSTALLED)
 	rm -rf dist
 	$(BIN)/python -m build --wheel
 
+# The wheel is built from the sdist, so that nothing is missing there.
+dist: $(INSTALLED)
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python .ci/check_sdist.py dist/*.tar.gz
+
 # What a user gets: the wheel in an empty environment, without any framework.
-wheel-check: wheel
+wheel-check: dist
 	rm -rf build/empty
 	$(PYTHON) -m venv build/empty
 	build/empty/bin/python $(PIP_TORCH)
@@ -83,7 +100,7 @@ wheel-check: wheel
 	cd build/empty && bin/python -I ../../.ci/check_wheel.py
 
 # Each extra alone, in an environment of its own (some minutes, hence not part of .ci/run).
-extras-check: wheel
+extras-check: dist
 	rm -rf build/extras && mkdir -p build/extras
 	for extra in optuna ray syne-tune; do \
 		$(PYTHON) -m venv build/extras/$$extra && \

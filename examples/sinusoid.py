@@ -70,7 +70,7 @@ def main() -> None:
     truth = top.twinx()
     truth.plot(x, y, color="black", linestyle=":", label="objective")
     truth.plot(x[observed], y[observed], "o", color="tab:red", label="observed")
-    truth.legend(loc="lower right")
+    truth.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=3)
     figure.tight_layout()
     figure.savefig(options.picture, dpi=120)
     print(f"picture: {options.picture}")

@@ -116,7 +116,7 @@ def main() -> None:
     truth.plot(X, y, color="black", linestyle=":", label="new sinusoid")
     truth.plot(X[observed[:3]], y[observed[:3]], "o", color="tab:red", label="observed")
     truth.plot(X[observed[3:]], y[observed[3:]], "*", color="tab:green", label="steps")
-    truth.legend(loc="lower right")
+    truth.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=3)
     figure.tight_layout()
     figure.savefig(options.picture, dpi=120)
     print(f"picture: {options.picture}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from importlib import import_module
@@ -12,7 +13,7 @@ import typer
 from rich.table import Table
 
 from dre_plugins.cli.checks import check_folder, needs
-from dre_plugins.cli.console import console
+from dre_plugins.cli.console import console, tracked
 from dre_plugins.engine.settings import check_device, require
 
 bench = typer.Typer(no_args_is_help=True, help="Compare samplers; check what is claimed.")
@@ -162,15 +163,15 @@ def speed(
 
     require(repeats >= 1, "--repeats", repeats, "at least 1")
     table = Table("sampler", "parameters", "trials", "threads", "median, s", "95 %, s")
-    found = measured.timings(
-        split_specifications(samplers) if samplers else measured.SAMPLERS,
+    chosen = split_specifications(samplers) if samplers else measured.SAMPLERS
+    sizes = (
         _numbers("--dimensions", dimensions),
         _numbers("--trials", trials),
         _numbers("--threads", threads),
-        repeats,
     )
+    found = measured.timings(chosen, *sizes, repeats)
     ours = None
-    for one in found:
+    for one in tracked(found, "suggesting", math.prod(map(len, (chosen, *sizes)))):
         table.add_row(
             one.sampler,
             *map(str, (one.dimension, one.trials, one.threads)),
@@ -221,15 +222,16 @@ def calibration(
     require(split in SPLITS, "--split", split, f"one of {SPLITS}")
     covered = [f"in {one:.0%}" for one in INTERVALS]
     table = Table("tables", "trials", *covered, "factor")
+    names, numbers = scenarios.split(","), _numbers("--trials", trials)
     found = measured.coverages(
         Sources(data=data),
-        scenarios.split(","),
-        _numbers("--trials", trials),
+        names,
+        numbers,
         split=cast(Split, split),
         prior=prior or None,
         n_tasks=tasks,
     )
-    parts = [*found]
+    parts = [*tracked(found, "fitting", len(names) * len(numbers))]
     for one in [*parts, measured.pooled(parts)]:
         shares = [f"{share:.0%}" for share in one.covered]
         table.add_row(one.scenario, str(one.trials or "all"), *shares, f"{one.factor:.2f}")

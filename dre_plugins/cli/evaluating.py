@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import track
 
 from dre_plugins.cli.checks import PICTURE_FILES, check_writable, needs
-from dre_plugins.cli.console import console, warn
+from dre_plugins.cli.console import console, tracked, warn
 from dre_plugins.cli.options import Device, Seed, Tasks, Threads, check_machine, load_tasks
 from dre_plugins.engine.settings import require
 
@@ -116,8 +114,7 @@ def evaluate(
     replays: list[Replay] = []
     left_out: list[LeftOut] = []
     n_tasks = len(set(task or ())) or len(metadata)
-    bar = Console(stderr=True)
-    for one in track(outcomes, "replaying the tasks", total=n_tasks, console=bar):
+    for one in tracked(outcomes, "replaying the tasks", n_tasks):
         if isinstance(one, Replay):
             replays.append(one)
         else:

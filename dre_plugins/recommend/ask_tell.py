@@ -55,7 +55,7 @@ class AskTell:
     Raises:
         ValueError: If an argument is invalid; the message names it.
 
-    Example:
+    Examples:
         >>> from dre_plugins.space import Float
         >>> study = AskTell({"x": Float(-1.0, 1.0)}, direction="minimize", seed=0)
         >>> number, configuration = study.ask()

@@ -362,8 +362,9 @@ class Float(_Numeric):
     Raises:
         UnsupportedDomainError: bounds, scale or step that give no range.
 
-    >>> Float(0.0, 1.0, step=0.1).from_unit(0.3)
-    0.3
+    Examples:
+        >>> Float(0.0, 1.0, step=0.1).from_unit(0.3)
+        0.3
     """
 
     low: float

@@ -54,10 +54,11 @@ class SearchSpace:
     Raises:
         ValueError: a condition names an unknown parameter or value, or conditions form a cycle.
 
-    >>> from dre_plugins.space import Constant, Float
-    >>> space = SearchSpace({"momentum": Float(0.0, 1.0), "seed": Constant(7)})
-    >>> space.to_configuration(np.array([0.5]))
-    {'momentum': 0.5, 'seed': 7}
+    Examples:
+        >>> from dre_plugins.space import Constant, Float
+        >>> space = SearchSpace({"momentum": Float(0.0, 1.0), "seed": Constant(7)})
+        >>> space.to_configuration(np.array([0.5]))
+        {'momentum': 0.5, 'seed': 7}
     """
 
     def __init__(

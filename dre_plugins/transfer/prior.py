@@ -101,7 +101,7 @@ class Prior:
         mapping: Name in a study's space to name in this one, where names do not tell.
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
 
-    Example:
+    Examples:
         >>> prior = Prior.load("xgboost")  # ships with the package
         >>> prior.card.licence
         'Apache-2.0'

@@ -246,7 +246,8 @@ def _bar(is_shown: bool) -> Iterator[Callable[[Progress], None] | None]:
         TimeRemainingColumn(),
         TextColumn("loss {task.fields[loss]} validation {task.fields[validation]}"),
     )
-    with Bar(*columns, console=Console(stderr=True)) as bar:
+    console = Console(stderr=True)
+    with Bar(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None, loss="–", validation="–")
 
         def show(progress: Progress) -> None:

@@ -27,6 +27,7 @@ def test_every_task_is_replayed(dre, tasks, tmp_path):
     pytest.importorskip("matplotlib")
     picture, figures = tmp_path / "saved.png", tmp_path / "saved.json"
     result = dre("evaluate", tasks, *FEW, "-o", picture, "--json", figures)
+    assert result.stderr == ""  # no bar in a file
     assert picture.read_bytes().startswith(b"\x89PNG")
     found = json.loads(figures.read_text())
     assert [one["task"] for one in found["tasks"]] == ["adult", "bank", "credit"]

@@ -31,7 +31,8 @@ FEW = ("--steps", 4, "--members", 2, "--hidden", "8,8")
 def test_options_reach_the_prior(dre, tasks, tmp_path):
     output = tmp_path / "p.safetensors"
     options = ("--loss", "list-mle", "--no-context", "--seed", 3, "--name", "mine", "--batch", 2)
-    dre("meta-train", tasks, tasks, "-o", output, *FEW, *options)
+    result = dre("meta-train", tasks, tasks, "-o", output, *FEW, *options)
+    assert result.stderr == ""  # no bar in a file
     prior = Prior.load(output)
     assert prior.card.name == "mine" and len(prior.card.tasks) == 6
     assert prior.card.training["loss"] == "list-mle" and prior.card.training["seed"] == 3
