@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -17,6 +16,8 @@ from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dre_plugins.engine.files import replacing
 
 _HEADER = "header"
 _ARRAY = "array"  # {"array": "0"} in the header of an archive stands for its entry "0"
@@ -65,13 +66,8 @@ def write(
             f"Cannot write {str(path)!r}: the name must end in {' or '.join(map(repr, suffixes))}."
         )
     writer = {".json": _write_json, ".npz": _write_npz}[path.suffix]
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with unfinished.open("wb") as file:
-            writer(file, tree)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path) as unfinished, unfinished.open("wb") as file:
+        writer(file, tree)
 
 
 def read(path: Path) -> dict[str, Any]:

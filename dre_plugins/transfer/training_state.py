@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor
 
+from dre_plugins.engine.files import replacing
 from dre_plugins.engine.scorers import Parameters
 
 FORMAT = "dre-plugins/meta-training"
@@ -68,9 +69,8 @@ def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
         "step": str(state.step),
         "history": json.dumps(state.history),
     }
-    unfinished = f"{os.fspath(path)}.part"
-    save_file(tensors, unfinished, metadata=header)
-    os.replace(unfinished, path)
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(to_bytes(tensors, metadata=header))
 
 
 def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, Any]) -> None:
