@@ -104,8 +104,11 @@ def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
 
 def _restore(target: Parameters, kind: str, tensors: Mapping[str, Tensor]) -> None:
     for name, value in target.items():
+        stored = tensors[f"{kind}/{name}"]
+        if stored.shape != value.shape:  # `copy_` would repeat what is smaller
+            raise ValueError(f"{kind}/{name} has shape {[*stored.shape]}, not {[*value.shape]}")
         with torch.no_grad():
-            value.copy_(tensors[f"{kind}/{name}"])
+            value.copy_(stored)
 
 
 def _entry(values: list[float]) -> Entry:
