@@ -66,7 +66,7 @@ def study_in(url: str, heartbeat: int | None = None) -> optuna.Study:
     storage: Any = open_storage(url)
     if heartbeat is not None:
         storage = optuna.storages.RDBStorage(
-            url, heartbeat_interval=heartbeat, grace_period=2 * heartbeat
+            url, heartbeat_interval=heartbeat, grace_period=30 * heartbeat
         )
     return optuna.create_study(
         study_name="s",
@@ -86,10 +86,13 @@ def is_done(study: optuna.Study, n_complete: int) -> bool:
 
 
 def database_errors() -> tuple[type[Exception], ...]:
-    """Return what SQLAlchemy raises where Optuna does not translate it."""
+    """Return what SQLAlchemy raises where Optuna does not translate it, and Optuna's own slip.
+
+    `optimize` ends by `UnboundLocalError` if the storage is gone when it tells a value.
+    """
     from sqlalchemy.exc import SQLAlchemyError
 
-    return (SQLAlchemyError,)
+    return (SQLAlchemyError, UnboundLocalError)
 
 
 def complete(study: optuna.Study) -> dict[int, tuple[Any, float]]:
