@@ -5,11 +5,15 @@
 #   make docs            the documentation as a site, in build/site; a warning is an error
 #   make test PYTHON=python3.12              another interpreter
 #   make test TORCH_INDEX=URL               the index of a CPU build, if yours differs
+#   make test LOCK=                         the newest versions instead of those of requirements-ci.txt
 
 PYTHON ?= python3
 # Installed first and pinned: a bare `torch` takes gigabytes of CUDA packages on Linux.
 TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
+# Exact versions of the rest, for the Python that they were written down with; LOCK= takes the newest.
+LOCK_FILE := requirements-ci.txt
+LOCK ?= $(shell $(PYTHON) -c 'import sys; print("-c $(LOCK_FILE)" * (sys.version_info[:2] == (3, 11) and sys.platform == "linux"))')
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,7 +21,8 @@ INSTALLED := $(VENV)/.installed
 PIP_TORCH = -m pip install --disable-pip-version-check $(TORCH) $(addprefix --extra-index-url ,$(TORCH_INDEX))
 
 .DELETE_ON_ERROR:
-.PHONY: help test test-slow demo docs notebook lint format types examples bench-speed gate gate-update properties priors wheel dist wheel-check extras-check clean
+.PHONY: help test test-slow demo docs notebook lint format types examples bench-speed gate gate-update
+.PHONY: properties fuzz soak restarts matrix lock audit priors dist wheel-check extras-check clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -81,9 +86,36 @@ priors: $(INSTALLED)
 	@test -n "$(DATA)" || { echo "Name the folder of the YAHPO scenarios: make $@ DATA=path"; exit 1; }
 	$(BIN)/python -m dre_plugins.benchmarks.priors --data $(DATA) --jobs 2
 
-wheel: $(INSTALLED)
-	rm -rf dist
-	$(BIN)/python -m build --wheel
+# ---- reliability (docs/reliability.md); none of these is part of .ci/run
+
+# Every reader, 10 000 damaged files of each kind; make fuzz KIND="Ray Tune": one of them
+KIND ?= damaged
+fuzz: $(INSTALLED)
+	$(BIN)/python -m pytest --hypothesis-profile=fuzz --timeout=0 \
+		tests/reliability/test_hostile_files.py -k "damaged and $(KIND)"
+
+# 5000 asks by 8 threads in 4 processes on each kind of storage; make soak SOAK="--preset default --trials 500"
+SOAK ?= --preset start-up
+SHARED := PYTHONPATH=tests/adapters
+soak: $(INSTALLED)
+	$(SHARED) $(BIN)/python tests/reliability/soak.py journal $(SOAK)
+	$(SHARED) $(BIN)/python tests/reliability/soak.py postgresql $(SOAK)
+
+# Workers killed at 20 moments, and a PostgreSQL server killed during a study
+restarts: $(INSTALLED)
+	$(BIN)/python -m pytest -m "slow" tests/reliability
+
+# Oldest and newest versions on every Python that is found (gigabytes of torch; see the script)
+matrix:
+	.ci/matrix
+
+lock: $(INSTALLED)
+	{ echo "# What CI installs beside torch (make lock); only for the Python that made it: 3.11 on Linux."; \
+		$(BIN)/python -m pip freeze --exclude-editable | grep -v '^torch=='; } > $(LOCK_FILE)
+
+audit: $(INSTALLED)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet pip-audit
+	$(BIN)/python -m pip_audit
 
 # The wheel is built from the sdist, so that nothing is missing there.
 dist: $(INSTALLED)
@@ -114,7 +146,7 @@ clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(INSTALLED): pyproject.toml
+$(INSTALLED): pyproject.toml $(LOCK_FILE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
 		echo "dre-plugins needs Python 3.10 or newer, and $(PYTHON) is not: $$($(PYTHON) --version 2>&1)."; \
 		echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -124,5 +156,8 @@ $(INSTALLED): pyproject.toml
 	@$(BIN)/python $(PIP_TORCH) || { \
 		echo "$(TORCH) could not be installed for $$($(BIN)/python --version)."; \
 		echo "Name another: make TORCH='torch==2.8.0' $(MAKECMDGOALS), or another PYTHON=…"; exit 1; }
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
+	@# uv takes seconds where pip takes minutes; pip knows more indexes and proxies.
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet uv && \
+		$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]' $(LOCK) || \
+		$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]' $(LOCK)
 	@touch $@

@@ -146,7 +146,7 @@ class DRESampler(BaseSampler):
     Attributes:
         stats: Counts "suggestions" and among them "random", "prior", "model", "contrast",
             "exploration", "fallback" and "exhausted"; further "independent" parameters,
-            "conflicts" with other workers, and "fallbacks".
+            "conflicts" with other workers, "fallbacks", and "device_fallbacks" to the CPU.
 
     Note:
         The user attribute "dre:explanation" of a trial, which `explain` reads, tells where its

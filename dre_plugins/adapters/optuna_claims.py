@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import optuna
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial
@@ -96,7 +95,7 @@ def set_attributes(
         write = storage.set_trial_user_attr if are_users else storage.set_trial_system_attr
         for key, value in attributes.items():
             write(trial_id, key, value)
-    except (AttributeError, KeyError, optuna.exceptions.OptunaError) as error:
+    except Exception as error:  # each kind of storage has its own, as the lock of a journal
         logger.debug("Trial %d has no %s: %r", trial.number, list(attributes), error)
 
 

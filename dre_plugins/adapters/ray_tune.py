@@ -214,9 +214,11 @@ class DRESearch(RestorableSearcher):
     def stats(self) -> Counter[str]:
         """Count "suggestions", among them "random", "model" and others, and "fallbacks".
 
-        The sources are those of `dre_plugins.Recommender`; "enqueued" counts points to evaluate.
+        The sources are those of `dre_plugins.Recommender`; "enqueued" counts points to evaluate,
+        "unsaved" states that could not be written.
         """
-        return Counter() if self._study is None else self._study.stats
+        stats = Counter() if self._study is None else Counter(self._study.stats)
+        return stats + Counter(unsaved=self._n_unsaved)
 
     @property
     def study(self) -> AskTell:

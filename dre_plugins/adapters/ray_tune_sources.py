@@ -31,6 +31,8 @@ _STATES = "experiment_state-*.json"
 # How Ray writes objects into params.json.
 _OBJECT = re.compile(r"<.+>", re.DOTALL)
 _ENDED = ("TERMINATED", "ERROR")
+# What the text of a damaged file makes the readers raise.
+_DAMAGES = (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 _NO_METRICS = {*AUTO_RESULT_KEYS, "done", "trial_id", "experiment_tag"}
 
 
@@ -216,14 +218,15 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[_Run]:
     states = _states_in(folder)
     for file in sorted(folder.glob("*/params.json")):
         try:
-            configuration = json.loads(file.read_bytes())
+            configuration = _without_objects(_object(file.read_bytes()))
+            flat_configuration(configuration)
             reports = [*_reports_in(file.with_name("result.json"))]
-        except (OSError, ValueError) as error:
+        except _DAMAGES as error:
             skipped[f"trial that cannot be read: {str(file.parent)!r} ({error})"] += 1
             continue
         has_error = file.with_name("error.txt").exists()
         state = states.get(file.parent.name, "ERROR" if has_error else "TERMINATED")
-        yield _Run(_without_objects(configuration), reports, state in _ENDED, state == "ERROR")
+        yield _Run(configuration, reports, state in _ENDED, state == "ERROR")
 
 
 def _states_in(folder: Path) -> dict[str, str]:
@@ -234,7 +237,7 @@ def _states_in(folder: Path) -> dict[str, str]:
             for text, _ in json.loads(file.read_bytes())["trial_data"]:
                 trial = json.loads(text)  # only text is taken from it: its other parts are pickled
                 states[str(trial["relative_logdir"])] = str(trial["status"])
-        except (OSError, LookupError, TypeError, ValueError):
+        except _DAMAGES:
             continue
     return states
 
@@ -243,10 +246,17 @@ def _reports_in(file: Path) -> Iterator[Mapping[str, Any]]:
     lines = file.read_text().splitlines() if file.exists() else []
     for place, line in enumerate(lines):
         try:
-            yield _flat(json.loads(line))
+            yield _flat(_object(line))
         except ValueError:
             if place < len(lines) - 1:  # Ray may have been stopped in the last line
                 raise
+
+
+def _object(text: str | bytes) -> dict[str, Any]:
+    item = json.loads(text)
+    if not isinstance(item, dict):
+        raise ValueError(f"{str(item)[:80]} is no object")
+    return item
 
 
 def _flat(report: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import os
 import pickle
 import re
 from collections import defaultdict
@@ -21,6 +20,8 @@ from typing import Any
 
 from ray import cloudpickle
 from ray.tune.search import Searcher
+
+from dre_plugins.engine.files import replacing
 
 logger = logging.getLogger("dre_plugins.ray_tune")
 
@@ -34,6 +35,7 @@ class RestorableSearcher(Searcher):
     """A searcher all of whose attributes are its state."""
 
     _n_saved = 0
+    _n_unsaved = 0
     _superseded: tuple[str, ...] = ()
 
     def get_state(self) -> dict[str, Any]:
@@ -72,12 +74,27 @@ class RestorableSearcher(Searcher):
         self.set_state(_read(Path(checkpoint_path)))
 
     def save_to_dir(self, checkpoint_dir: str, session_str: str = "default") -> None:
-        """Write the state into the folder of an experiment, beside which the last one is kept."""
+        """Write the state into the folder of an experiment, beside which the last one is kept.
+
+        If it cannot be written, the experiment goes on: one warning.
+        """
         superseded, self._superseded = self._superseded, ()
         self._n_saved += 1
         names = [self.CKPT_FILE_TMPL.format(f"{session_str}-{turn}") for turn in range(N_TURNS)]
         current = names.pop(self._n_saved % N_TURNS)
-        _write(Path(checkpoint_dir) / current, self.get_state())
+        try:
+            _write(Path(checkpoint_dir) / current, self.get_state())
+        except OSError as error:  # a full disk must not end an experiment that can go on
+            self._n_saved -= 1
+            self._superseded = superseded
+            self._n_unsaved += 1
+            if self._n_unsaved == 1:
+                logger.warning(
+                    "The state of the search could not be written (%s); the one before is kept, "
+                    "to which Tuner.restore would go back. Further failures are only counted.",
+                    error,
+                )
+            return
         # What is removed here is not copied again, so that its copy stays as it is.
         for name in {*names, *superseded}:
             (Path(checkpoint_dir) / name).unlink(missing_ok=True)
@@ -95,9 +112,9 @@ class RestorableSearcher(Searcher):
 
 def _write(path: Path, state: dict[str, Any]) -> None:
     """Write a state to a file, at once or not at all."""
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    unfinished.write_bytes(cloudpickle.dumps(state))  # type: ignore[no-untyped-call]
-    os.replace(unfinished, path)
+    content = cloudpickle.dumps(state)  # type: ignore[no-untyped-call]
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(content)
 
 
 def _read(path: Path) -> Any:

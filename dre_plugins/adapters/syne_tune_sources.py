@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import lzma
+import struct
 import zipfile
 import zlib
 from collections import Counter
@@ -30,8 +32,10 @@ from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.syne_tune_conversion import domain_of, space_of
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.base import is_integer
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.archive import check_unpacked
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.sources.cells import configurations, fitted, number, typed
 from dre_plugins.transfer.spaces.inference import infer_space
@@ -59,12 +63,21 @@ _DAMAGES = (
     LookupError,
     NotImplementedError,
     OSError,
+    RecursionError,
     TypeError,
     ValueError,
     csv.Error,
+    lzma.LZMAError,
+    struct.error,
     zipfile.BadZipFile,
     zlib.error,
 )
+
+# Syne Tune calls whatever has the name that a file says, and makes the values of a finite range
+# one by one: what else is stated is inferred from the table instead.
+_DOMAINS = ("Categorical", "FiniteRange", "Float", "Integer", "Ordinal", "OrdinalNearestNeighbor")
+_SAMPLERS = (None, "Grid", "LogUniform", "Normal", "ReverseLogUniform", "Uniform")
+_MAX_SIZE = 100_000
 
 
 @dataclass(frozen=True)
@@ -149,7 +162,7 @@ def _experiment_task(folder: Path, wanted: _Wanted, skipped: Counter[str]) -> Ta
     except _DAMAGES as error:
         skipped[f"experiment that cannot be read: {folder.name!r} ({error})"] += 1
         return None
-    names = _as_list(metadata.get("metric_names"))
+    names = [name for name in _as_list(metadata.get("metric_names")) if isinstance(name, str)]
     metric = wanted.metric or next(iter(names), None)
     if metric not in columns:
         metrics = [c for c in columns if not c.startswith((_CONFIG, "st_")) and c != ST_TRIAL_ID]
@@ -184,6 +197,7 @@ def _read_results(folder: Path) -> dict[str, list[str | None]]:
     file = folder / ST_RESULTS_DATAFRAME_FILENAME
     if file.exists():
         with zipfile.ZipFile(file) as archive:
+            check_unpacked(archive)
             text = archive.read(archive.namelist()[0]).decode()
     else:
         text = (folder / "results.csv").read_text()
@@ -199,15 +213,29 @@ def _domains_in(metadata: Mapping[str, Any]) -> dict[str, Domain]:
     try:
         stated = json.loads(metadata.get("config_space", "{}"))
         items = [*stated.items()]
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, RecursionError, TypeError, ValueError):
         return {}
     domains: dict[str, Domain] = {}
     for name, state in items:
+        if isinstance(state, dict) and not _is_harmless(state):
+            continue
         try:
             domains[name] = domain_of(name, config_space_from_json_dict({name: state})[name])
         except _DAMAGES:  # quantised domains, for one, cannot be rebuilt
             continue
     return domains
+
+
+def _is_harmless(state: Mapping[str, Any]) -> bool:
+    """Say whether a domain of a file may be made by Syne Tune."""
+    arguments = state.get("domain_kwargs")
+    size = arguments.get("size", 1) if isinstance(arguments, dict) else 1
+    return (
+        state.get("domain_cls") in _DOMAINS
+        and state.get("sampler_cls") in _SAMPLERS
+        and is_integer(size)
+        and size <= _MAX_SIZE
+    )
 
 
 def _completed(

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor
 
+from dre_plugins.engine.files import replacing
 from dre_plugins.engine.scorers import Parameters, layer_shapes
 from dre_plugins.engine.settings import ScorerSettings
 
@@ -32,11 +33,14 @@ def save(
     """Write an ensemble.
 
     Args:
-        path: Where to write; replaced if it exists.
+        path: Where to write; replaced if it exists, and left alone if writing fails.
         parameters: Stacked parameters, see `engine.scorers`.
         settings: The ensemble's shape.
         n_features: Number of features D.
         card: Text that goes with it, such as where it comes from.
+
+    Raises:
+        OSError: If it cannot be written.
     """
     header = {
         "format": FORMAT,
@@ -46,9 +50,8 @@ def save(
         "card": card,
     }
     tensors = {name: value.detach().cpu().contiguous() for name, value in parameters.items()}
-    unfinished = f"{os.fspath(path)}.part"
-    save_file(tensors, unfinished, metadata=header)
-    os.replace(unfinished, path)  # an interruption leaves the old file
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(to_bytes(tensors, metadata=header))
 
 
 def load(

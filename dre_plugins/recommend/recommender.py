@@ -121,8 +121,9 @@ class Recommender:
         settings: How to search.
         seed: Seed of everything random, non-negative.
         stats: Counters to add to: "suggestions" and their sources ("random", "prior", "model",
-            "contrast", "exploration", "fallback", "exhausted"), and "fallbacks", how often the
-            surrogate failed.
+            "contrast", "exploration", "fallback", "exhausted"); "fallbacks", how often the
+            surrogate failed, and "device_fallbacks", how often it did on a device other than the
+            CPU, which then took over.
         prior: What past tasks taught, such as a `dre_plugins.Prior`, or a list with one for each
             objective, None where there is none; None starts from nothing.
         n_objectives: Number of objectives; None takes it from the history.
@@ -213,7 +214,7 @@ class Recommender:
             ValueError: See `suggest`.
             FittingError: If the fit diverged.
         """
-        return self._model(self._task(history, 1, index, None, candidates))
+        return self._model(self._task(history, 1, index, None, candidates), self.settings)
 
     def _task(
         self,
@@ -277,20 +278,32 @@ class Recommender:
 
         A broken surrogate must never cost its user a trial (R1), whatever breaks: numerics,
         memory, a device that is gone. So this one border catches everything, counts it and says
-        so once; the search goes on with space-filling points.
+        so once; the search goes on on the CPU if it was on another device, otherwise with
+        space-filling points.
         """
+        device = self.settings.device
+        if device != "cpu":
+            try:
+                return self._ask_model(task, self.settings)
+            except Exception as error:
+                self._count("device_fallbacks", error, f"fails on {device!r}", "the CPU")
         try:
-            return self._ask_model(task)
+            return self._ask_model(task, replace(self.settings, device="cpu"))
         except Exception as error:
-            if self.stats["fallbacks"] == 0:
-                logger.warning(
-                    "The surrogate failed (%s: %s); suggesting space-filling points instead. "
-                    "Further failures are only counted.",
-                    type(error).__name__,
-                    error,
-                )
-            self.stats["fallbacks"] += 1
+            self._count("fallbacks", error, "failed", "space-filling points")
             return None
+
+    def _count(self, counter: str, error: Exception, what: str, instead: str) -> None:
+        """Count a failure of the surrogate, and say the first one."""
+        if self.stats[counter] == 0:
+            logger.warning(
+                "The surrogate %s (%s: %s); using %s instead. Further failures are only counted.",
+                what,
+                type(error).__name__,
+                error,
+                instead,
+            )
+        self.stats[counter] += 1
 
     def model_type(self) -> type[RankingModel]:
         """Return what scores candidates; an ablation may choose another one."""
@@ -298,14 +311,14 @@ class Recommender:
 
         return RankingModel
 
-    def _ask_model(self, task: _Task) -> list[Suggestion]:
+    def _ask_model(self, task: _Task, settings: RecommenderSettings) -> list[Suggestion]:
         # torch: only when it is needed
         from dre_plugins.engine.runtime import isolated
 
         # Ranks and acquisitions too: on tensors this small, several threads that wait for each
         # other cost 10 ms per operation, and the user's default device may be any.
         with isolated("cpu", self.settings.n_threads):
-            model = self._model(task)
+            model = self._model(task, settings)
             seen = self._seen(task)
             believed = task.units[[t.state is TrialState.RUNNING for t in task.history]]
             suggestions: list[Suggestion] = []
@@ -322,10 +335,10 @@ class Recommender:
                     seen.update(keys(believed))
             return suggestions
 
-    def _model(self, task: _Task) -> RankingModel:
+    def _model(self, task: _Task, settings: RecommenderSettings) -> RankingModel:
         return self.model_type()(
             self.space,
-            self.settings,
+            settings,
             task.history,
             task.units,
             priors=self._priors,

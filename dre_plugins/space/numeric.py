@@ -248,12 +248,12 @@ class _Numeric(Domain):
         with np.errstate(over="ignore"):  # what is out of reach is clipped
             if grid is None:
                 units = self._positions(numbers)
-            else:
+            else:  # float(n): of integers beyond 64 bits NumPy 1 makes objects
                 steps = (numbers - grid.low) / grid.step
                 units = (
                     self._bin_units(steps, numbers, grid)
                     if self.is_binned
-                    else (np.rint(steps) + 0.5) / grid.n
+                    else (np.rint(steps) + 0.5) / float(grid.n)
                 )
         return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
 
@@ -281,7 +281,7 @@ class _Numeric(Domain):
         index = np.rint(steps)
         if self._is_linear:
             return (index + 0.5) / grid.n
-        inside = (index >= 0) & (index < grid.n)
+        inside = (index >= 0) & (index < float(grid.n))
         centres = self.centres(np.where(inside, index, 0.0))
         return np.where(inside, centres, self._positions(numbers))
 

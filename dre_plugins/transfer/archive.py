@@ -7,16 +7,21 @@ no infinity: in arrays they are written as null, "inf" and "-inf".
 from __future__ import annotations
 
 import json
+import lzma
 import math
-import os
+import struct
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dre_plugins.engine.files import replacing
 
 _HEADER = "header"
 _ARRAY = "array"  # {"array": "0"} in the header of an archive stands for its entry "0"
@@ -27,17 +32,25 @@ _SPECIAL_OF: Final[Mapping[str | None, float]] = {
     "-inf": -math.inf,
 }
 
+# Bytes that an archive may hold: deflate packs a thousand zeros into one, so that a small file
+# from a stranger could fill any memory. What is larger goes into a folder, which is mapped.
+MAX_UNPACKED = 2**32
+
 # Whatever a broken file makes the readers raise.
 DAMAGES = (
+    ArithmeticError,
     AttributeError,
     EOFError,
-    IndexError,
-    KeyError,
+    LookupError,
+    MemoryError,  # a header that claims a giant array
     NotImplementedError,
-    OverflowError,
     RecursionError,
+    SyntaxError,
     TypeError,
     ValueError,
+    lzma.LZMAError,
+    struct.error,
+    tokenize.TokenError,  # NumPy reads the header of an array as Python
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -65,13 +78,8 @@ def write(
             f"Cannot write {str(path)!r}: the name must end in {' or '.join(map(repr, suffixes))}."
         )
     writer = {".json": _write_json, ".npz": _write_npz}[path.suffix]
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with unfinished.open("wb") as file:
-            writer(file, tree)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path) as unfinished, unfinished.open("wb") as file:
+        writer(file, tree)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -159,9 +167,36 @@ def _write_npz(file: IO[bytes], tree: Mapping[str, Any]) -> None:
     np.savez_compressed(file, **entries)
 
 
-def _read_npz(path: Path) -> Any:
+@contextmanager
+def opened(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
+    """Open a NumPy archive, of which nothing can run code or fill the memory.
+
+    Raises:
+        OSError: It cannot be opened.
+        Exception: One of `DAMAGES`, here or where an array is taken.
+    """
     # NumPy leaves a damaged file open if it has opened it.
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+    with path.open("rb") as file:
+        if zipfile.is_zipfile(file):
+            check_unpacked(zipfile.ZipFile(file))
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as arrays:
+            yield arrays
+
+
+def check_unpacked(archive: zipfile.ZipFile) -> None:
+    """Refuse an archive that unpacks to more than `MAX_UNPACKED`; none does to more than it says.
+
+    Raises:
+        ValueError: It is too large.
+    """
+    n_bytes = sum(entry.file_size for entry in archive.infolist())
+    if n_bytes > MAX_UNPACKED:
+        raise ValueError(f"it unpacks to {n_bytes} bytes, more than {MAX_UNPACKED}")
+
+
+def _read_npz(path: Path) -> Any:
+    with opened(path) as archive:
 
         def restored(item: dict[str, Any]) -> Any:
             key = item.get(_ARRAY)  # a parameter may have this name, but is no string

@@ -62,12 +62,25 @@ def write(path: Path, tasks: Iterable[Task], about: Mapping[str, Any]) -> int:
     try:
         header = {**about, **_write_arrays(unfinished, tasks)}
         (unfinished / _HEADER).write_text(json.dumps(header, allow_nan=False))
-        if path.exists():
-            shutil.rmtree(path)
-        unfinished.replace(path)
+        _take_place(unfinished, path)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return len(header["tasks"])
+
+
+def _take_place(unfinished: Path, path: Path) -> None:
+    """Put a folder where another one may be, which is away for no longer than a name changes."""
+    if not path.exists():
+        unfinished.replace(path)
+        return
+    old = path.with_name(f"{path.name}.{os.getpid()}.old")
+    path.rename(old)
+    try:
+        unfinished.replace(path)
+    except OSError:
+        old.rename(path)
+        raise
+    shutil.rmtree(old)
 
 
 def _write_arrays(folder: Path, tasks: Iterable[Task]) -> dict[str, Any]:

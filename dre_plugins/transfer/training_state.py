@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor
 
+from dre_plugins.engine.files import replacing
 from dre_plugins.engine.scorers import Parameters
 
 FORMAT = "dre-plugins/meta-training"
@@ -68,9 +69,8 @@ def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
         "step": str(state.step),
         "history": json.dumps(state.history),
     }
-    unfinished = f"{os.fspath(path)}.part"
-    save_file(tensors, unfinished, metadata=header)
-    os.replace(unfinished, path)
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(to_bytes(tensors, metadata=header))
 
 
 def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, Any]) -> None:
@@ -104,8 +104,11 @@ def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
 
 def _restore(target: Parameters, kind: str, tensors: Mapping[str, Tensor]) -> None:
     for name, value in target.items():
+        stored = tensors[f"{kind}/{name}"]
+        if stored.shape != value.shape:  # `copy_` would repeat what is smaller
+            raise ValueError(f"{kind}/{name} has shape {[*stored.shape]}, not {[*value.shape]}")
         with torch.no_grad():
-            value.copy_(tensors[f"{kind}/{name}"])
+            value.copy_(stored)
 
 
 def _entry(values: list[float]) -> Entry:

@@ -120,17 +120,27 @@ def test_a_study_in_which_every_trial_fails_goes_on(tiny_sampler: MakeSampler) -
     assert study.sampler.stats["fallbacks"] == 0
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        optuna.exceptions.StorageInternalError("read only"),
+        RuntimeError("Error: did not possess lock"),  # a journal, when the machine hangs
+        OSError(28, "No space left on device"),
+    ],
+    ids=repr,
+)
 def test_a_storage_that_takes_no_attributes_costs_no_trial(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     expected = optuna.create_study(sampler=tiny_sampler())
     expected.optimize(mixed_objective, n_trials=8)
 
     def refuse(*_: Any) -> None:
-        raise optuna.exceptions.StorageInternalError("read only")
+        raise error
 
     monkeypatch.setattr(study._storage, "set_trial_system_attr", refuse)
+    monkeypatch.setattr(study._storage, "set_trial_user_attr", refuse)
     study.optimize(mixed_objective, n_trials=8)
     assert [one.params for one in study.trials] == [one.params for one in expected.trials]
 

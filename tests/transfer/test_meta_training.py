@@ -18,7 +18,7 @@ from dre_plugins.engine.losses import get_loss, rank_normalised
 from dre_plugins.engine.scorers import Parameters, initial_parameters
 from dre_plugins.engine.settings import LOSS_NAMES
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
-from dre_plugins.transfer import meta_training, training_state
+from dre_plugins.transfer import meta_training
 from dre_plugins.transfer.meta_training import (
     MetaTrained,
     MetaTrainingSettings,
@@ -376,21 +376,6 @@ def test_checkpoints_of_other_trainings_and_damaged_ones_are_refused(tmp_path) -
     refused("cannot be resumed")
     DeepRankingEnsemble.initialise(SCORER, 1, seed=0).save(path)
     refused("no checkpoint of this version")
-
-
-def test_a_checkpoint_is_replaced_as_a_whole(tmp_path, monkeypatch) -> None:
-    path = tmp_path / "state.safetensors"
-    interrupted(path, QUICK, None)
-    before = path.read_bytes()
-
-    def full_disk(tensors, file, metadata) -> None:
-        Path(file).write_bytes(b"half")
-        raise OSError("no space left")
-
-    monkeypatch.setattr(training_state, "save_file", full_disk)
-    with pytest.raises(OSError, match="no space left"):
-        meta_train(family(), None, SCORER, QUICK, seed=0, checkpoint=path, resume=True)
-    assert path.read_bytes() == before
 
 
 def test_the_users_torch_is_left_as_it_was() -> None:

@@ -150,8 +150,7 @@ def _arrays(file: Path) -> tuple[Matrix, Matrix]:
         ValueError: They are not there, or no such arrays.
     """
     try:
-        # NumPy leaves a damaged file open if it has opened it.
-        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+        with archive.opened(file) as stored:
             arrays = {name: np.asarray(stored[name], dtype=np.float64) for name in ("X", "y")}
     except (OSError, *archive.DAMAGES) as error:
         raise ValueError(

@@ -1,0 +1,140 @@
+"""A disk that is full while something is saved: the old file stays whole, nothing is left over.
+
+The limit on the size of files is the operating system's own: writing fails as on a full disk,
+after the first kilobyte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from searches import RaySearch
+
+from dre_plugins.engine import ScorerSettings
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.space import Float, SearchSpace
+from dre_plugins.transfer import training_state
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.prior import Card, Prior
+from dre_plugins.transfer.sources.hpob import to_hpob_json
+from dre_plugins.transfer.training_state import TrainingState
+
+resource = pytest.importorskip("resource")
+
+SPACE = SearchSpace({"x": Float(0.0, 1.0)})
+Save = Callable[[Path, int], object]
+
+
+def ensemble(seed: int) -> DeepRankingEnsemble:
+    settings = ScorerSettings(n_members=3, hidden=(16, 16))
+    return DeepRankingEnsemble.initialise(settings, SPACE.n_features, seed=seed)
+
+
+def prior(seed: int) -> Prior:
+    return Prior(ensemble(seed), SPACE, Card(name="one"), np.full((1, 1), 0.5))
+
+
+def metadata(seed: int) -> MetaDataset:
+    units = np.random.default_rng(seed).random((400, 1))
+    return MetaDataset.of([Task("one", SPACE, units, units[:, 0], np.zeros(400, dtype=bool))])
+
+
+def state(seed: int) -> TrainingState:
+    weights = [ensemble(seed + place).parameters for place in range(3)]
+    return TrainingState(*weights, torch.Generator().manual_seed(seed))
+
+
+SAVES: dict[str, tuple[str, Save]] = {
+    "ensemble": ("a.safetensors", lambda path, seed: ensemble(seed).save(path)),
+    "prior": ("a.safetensors", lambda path, seed: prior(seed).save(path)),
+    "training": ("a.safetensors", lambda path, seed: training_state.save(path, state(seed), {})),
+    "JSON": ("a.json", lambda path, seed: metadata(seed).save(path)),
+    "archive": ("a.npz", lambda path, seed: metadata(seed).save(path)),
+    "folder": ("a.tasks", lambda path, seed: metadata(seed).save(path)),
+    "HPO-B": ("a.json", lambda path, seed: to_hpob_json({"one": metadata(seed)}, path)),
+}
+
+
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("kind", SAVES)
+@pytest.mark.parametrize("is_first", [True, False], ids=["new", "old"])
+def test_the_old_file_stays_whole(tmp_path: Path, kind: str, is_first: bool) -> None:
+    name, save = SAVES[kind]
+    if not is_first:
+        save(tmp_path / name, 1)
+    before = content(tmp_path)
+    with full_disk(), pytest.raises(OSError, match="File too large"):
+        save(tmp_path / name, 2)
+    assert content(tmp_path) == before
+    save(tmp_path / name, 2)  # there is room again
+    assert content(tmp_path) != before
+
+
+@pytest.mark.parametrize("kind", SAVES)
+def test_nothing_but_the_new_file_is_left(tmp_path: Path, kind: str) -> None:
+    name, save = SAVES[kind]
+    save(tmp_path / name, 1)
+    save(tmp_path / name, 2)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+# ---- the state of a search of Ray Tune
+
+
+@pytest.fixture
+def ray_search() -> Iterator[RaySearch]:
+    pytest.importorskip("ray.tune")
+    yield RaySearch()
+
+
+@pytest.mark.ray
+def test_an_experiment_goes_on_and_keeps_its_last_state(
+    ray_search: RaySearch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    search: Any = ray_search.search
+    ray_search.run(6)
+    search.save_to_dir(str(tmp_path))
+    before = content(tmp_path)
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"), full_disk():
+        for _ in range(3):
+            ray_search.run(1)
+            search.save_to_dir(str(tmp_path))
+    assert content(tmp_path) == before
+    assert ray_search.run(1).stats["unsaved"] == 3
+    assert sum("could not be written" in one.getMessage() for one in caplog.records) == 1
+
+    restored = RaySearch()
+    restored.search.restore_from_dir(str(tmp_path))
+    assert sum(restored.search.stats[source] for source in ("random", "model")) == 6
+    search.save_to_dir(str(tmp_path))  # there is room again
+    restored.search.restore_from_dir(str(tmp_path))
+    assert sum(restored.search.stats[source] for source in ("random", "model")) == 10
+
+
+@pytest.mark.ray
+def test_a_state_that_is_saved_by_hand_says_that_it_is_not(
+    ray_search: RaySearch, tmp_path: Path
+) -> None:
+    with full_disk(), pytest.raises(OSError, match="File too large"):
+        ray_search.search.save(str(tmp_path / "state"))
+    assert not [*tmp_path.iterdir()]

@@ -1,0 +1,297 @@
+"""Files from strangers: a clear error or a correct load, never code, never all of the memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from readers import READERS, broken, make_npz, make_prior, metadata
+
+from dre_plugins.transfer import archive
+from dre_plugins.transfer.metadata import MetadataError
+from dre_plugins.transfer.prior import Prior, PriorError
+
+resource = pytest.importorskip("resource")
+
+# More than any of these files needs; importing what reads them comes before.
+SPARE_BYTES = 3 * 2**30
+
+
+@pytest.fixture(autouse=True)
+def _limited_memory() -> Any:
+    """Let what asks for all of the memory fail, instead of the machine."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + SPARE_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+# ---- at random (make fuzz tries a hundred times as many)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    made = {}
+    for kind, reader in READERS.items():
+        made[kind] = tmp_path_factory.mktemp("whole") / reader.name
+        reader.make(made[kind])
+        reader.read(made[kind])
+    return made
+
+
+@pytest.mark.parametrize("kind", READERS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_a_damaged_file_is_read_or_refused(whole: dict[str, Path], kind: str, seed: int) -> None:
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory(prefix="dre-fuzz-") as folder:
+        path = Path(folder, whole[kind].name)
+        if whole[kind].is_dir():
+            shutil.copytree(whole[kind], path)
+            file = rng.choice(sorted(one for one in path.rglob("*") if one.is_file()))
+        else:
+            file = Path(shutil.copy(whole[kind], path))
+        file.write_bytes(broken(file.read_bytes(), rng))
+        try:
+            READERS[kind].read(path)
+        except ValueError as error:
+            assert str(error)
+
+
+# ---- what a stranger would try
+
+
+class Canary:
+    """Leave a file behind when it is unpickled."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = str(place)
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[str, int]]:
+        return os.mkdir, (self.place, 0o777)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_pickles_in_any_place_are_not_loaded(tmp_path: Path, kind: str) -> None:
+    reader, sung = READERS[kind], tmp_path / "sung"
+    path = tmp_path / reader.name
+    reader.make(path)
+    files = [one for one in path.rglob("*") if one.is_file()] if path.is_dir() else [path]
+    canary = Canary(sung)
+    contents = [pickle.dumps(canary, protocol) for protocol in (0, 2, 5)]
+    for write in (lambda f: torch.save(canary, f), lambda f: np.save(f, np.array([canary]))):
+        with tempfile.TemporaryFile() as file:
+            write(file)
+            file.seek(0)
+            contents.append(file.read())
+    for file in files:
+        before = file.read_bytes()
+        for content in contents:
+            file.write_bytes(content)
+            try:
+                reader.read(path)
+            except ValueError:
+                pass
+            assert not sung.exists()
+        file.write_bytes(before)
+    reader.read(path)
+
+
+def test_the_canary_sings(tmp_path: Path) -> None:
+    pickle.loads(pickle.dumps(Canary(tmp_path / "sung")))
+    assert (tmp_path / "sung").exists()
+
+
+def with_header(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the header of a safetensors file."""
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    changed = change(header)
+    text = (changed if isinstance(changed, str) else json.dumps(header)).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
+
+
+def first(header: dict[str, Any]) -> dict[str, Any]:
+    return header["scorer.0.weight"]
+
+
+def setting(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(header: dict[str, Any]) -> None:
+        known = json.loads(header["__metadata__"]["settings"])
+        header["__metadata__"]["settings"] = json.dumps({**known, name: value})
+
+    return change
+
+
+HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "giant shape": lambda h: first(h).update(shape=[2**40, 2**20, 4]),
+    "shape that overflows": lambda h: first(h).update(shape=[2**32, 2**32, 1]),
+    "negative shape": lambda h: first(h).update(shape=[-1, 4, 4]),
+    "other shape": lambda h: first(h).update(shape=[first(h)["shape"][0], 1, 16]),
+    "wrong dtype": lambda h: first(h).update(dtype="F64"),
+    "unknown dtype": lambda h: first(h).update(dtype="OBJECT"),
+    "overlapping tensors": lambda h: first(h).update(
+        data_offsets=h["scorer.0.bias"]["data_offsets"]
+    ),
+    "offsets beyond the end": lambda h: first(h).update(data_offsets=[2**40, 2**41]),
+    "offsets that go back": lambda h: first(h).update(data_offsets=[64, 0]),
+    "tensor with a path": lambda h: h.update({"../../../tmp/x": h.pop("scorer.0.weight")}),
+    "tensor too many": lambda h: h.update(
+        x={"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    ),
+    "tensor twice": lambda h: (
+        json.dumps(h)[:-1] + ', "scorer.0.weight": {"dtype": "F32", '
+        '"shape": [1], "data_offsets": [0, 4]}}'
+    ),
+    "nesting bomb": lambda h: '{"__metadata__": ' + '{"a":' * 50_000,
+    "nested metadata": lambda h: h["__metadata__"].update(card={"a": {"b": {}}}),
+    "nesting bomb in the settings": lambda h: h["__metadata__"].update(settings="[" * 50_000),
+    "nesting bomb in the card": lambda h: h["__metadata__"].update(card='{"a":' * 50_000),
+    "giant width": setting("hidden", [2**60]),
+    "giant depth": setting("hidden", [4] * 100_000),
+    "giant ensemble": setting("n_members", 10**18),
+    "endless number": lambda h: h["__metadata__"].update(n_features="9" * 10_000),
+    "no metadata": lambda h: h.pop("__metadata__") and None,
+    "a list": lambda h: "[]",
+    "nothing": lambda h: "",
+}
+
+
+@pytest.mark.parametrize("fault", HEADERS)
+def test_a_hostile_header_is_refused(tmp_path: Path, fault: str) -> None:
+    path = tmp_path / "prior.safetensors"
+    make_prior(path)
+    with_header(path, HEADERS[fault])
+    with pytest.raises(PriorError, match=str(path)):
+        Prior.load(path)
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.parametrize("length", [2**63, 2**40, 2**64 - 1, 0])
+def test_a_hostile_length_of_the_header_is_refused(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "prior.safetensors"
+    make_prior(path)
+    path.write_bytes(length.to_bytes(8, "little") + path.read_bytes()[8:])
+    with pytest.raises(PriorError, match=str(path)):
+        Prior.load(path)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(PriorError, match="path of a file"):
+            Prior.load(path)
+
+
+# ---- archives
+
+
+def repacked(path: Path, name: str, content: bytes) -> None:
+    """Replace one entry of an archive."""
+    with zipfile.ZipFile(path) as archive_before:
+        entries = {one: archive_before.read(one) for one in archive_before.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive_after:
+        for one, kept in {**entries, name: content}.items():
+            archive_after.writestr(one, kept)
+
+
+def array_of(shape: str, descr: str = "'<f8'") -> bytes:
+    """Return an array whose header claims more than there is."""
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + b"\x00" * 64
+
+
+ARRAYS = {
+    "giant shape": array_of("(1000000000000,)"),
+    "shape that overflows": array_of(f"({2**33}, {2**33})"),
+    "negative shape": array_of("(-5,)"),
+    "shape that is code": array_of("(__import__('os').mkdir('sung'),)"),
+    "objects": array_of("(3,)", "'|O'"),
+    "record of giants": array_of("(1,)", "[('a', '<f8', (1000000000000,))]"),
+    "brackets without end": array_of("(" * 3000),
+    "header that stops": array_of("(3,)")[:20],
+}
+
+
+@pytest.mark.parametrize("fault", ARRAYS)
+def test_hostile_arrays_are_refused(
+    tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    past, table = Path("past.npz"), Path("table.npz")
+    metadata().save(past)
+    make_npz(table)
+    for path, name in ((past, "0.npy"), (table, "X.npy")):
+        repacked(path, name, ARRAYS[fault])
+    with pytest.raises(MetadataError, match=r"past\.npz.*damaged"):
+        archive_read(past)
+    with pytest.raises(ValueError, match="no NumPy archive"):
+        READERS["table.npz"].read(table)
+    assert not Path("sung").exists()
+
+
+def archive_read(path: Path) -> object:
+    return READERS["metadata.npz"].read(path)
+
+
+def test_an_archive_that_unpacks_to_more_than_memory_holds_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_UNPACKED", 2**20)
+    for kind, name in (("metadata.npz", "0.npy"), ("table.npz", "X.npy")):
+        path = tmp_path / f"{kind}.npz"
+        READERS[kind].make(path)
+        repacked(path, name, bytes(2**21))
+        assert path.stat().st_size < 2**16
+        with pytest.raises(ValueError, match="unpacks to"):
+            READERS[kind].read(path)
+    if "Syne Tune" in READERS:
+        folder = tmp_path / "experiment"
+        READERS["Syne Tune"].make(folder)
+        repacked(folder / "results.csv.zip", "results.csv", b"trial_id\n" + b"0\n" * 2**20)
+        found: Any = READERS["Syne Tune"].read(folder)
+        assert "unpacks to" in str(found.skipped)
+
+
+# ---- what a framework would call
+
+
+@pytest.mark.syne_tune
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"domain_cls": "FiniteRange", "domain_kwargs": {"lower": 0, "upper": 1, "size": 10**11}},
+        {"domain_cls": "copy", "domain_kwargs": {"x": 1}},
+        {"domain_cls": "sys", "domain_kwargs": {}},
+        {"domain_cls": ["Float"], "domain_kwargs": {}},
+        {"domain_cls": "Float", "domain_kwargs": {}, "sampler_cls": "_class__"},
+    ],
+    ids=str,
+)
+def test_domains_of_an_experiment_name_domains(tmp_path: Path, state: dict[str, Any]) -> None:
+    if "Syne Tune" not in READERS:
+        pytest.skip("needs syne-tune")
+    folder = tmp_path / "experiment"
+    READERS["Syne Tune"].make(folder)
+    file = folder / "metadata.json"
+    stated = json.loads(file.read_text())
+    file.write_text(json.dumps({**stated, "config_space": json.dumps({"m": state})}))
+    found: Any = READERS["Syne Tune"].read(folder)
+    (task,) = found.tasks
+    assert len(task) and set(task.space.domains) == {"lr", "n", "m"}  # inferred from the table

@@ -1,0 +1,127 @@
+"""The surrogate breaks, memory runs out, a GPU goes: every study ends with all its trials.
+
+A fit that raises or returns NaN is in `tests/adapters`, for each framework.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from searches import Search, every_framework
+
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+
+N_TRIALS, N_STARTUP = 20, 4
+META, CUDA = b"\x8c\x04meta", b"\x8c\x04cuda"  # short strings of four characters in a pickle
+MakeSearch = Callable[..., Search]
+
+ERRORS = {
+    "memory": MemoryError(),
+    "memory of a GPU": torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"),
+    "memory of torch": RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    "CUDA": RuntimeError("CUDA error: unspecified launch failure"),
+}
+
+
+@pytest.fixture
+def break_fits(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let fits raise, from the given one on or at that one only."""
+
+    def spoil(error: Exception, first: int = 0, is_once: bool = False) -> None:
+        fit, calls = DeepRankingEnsemble.fit, iter(range(10**6))
+
+        def broken(self: DeepRankingEnsemble, *arguments: Any, **keywords: Any) -> Any:
+            call = next(calls)
+            if call == first or (call > first and not is_once):
+                raise error
+            return fit(self, *arguments, **keywords)
+
+        monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
+
+    return spoil
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [
+        one.getMessage()
+        for one in caplog.records
+        if one.name.startswith("dre_plugins") and one.levelno >= logging.WARNING
+    ]
+
+
+@every_framework
+@pytest.mark.parametrize("fault", ERRORS)
+def test_space_filling_points_take_over(
+    framework: MakeSearch,
+    fault: str,
+    break_fits: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    break_fits(ERRORS[fault])
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+        outcome = framework().run(N_TRIALS)
+    assert outcome.n_complete == N_TRIALS
+    assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == N_TRIALS - N_STARTUP
+    assert len({str(one) for one in outcome.configurations}) == N_TRIALS
+    (warning,) = warned(caplog)
+    assert "surrogate failed" in warning and type(ERRORS[fault]).__name__ in warning
+
+
+@every_framework
+def test_a_single_failure_costs_a_single_suggestion(
+    framework: MakeSearch, break_fits: Callable[..., None]
+) -> None:
+    break_fits(MemoryError(), first=5, is_once=True)
+    stats = framework().run(N_TRIALS).stats
+    assert stats["fallbacks"] == stats["fallback"] == 1
+    assert stats["model"] + stats["exploration"] == N_TRIALS - N_STARTUP - 1
+
+
+# ---- a device that is gone
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+@every_framework
+def test_a_device_that_is_not_there_is_an_error_at_set_up(framework: MakeSearch) -> None:
+    with pytest.raises(ValueError, match=r"device must be one that torch can use here.*'cuda'"):
+        framework(device="cuda")
+
+
+@every_framework
+def test_the_cpu_takes_over_with_the_same_suggestions(
+    framework: MakeSearch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # "meta" is a device that is there and cannot compute, like a GPU whose memory is full.
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+        outcome = framework(device="meta").run(N_TRIALS)
+    assert outcome.configurations == framework().run(N_TRIALS).configurations
+    assert outcome.n_complete == N_TRIALS
+    assert outcome.stats["device_fallbacks"] == N_TRIALS - N_STARTUP
+    assert outcome.stats["fallbacks"] == 0
+    (warning,) = warned(caplog)
+    assert "'meta'" in warning and "using the CPU" in warning
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+@every_framework
+def test_a_search_of_a_machine_with_a_gpu_goes_on_without(framework: MakeSearch) -> None:
+    search = framework(device="meta")
+    search.run(8)
+    outcome = search.restarted(lambda state: state.replace(META, CUDA)).run(N_TRIALS - 8)
+    assert outcome.configurations == framework().run(N_TRIALS).configurations
+    assert outcome.stats["device_fallbacks"] == N_TRIALS - N_STARTUP
+
+
+@every_framework
+def test_a_surrogate_that_fails_on_every_device_is_counted_on_both(
+    framework: MakeSearch, break_fits: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    break_fits(RuntimeError("CUDA error: device-side assert triggered"))
+    outcome = framework(device="meta").run(10)
+    assert outcome.n_complete == 10
+    assert outcome.stats["device_fallbacks"] == outcome.stats["fallbacks"] == 10 - N_STARTUP
+    assert len(warned(caplog)) == 2
