@@ -16,6 +16,8 @@ from torch import Tensor
 PATIENCE = 8
 # Of the trials of a stagnating study, one of so many explores.
 EVERY = 3
+# Trials whose distances are computed at once: all of 5000 would take 30 MB in each thread.
+BLOCK = 512
 
 
 def is_exploration_due(n_since: int, index: int) -> bool:
@@ -38,7 +40,8 @@ def far_half(features: Tensor, n_spread: int, observed: Tensor) -> Tensor:
         n_spread: How many of them, the first ones, are spread over the space.
         observed: What was tried `[N, D]`.
     """
-    distance = torch.cdist(features, observed).amin(1)  # to the nearest one
+    nearest = [torch.cdist(features, part).amin(1) for part in observed.split(BLOCK)]
+    distance = torch.stack(nearest).amin(0)
     limit = distance[:n_spread].median()
     is_far = distance > limit
     return is_far if bool(is_far.any()) else distance >= limit

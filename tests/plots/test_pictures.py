@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -278,21 +276,6 @@ def test_every_name_is_there():
     assert set(plots.__all__) <= set(dir(plots))
     with pytest.raises(AttributeError, match="no attribute 'plot_nothing'"):
         plots.plot_nothing  # noqa: B018
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Ray and Syne Tune warn of their own affairs
-def test_the_page_of_the_docs_runs(tmp_path, monkeypatch):
-    page = Path(__file__).parents[2] / "docs" / "explanations.md"
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
-    for block in blocks:
-        exec(block, names)
-    called = re.findall(r"^plots\.(plot_\w+)", "\n".join(blocks), re.M)
-    assert {*called} == {*plots.__all__}
-    assert len(plt.get_fignums()) == len(called)
-    assert (tmp_path / "calibration.png").is_file()
 
 
 def test_without_matplotlib_it_says_what_to_install():

@@ -8,7 +8,7 @@ import torch
 
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.stagnation import EVERY, PATIENCE, far_half, is_exploration_due
+from dre_plugins.recommend.stagnation import BLOCK, EVERY, PATIENCE, far_half, is_exploration_due
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Float, SearchSpace
 
@@ -35,6 +35,14 @@ def test_far_is_what_half_of_the_space_is() -> None:
     far = far_half(torch.cat([spread, candidates]), len(spread), observed)
     # The median distance of the spread points is .4: to the right of .5 all are as far.
     assert far.tolist() == [x > 0.5 for x in spread[:, 0]] + [False, False, True, True]
+
+
+def test_far_from_many_trials_is_far_from_the_nearest() -> None:
+    spread = torch.linspace(0.0, 1.0, 101)[:, None]
+    observed = torch.cat([torch.full((3 * BLOCK + 1, 1), 0.9), torch.tensor([[0.0]])])
+    far = far_half(spread, len(spread), observed)
+    # A distance of .2 is the median.
+    assert far[21:70].all() and not far[:20].any() and not far[71:].any()
 
 
 def test_something_is_always_far() -> None:
