@@ -11,7 +11,6 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ from dre_plugins.adapters.ray_tune_arguments import (
     warm_start,
 )
 from dre_plugins.adapters.ray_tune_conversion import ParamSpace
-from dre_plugins.adapters.ray_tune_results import mark, meets, numbers_of, value_in
+from dre_plugins.adapters.ray_tune_results import Running, mark, meets, numbers_of, value_in
 from dre_plugins.adapters.ray_tune_state import RestorableSearcher
 from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
 
@@ -202,7 +201,7 @@ class DRESearch(RestorableSearcher):
         self._study: AskTell | None = None
         # Trial id -> number in the study, None if it cannot be one of the study.
         self._numbers: dict[str, int | None] = {}
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, Running] = {}
         # Trials that crashed, which Ray may run again under the same id.
         self._failed: dict[str, int] = {}
         self._stop_criteria: dict[str, Any] = {}
@@ -349,7 +348,7 @@ class DRESearch(RestorableSearcher):
             return self.FINISHED  # type: ignore[return-value]  # what Ray documents
         number, configuration = study.ask()
         self._numbers[trial_id] = number
-        self._running[trial_id] = _Running(number)
+        self._running[trial_id] = Running(number)
         return self._param_space.to_config(configuration)
 
     # ---- results
@@ -405,7 +404,7 @@ class DRESearch(RestorableSearcher):
                 # last result is kept as well: complete if no other trial has got further.
                 study.stop(trial.number, constraints=constraints)
 
-    def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> _Running | None:
+    def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> Running | None:
         """Return a trial that runs, also one that crashed before and runs again.
 
         Or one that is not known at all: it began after the state that was restored.
@@ -413,7 +412,7 @@ class DRESearch(RestorableSearcher):
         if trial_id in self._failed and self._study is not None:
             number = self._failed.pop(trial_id)
             self._study.restart(number)
-            self._running[trial_id] = _Running(number)
+            self._running[trial_id] = Running(number)
         elif trial_id not in self._running and trial_id not in self._numbers:
             self._adopt(trial_id, result.get("config"))
         if trial_id not in self._running:
@@ -438,7 +437,7 @@ class DRESearch(RestorableSearcher):
                 )
         else:
             self._numbers[trial_id] = number = len(self._study.trials) - 1
-            self._running[trial_id] = _Running(number)
+            self._running[trial_id] = Running(number)
 
     def _warn_of_missing(self, trial_id: str, result: Mapping[str, Any]) -> None:
         if not self._has_warned:
@@ -451,7 +450,7 @@ class DRESearch(RestorableSearcher):
                 sorted(name for name in result if not name.startswith("config/")),
             )
 
-    def _report(self, study: AskTell, trial: _Running, result: Mapping[str, Any]) -> None:
+    def _report(self, study: AskTell, trial: Running, result: Mapping[str, Any]) -> None:
         """Report a value on the way; those of several objectives count at the end only."""
         iteration = number_of(result.get(TRAINING_ITERATION))
         value = value_in(self._metric, result)
@@ -497,11 +496,3 @@ class DRESearch(RestorableSearcher):
             self._evaluated.append(point)
         else:
             point.add_to(self._study, self._param_space)
-
-
-@dataclass(slots=True)
-class _Running:
-    """Hold the number of a trial that has not ended, and which result of it came last."""
-
-    number: int
-    delivered: tuple[Any, Any] | None = None

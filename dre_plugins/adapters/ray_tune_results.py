@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import TIME_TOTAL_S
 
 from dre_plugins.recommend.trials import number_of
+
+
+@dataclass(slots=True)
+class Running:
+    """Hold the number of a trial that has not ended, and which result of it came last."""
+
+    number: int
+    delivered: tuple[Any, Any] | None = None
 
 
 def value_in(
