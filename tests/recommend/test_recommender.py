@@ -143,7 +143,7 @@ def test_what_was_observed_outside_the_range_is_taught_where_it_was() -> None:
     wide = [Trial({"x": x}, TrialState.COMPLETE, -x) for x in np.linspace(1.2, 5.0, 12)]
     narrow = [Trial({"x": x}, TrialState.COMPLETE, x) for x in np.linspace(0.1, 0.9, 6)]
     history = [*wide, *narrow]
-    for _ in range(5):
+    for _ in range(8):
         (suggestion,) = suggest(history, space=SearchSpace({"x": Float(0.0, 1.0)}))
         x = suggestion.configuration["x"]
         history.append(Trial({"x": x}, TrialState.COMPLETE, x))

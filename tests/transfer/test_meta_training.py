@@ -19,6 +19,7 @@ from dre_plugins.engine.scorers import Parameters, initial_parameters
 from dre_plugins.engine.settings import LOSS_NAMES
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.transfer import meta_training
+from dre_plugins.transfer.data_parallel import Share
 from dre_plugins.transfer.meta_training import (
     MetaTrained,
     MetaTrainingSettings,
@@ -80,7 +81,7 @@ def ensemble_of(trained: MetaTrained, scorer: ScorerSettings = SCORER) -> DeepRa
 
 def draws_of(lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, seed=0):
     state = meta_training._initial_state(scorer, lists.n_features, seed, "cpu")
-    return meta_training._Draws(lists, scorer, settings, state), state
+    return meta_training._Draws(lists, scorer, settings, state, Share()), state
 
 
 def entries(features: Tensor, mask: Tensor) -> list[int]:
