@@ -30,7 +30,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path in REPOSITORY.glob("examples/*.ipynb"):
         files.append(_page(config, f"examples/{path.stem}.md", _of_notebook(path)))
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
-    files.append(_page(config, "changelog.md", changelog))
+    # It lies beside this folder, and its page in it.
+    files.append(_page(config, "changelog.md", changelog.replace("](docs/", "](")))
     return files
 
 
