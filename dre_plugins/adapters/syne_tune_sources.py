@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import lzma
-import struct
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +32,7 @@ from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import is_integer
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.archive import check_unpacked
+from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.sources.cells import configurations, fitted, number, typed
 from dre_plugins.transfer.spaces.inference import infer_space
@@ -55,23 +52,7 @@ _CONFIG = "config_"  # begins the columns of hyper-parameters in a table of resu
 _NO_METRIC = "without the metric"
 
 # What reading a damaged file raises, and what Syne Tune raises for domains that it cannot rebuild.
-_DAMAGES = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    NotImplementedError,
-    OSError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    csv.Error,
-    lzma.LZMAError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+_DAMAGES = (*archive.DAMAGES, AssertionError, OSError, csv.Error)
 
 # Syne Tune calls whatever has the name that a file says, and makes the values of a finite range
 # one by one: what else is stated is inferred from the table instead.
@@ -196,9 +177,9 @@ def _read_results(folder: Path) -> dict[str, list[str | None]]:
     """Return the columns of the table of results; an empty cell is None."""
     file = folder / ST_RESULTS_DATAFRAME_FILENAME
     if file.exists():
-        with zipfile.ZipFile(file) as archive:
-            check_unpacked(archive)
-            text = archive.read(archive.namelist()[0]).decode()
+        with zipfile.ZipFile(file) as packed:
+            archive.check_unpacked(packed)
+            text = packed.read(packed.namelist()[0]).decode()
     else:
         text = (folder / "results.csv").read_text()
     names, *rows = csv.reader(io.StringIO(text, newline=""))

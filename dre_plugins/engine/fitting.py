@@ -188,14 +188,14 @@ def fit(
     gradient = FitGradient(
         flat, scorer, lists.features, loss, prepared, weights, quantiles, support
     )
-    adam = _Adam(flat.leaf)
+    optimiser = _Adam(flat.leaf)
     length = int(lists.mask.sum(-1).max())
     share = (length - fitting.free_length) / (fitting.full_length - fitting.free_length)
     n_steps = math.ceil(fitting.n_steps * min(max(share, 0.0), 1.0))
     for step in range(n_steps):
         annealed = 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
         gradient.update()
-        adam.step(fitting.learning_rate * annealed)
+        optimiser.step(fitting.learning_rate * annealed)
     for name, value in flat.values.items():
         if not bool(torch.isfinite(value).all()):
             raise FittingError(f"{name} is not finite after {n_steps} fitting steps.")

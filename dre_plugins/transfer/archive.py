@@ -43,8 +43,7 @@ DAMAGES = (
     EOFError,
     LookupError,
     MemoryError,  # a header that claims a giant array
-    NotImplementedError,
-    RecursionError,
+    RuntimeError,  # encrypted, of an unknown method, nested too deep
     SyntaxError,
     TypeError,
     ValueError,

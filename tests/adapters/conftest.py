@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -27,15 +26,3 @@ def tiny_sampler() -> Callable[..., DRESampler]:
         return DRESampler(**{"seed": 0, "n_startup_trials": 4, "preset": TINY, **arguments})
 
     return build
-
-
-@pytest.fixture(autouse=True)
-def _quiet_optuna() -> Iterator[None]:
-    optuna = sys.modules.get("optuna")
-    if optuna is None:
-        yield
-        return
-    level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    yield
-    optuna.logging.set_verbosity(level)

@@ -250,6 +250,20 @@ def archive_read(path: Path) -> object:
     return READERS["metadata.npz"].read(path)
 
 
+def test_an_archive_that_says_it_is_encrypted_is_refused(tmp_path: Path) -> None:
+    for kind in ("metadata.npz", "table.npz"):
+        path = tmp_path / f"{kind}.npz"
+        READERS[kind].make(path)
+        content = bytearray(path.read_bytes())
+        at = content.find(b"PK\x01\x02")
+        while at >= 0:  # each entry of the directory at the end; its flags are at 8
+            content[at + 8] |= 1
+            at = content.find(b"PK\x01\x02", at + 4)
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="encrypted"):
+            READERS[kind].read(path)
+
+
 def test_an_archive_that_unpacks_to_more_than_memory_holds_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
