@@ -4,7 +4,8 @@ Optuna stores a parameter of a running trial when the objective asks for it, lon
 chosen. So the sampler *claims* a configuration when it is chosen, by a system attribute in
 Optuna's internal representation, and then looks whether another trial holds the same. Of two that
 do, the later one (by number) moves and the earlier one waits for that; if the other has begun to
-use its parameters, it moves itself.
+use its parameters, it moves itself. The earlier one may have looked before the later began, so
+that the later waits for its claim.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from dre_plugins.adapters.optuna_conversion import CLAIM_KEY, numbers_of
 
@@ -25,8 +27,12 @@ logger = logging.getLogger("dre_plugins.optuna")
 
 # Optuna's RDB storage holds up to 2046 characters in one attribute on MySQL.
 MAX_ATTRIBUTE_LENGTH = 2000
-# Seconds to wait for a later trial to give way, in turn; choosing and storing take less.
-PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1)
+# Seconds to wait, in turn, for a later trial to give way and an earlier one to claim; choosing and
+# storing take less.
+PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+# An earlier trial without a claim that began that long before is no longer choosing: it is
+# another sampler's, or its worker was killed.
+CHOOSING = timedelta(seconds=5)
 
 
 def claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> None:
@@ -67,11 +73,14 @@ def conflicting_trials(
             for one in trials
             if one.number != trial.number and _holds(held_by(one), numbers, search_space)
         ]
-        if not rivals:
-            return None
-        if any(one.params or one.number < trial.number for one in rivals):
+        is_settled = not rivals or any(one.params or one.number < trial.number for one in rivals)
+        # Independent parameters are chosen one by one, by trials that claim the first at any time.
+        others_choose = search_space is not None and any(
+            _is_choosing(one, trial) for one in trials
+        )
+        if is_settled and (rivals or not others_choose):
             break
-    return trials
+    return trials if rivals else None
 
 
 def set_attributes(
@@ -97,6 +106,19 @@ def set_attributes(
             write(trial_id, key, value)
     except Exception as error:  # each kind of storage has its own, as the lock of a journal
         logger.debug("Trial %d has no %s: %r", trial.number, list(attributes), error)
+
+
+def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:
+    """Return whether an earlier trial may be about to claim what `trial` has claimed."""
+    return (
+        other.state is TrialState.RUNNING
+        and other.number < trial.number
+        and not other.params
+        and f"{CLAIM_KEY}:0" not in other.system_attrs
+        and other.datetime_start is not None
+        and trial.datetime_start is not None
+        and trial.datetime_start - other.datetime_start < CHOOSING
+    )
 
 
 def _holds(

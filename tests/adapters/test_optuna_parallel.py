@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -169,3 +170,42 @@ def test_an_earlier_trial_waits_for_a_later_one_to_give_way(
     second.suggest_int("x", 1, 1)  # now in use: the earlier one moves although it is earlier
     assert claims.conflicting_trials(study, mine, {"x": 1.0}, space) is not None
     assert first.number < second.number
+
+
+def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The earlier one looked before the later began, and never looks again."""
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.ask(), study.ask()
+    early, late = study.get_trials(deepcopy=False)
+    space = {"x": optuna.distributions.IntDistribution(0, 3)}
+    claims.claim(study, late, {"x": 1.0})
+    pauses: list[float] = []
+
+    def choose(pause: float) -> None:
+        pauses.append(pause)
+        if len(pauses) == 4:
+            claims.claim(study, early, {"x": 1.0})
+
+    monkeypatch.setattr(claims.time, "sleep", choose)
+    assert claims.conflicting_trials(study, late, {"x": 1.0}, space) is not None
+    assert len(pauses) == 4
+
+
+def test_a_trial_waits_for_no_claim_of_a_worker_that_was_killed_long_ago(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.ask(), study.ask()
+    _, late = study.get_trials(deepcopy=False)
+    space = {"x": optuna.distributions.IntDistribution(0, 3)}
+    claims.claim(study, late, {"x": 1.0})
+    pauses: list[float] = []
+    monkeypatch.setattr(claims.time, "sleep", pauses.append)
+    assert claims.conflicting_trials(study, late, {"x": 1.0}, space) is None
+    assert pauses == [*claims.PATIENCE]  # the other began a moment ago
+    pauses.clear()
+    monkeypatch.setattr(claims, "CHOOSING", timedelta(0))
+    assert claims.conflicting_trials(study, late, {"x": 1.0}, space) is None
+    assert pauses == [0.0]

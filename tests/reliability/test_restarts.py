@@ -35,8 +35,7 @@ def check(url: str, n_killed: int, before: dict[int, tuple[object, float]]) -> N
     assert n_running <= n_killed
     assert {trial.state for trial in trials} <= {TrialState.COMPLETE, TrialState.RUNNING}
     whole = [str(trial.params) for trial in trials if trial.state is TrialState.COMPLETE]
-    # Processes that are idle at the same instant may choose the same (docs/decisions.md, Optuna).
-    assert len(whole) - len(set(whole)) <= n_killed
+    assert len(whole) == len(set(whole))
     sources = [explanation_of(trial).source for trial in trials]
     assert "fallback" not in sources
     assert sources[-1] in ("model", "exploration")
