@@ -111,6 +111,7 @@ def test_a_truncated_file_is_named(folder: Path) -> None:
         ({"X": [[None]], "y": [1.0]}, "row 0 of X"),
         ({"X": [[0.1]]}, "no object with X and y"),
         ([1], "no object with X and y"),
+        ({"X": float("nan"), "y": [[1.0]]}, "X or y is no list"),
     ],
 )
 def test_a_bad_table_is_named_with_file_space_and_data_set(

@@ -115,12 +115,17 @@ def test_the_log_scale_needs_evidence_or_a_statement() -> None:
         "uniform": rng.random(2000),
         "log": 10.0 ** rng.uniform(-5, 0, 2000),
         "log_int": np.rint(10.0 ** rng.uniform(0, 4, 2000)).astype(int),
+        "giant": 1e308 * rng.uniform(size=2000),
+        "giant_log": 10.0 ** rng.uniform(-300, 308, 2000),
         "narrow": rng.uniform(1.0, 2.0, 2000),
         "y": rng.random(2000),
     }
     domains = from_table(columns, value="y", log=["narrow"]).tasks[0].space.domains
     scales = {name: domain.scale for name, domain in domains.items()}
-    assert scales == {"uniform": "linear", "log": "log", "log_int": "log", "narrow": "log"}
+    assert scales == {
+        **{"uniform": "linear", "log": "log", "log_int": "log", "narrow": "log"},
+        **{"giant": "linear", "giant_log": "log"},
+    }
 
 
 def test_unstated_absence_is_learnt_as_a_condition_or_as_optional() -> None:

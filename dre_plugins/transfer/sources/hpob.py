@@ -271,6 +271,8 @@ def _table(table: Any) -> tuple[Matrix, Matrix]:
     """
     if not isinstance(table, dict) or not {"X", "y"} <= table.keys():
         raise ValueError("it is no object with X and y")
+    if not (isinstance(table["X"], list) and isinstance(table["y"], list)):
+        raise ValueError("X or y is no list")
     try:
         X = np.array(table["X"], dtype=np.float64)
         y = np.array(table["y"], dtype=np.float64).reshape(-1)

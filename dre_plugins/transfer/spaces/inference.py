@@ -134,9 +134,11 @@ def _is_plain(value: object) -> bool:
 
 def _looks_logarithmic(values: Sequence[Any]) -> bool:
     numbers = np.array([float(value) for value in values])
-    low, middle, high = numbers.min(), np.median(numbers), numbers.max()
-    if low <= 0 or high / low < _LOG_RATIO:
+    if numbers.min() <= 0:
         return False
-    linear = (middle - low) / (high - low)
-    logarithmic = np.log(middle / low) / np.log(high / low)
+    logs, shares = np.log(numbers), numbers / numbers.max()  # their ratio may exceed the floats
+    if np.ptp(logs) < np.log(_LOG_RATIO):
+        return False
+    linear = (np.median(shares) - shares.min()) / np.ptp(shares)
+    logarithmic = (np.median(logs) - logs.min()) / np.ptp(logs)
     return bool(abs(logarithmic - 0.5) < abs(linear - 0.5))
