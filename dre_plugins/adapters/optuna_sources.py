@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -63,19 +64,23 @@ def _studies(
         name = source.study_name
         yield name, source if wanted is None or name in wanted else None
         return
-    storage = _opened(source) if isinstance(source, str) else source
-    if not isinstance(storage, BaseStorage):
+    if isinstance(source, str):
+        with _opened(source) as storage:
+            yield from _studies(storage, wanted)
+        return
+    if not isinstance(source, BaseStorage):
         raise ValueError(
             f"studies has {source!r}; give Optuna studies, storages or the URLs of storages."
         )
-    for name in optuna.get_all_study_names(storage):
+    for name in optuna.get_all_study_names(source):
         is_wanted = wanted is None or name in wanted
-        yield name, optuna.load_study(study_name=name, storage=storage) if is_wanted else None
-    storage.remove_session()
+        yield name, optuna.load_study(study_name=name, storage=source) if is_wanted else None
+    source.remove_session()
 
 
-def _opened(url: str) -> BaseStorage:
-    """Return a storage of which the studies can be listed.
+@contextmanager
+def _opened(url: str) -> Iterator[BaseStorage]:
+    """Open a storage of which the studies can be listed.
 
     Raises:
         ValueError: The URL is none, or there is nothing to be read; without the password.
@@ -84,18 +89,22 @@ def _opened(url: str) -> BaseStorage:
     # SQLite would create the file.
     if url.startswith(_SQLITE) and place and place != ":memory:" and not Path(place).is_file():
         raise ValueError(f"There is no file of the storage {url!r}; check the path.")
+    closing = ExitStack()
     try:
         storage = optuna.storages.RDBStorage(url, skip_table_creation=True)
+        closing.callback(storage.engine.dispose)  # Optuna leaves its connections open
         optuna.get_all_study_names(storage)
     # Whatever the driver of a database raises, its text may hold the password.
     except Exception as error:
+        closing.close()
         reason = error.__cause__ or error  # Optuna's own text guesses at a write that failed
         text = _without_passwords(str(reason), url)
         raise ValueError(
             f"Cannot read the Optuna storage {_hidden(url)!r} ({type(reason).__name__}: "
             f"{text[:300]}); give a URL such as 'sqlite:///study.db'."
         ) from None
-    return storage
+    with closing:
+        yield storage
 
 
 def _hidden(url: str) -> str:
