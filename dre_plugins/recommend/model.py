@@ -63,7 +63,7 @@ class Choice:
     """Hold a chosen candidate.
 
     Args:
-        units: Coordinates `[P]`, complete (also of inactive parameters).
+        units: Coordinates `[P]`, NaN or anything for inactive parameters.
         predicted_rank: Mean rank against the reference, 1 = best.
         spread: Its standard error, see `RankingModel.predicted`.
         is_new: Whether the configuration was never evaluated.

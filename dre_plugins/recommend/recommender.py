@@ -357,7 +357,7 @@ class Recommender:
             source = "prior"
         return Suggestion(
             self.space.to_configuration(choice.units),
-            choice.units,
+            self._complete(choice.units, index),
             source if choice.is_new else "exhausted",
             choice.predicted_rank,
             choice.spread,
@@ -379,7 +379,13 @@ class Recommender:
     ) -> Suggestion:
         units, is_new = self._startup_point(task, seen, number)
         configuration = self.space.to_configuration(units)
+        units = self._complete(units, number)
         return Suggestion(configuration, units, source if is_new else "exhausted")
+
+    def _complete(self, units: Units, number: int) -> Units:
+        """Return coordinates of inactive parameters as well: a define-by-run trial may ask."""
+        lacking = np.isnan(units) & ~self.space.active(units[None])[0]
+        return np.where(lacking, sobol_point(len(units), number, self.seed), units)
 
     def _startup_point(self, task: _Task, seen: set[bytes], number: int) -> tuple[Units, bool]:
         n_parameters = self.space.n_parameters

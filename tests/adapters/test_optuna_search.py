@@ -211,6 +211,21 @@ def test_a_small_space_is_exhausted_without_repeats(
     assert len([text for text in messages(caplog, logging.INFO) if "repeats" in text]) == 1
 
 
+def test_a_small_space_with_conditions_is_exhausted_without_repeats(
+    tiny_sampler: MakeSampler,
+) -> None:
+    def objective(trial: Trial) -> float:
+        if trial.suggest_categorical("kind", ["tree", "line"]) == "tree":
+            return trial.suggest_int("depth", 1, 4)
+        return trial.suggest_int("width", 1, 5)
+
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.optimize(objective, n_trials=12)
+    points = [tuple(sorted(trial.params.items())) for trial in study.trials]
+    assert len(set(points[:9])) == 9
+    assert sources(study)[9:] == ["exhausted"] * 3
+
+
 def test_duplicates_may_be_allowed(tiny_sampler: MakeSampler) -> None:
     study = optuna.create_study(sampler=tiny_sampler(allow_duplicates=True))
     study.optimize(lambda trial: trial.suggest_int("x", 0, 1), n_trials=12)
