@@ -142,6 +142,13 @@ def test_prior_and_past_studies_exclude_each_other(prior):
         DRESampler(prior=prior, past_studies=[past_study(0)])
 
 
+AS_ONE = pytest.mark.skipif(
+    tuple(map(int, optuna.__version__.split(".")[:2])) < (4, 8),
+    reason="before 4.8 Optuna asked a sampler for all of a trial when it began, or not at all",
+)
+
+
+@AS_ONE
 def test_first_trials_that_run_at_once_differ(prior):
     study = optuna.create_study(sampler=sampler_of(prior=prior))
     trials = [study.ask() for _ in range(8)]
@@ -152,6 +159,7 @@ def test_first_trials_that_run_at_once_differ(prior):
     assert len({one["depth"] for one in configurations}) > 1
 
 
+@AS_ONE
 def test_a_small_space_is_not_asked_twice(prior):
     """18 points, nothing told yet: 16 trials that run at once are 16 points (R4)."""
     study = optuna.create_study(sampler=sampler_of(prior=prior))

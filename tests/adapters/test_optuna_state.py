@@ -133,7 +133,7 @@ def test_the_state_of_torch_and_of_random_generators_is_left_alone(
             torch.get_num_threads(),
             torch.get_rng_state().tolist(),
             torch.get_default_dtype(),
-            torch.get_default_device(),
+            torch.empty(0).device,  # get_default_device raises in torch 2.4 after a change
             torch.is_grad_enabled(),
             random.getstate(),
             [np.asarray(part).tolist() for part in np.random.get_state()[1:]],  # noqa: NPY002
@@ -164,7 +164,7 @@ def test_defaults_that_a_user_has_changed_do_not_matter(
         else:
             torch.set_default_dtype(torch.float64)
         study = run_here(tiny_sampler())
-        assert torch.get_default_device().type == ("meta" if change == "meta" else "cpu")
+        assert torch.empty(0).device.type == ("meta" if change == "meta" else "cpu")
     finally:
         torch.set_default_device(None)
         torch.set_default_dtype(torch.float32)
