@@ -27,12 +27,8 @@ from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space.domains import Float
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.meta_training import (
-    RESHUFFLE,
-    MetaTrainingSettings,
-    Progress,
-    meta_train,
-)
+from dre_plugins.transfer.draws import RESHUFFLE
+from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.streamed_lists import StreamedLists
 from dre_plugins.transfer.task_lists import TaskLists
