@@ -1,7 +1,8 @@
 """What the steps of a meta-training learn from: lists, cut into supports and queries.
 
 For a number of steps lists are drawn from a *window*: some of the tasks, or all of them, with the
-entries of each in a random order. The next window is made in a thread while steps are taken.
+entries of each in a random order. Where lists are made for it, a thread makes the next window
+while steps are taken; what is in memory is only shuffled, which is not worth a thread.
 
 Notation: `M` members, `B` lists of one step and member, `T` lists of a window, `N` their entries,
 `L` entries of a query, `S` largest support; see docs/architecture.md.
@@ -98,22 +99,29 @@ class Draws:
 
     def next(self) -> Batch:
         """Return the draws of one step."""
-        generator = self._state.generator
         # Counted from the last look, where a training that was interrupted goes on.
         since = self._state.step % self._validate_every
         window = self._window
         if window is None or since % RESHUFFLE == 0:
-            window = self._ahead.result() if self._ahead is not None else self._made(generator)
-            generator.set_state(window.generator_state)
-            self._window = window
-            n_steps = min(RESHUFFLE, self._validate_every - since)
-            is_last = self._state.step + n_steps >= self._n_steps
-            self._ahead = None if is_last else self._thread.submit(self._after, window, n_steps)
-        lists = window.lists
-        chosen, start, size = (
-            self._share.of(one).to(lists.features.device) for one in self._drawn(lists, generator)
+            window = self._window = self._next_window(min(RESHUFFLE, self._validate_every - since))
+        drawn = self._drawn(window.lists, self._state.generator)
+        device = window.lists.features.device
+        chosen, start, size = (self._share.of(one).to(device) for one in drawn)
+        return _slices(
+            window.lists, window.orders, chosen, start, size, self._max_support, self._length
         )
-        return _slices(lists, window.orders, chosen, start, size, self._max_support, self._length)
+
+    def _next_window(self, n_steps: int) -> _Window:
+        """Return the window of the next steps, and have the one after them made."""
+        generator = self._state.generator
+        window = self._made(generator) if self._ahead is None else self._ahead.result()
+        generator.set_state(window.generator_state)
+        is_last = self._state.step + n_steps >= self._n_steps
+        if is_last or isinstance(self._source, TaskLists):
+            self._ahead = None
+        else:
+            self._ahead = self._thread.submit(self._after, window, n_steps)
+        return window
 
     def _made(self, generator: torch.Generator) -> _Window:
         """Return a window; the generator goes on."""
