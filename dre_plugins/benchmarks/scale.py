@@ -86,7 +86,7 @@ class Throughput:
 
     @property
     def streamed(self) -> float:
-        """Return lists (of one member) a second when they are read from a folder."""
+        """Return lists (of one member) a second when they are read from a folder, on one core."""
         return self.n_lists * self.n_members / (self.step + self.window / RESHUFFLE)
 
 
