@@ -27,12 +27,8 @@ from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space.domains import Float
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.meta_training import (
-    RESHUFFLE,
-    MetaTrainingSettings,
-    Progress,
-    meta_train,
-)
+from dre_plugins.transfer.draws import RESHUFFLE
+from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.streamed_lists import StreamedLists
 from dre_plugins.transfer.task_lists import TaskLists
@@ -90,7 +86,7 @@ class Throughput:
 
     @property
     def streamed(self) -> float:
-        """Return lists (of one member) a second when they are read from a folder."""
+        """Return lists (of one member) a second when they are read from a folder, on one core."""
         return self.n_lists * self.n_members / (self.step + self.window / RESHUFFLE)
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,16 +27,9 @@ from dre_plugins.engine.scorers import Parameters, context_vectors, initial_para
 from dre_plugins.engine.settings import LOSS_NAMES, ScorerSettings, require
 from dre_plugins.transfer import training_state
 from dre_plugins.transfer.data_parallel import Share
+from dre_plugins.transfer.draws import Batch, Draws, validation_batch
 from dre_plugins.transfer.streamed_lists import StreamedLists
 from dre_plugins.transfer.task_lists import TaskLists
-
-# Steps between two shuffles of every list. Within them, draws of a list are slices of one
-# permutation: distinct entries without sorting random keys for each draw.
-RESHUFFLE = 50
-# Validation draws this many times from each list, with supports of these shares of the largest.
-VALIDATION_SHARES = (0.0, 0.1, 0.4, 1.0)
-# Validation lists at most, evenly spaced: a look at more would take longer than the steps between.
-MAX_VALIDATION = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,18 +105,6 @@ class MetaTrained:
     history: tuple[Progress, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """Hold draws for all members: supports `[M, B, S, …]` and queries `[M, B, L, …]`."""
-
-    support_features: Tensor
-    support_values: Tensor
-    support_mask: Tensor
-    features: Tensor
-    values: Tensor
-    mask: Tensor
-
-
 def meta_train(
     lists: TaskLists | StreamedLists,
     validation: TaskLists | StreamedLists | None,
@@ -168,14 +150,14 @@ def meta_train(
         plan["data"] = [lists.digest(), validation.digest() if validation is not None else None]
         if checkpoint is not None and resume and os.path.exists(checkpoint):
             training_state.load(checkpoint, state, plan)
-        draws = _Draws(lists.to(device), scorer, settings, state, share)
-        held_out = _validation_batch(validation, scorer, settings, device)
+        held_out = validation_batch(validation, scorer, settings, device)
         loss = get_loss(settings.loss)
-        for progress in _train(state, draws, held_out, scorer, settings, loss, share):
-            if checkpoint is not None and share.is_first:
-                training_state.save(checkpoint, state, plan)
-            if on_progress is not None:
-                on_progress(progress)
+        with closing(Draws(lists.to(device), scorer, settings, state, share)) as draws:
+            for progress in _train(state, draws, held_out, scorer, settings, loss, share):
+                if checkpoint is not None and share.is_first:
+                    training_state.save(checkpoint, state, plan)
+                if on_progress is not None:
+                    on_progress(progress)
         best = state.best if validation is not None and state.best else state.parameters
         parameters = {name: value.detach().cpu().clone() for name, value in best.items()}
     return MetaTrained(parameters, tuple(Progress(*entry) for entry in state.history))
@@ -209,8 +191,8 @@ def _optimiser(state: training_state.TrainingState, learning_rate: float) -> tor
 
 def _train(
     state: training_state.TrainingState,
-    draws: _Draws,
-    held_out: _Batch | None,
+    draws: Draws,
+    held_out: Batch | None,
     scorer: ScorerSettings,
     settings: MetaTrainingSettings,
     loss: Loss,
@@ -240,7 +222,7 @@ def _train(
 def _look(
     state: training_state.TrainingState,
     training_loss: float,
-    held_out: _Batch | None,
+    held_out: Batch | None,
     scorer: ScorerSettings,
     settings: MetaTrainingSettings,
     loss: Loss,
@@ -272,7 +254,7 @@ def _is_stagnating(state: training_state.TrainingState, settings: MetaTrainingSe
     return len(losses) > settings.patience and min(losses[-settings.patience :]) > min(losses)
 
 
-def _loss(parameters: Parameters, batch: _Batch, scorer: ScorerSettings, loss: Loss) -> Tensor:
+def _loss(parameters: Parameters, batch: Batch, scorer: ScorerSettings, loss: Loss) -> Tensor:
     """Return the mean loss over members and lists."""
     context = None
     if scorer.context is not None:
@@ -282,134 +264,3 @@ def _loss(parameters: Parameters, batch: _Batch, scorer: ScorerSettings, loss: L
         )
     scores = score(parameters, scorer, batch.features, context)
     return loss(scores, batch.values, mask=batch.mask)
-
-
-class _Draws:
-    """Draw lists with their supports, different ones for every member (section 3.2)."""
-
-    def __init__(
-        self,
-        lists: TaskLists | StreamedLists,
-        scorer: ScorerSettings,
-        settings: MetaTrainingSettings,
-        state: training_state.TrainingState,
-        share: Share,
-    ) -> None:
-        self._source = lists
-        self._share = share
-        self._shape = (scorer.n_members, settings.n_lists)
-        self._max_support = settings.max_support if scorer.context is not None else 0
-        self._length = settings.list_length
-        self._state = state
-        self._validate_every = settings.validate_every
-        self._lists: TaskLists | None = None
-        self._orders = torch.empty(0)
-
-    def next(self) -> _Batch:
-        """Return the draws of one step."""
-        generator = self._state.generator
-        # Counted from the last look, where a training that was interrupted goes on.
-        n_drawn = math.prod(self._shape)
-        if self._lists is None or self._state.step % self._validate_every % RESHUFFLE == 0:
-            self._lists = self._source.window(n_drawn * RESHUFFLE, generator)
-            self._orders = _shuffled(self._lists, generator)
-        chosen = torch.multinomial(
-            self._lists.weights.cpu(), n_drawn, replacement=True, generator=generator
-        ).reshape(self._shape)
-        start, share = _uniform((2, *self._shape), generator)
-        size = _support_sizes(self._lists.lengths.cpu()[chosen], share, self._max_support)
-        device = self._lists.features.device
-        return _slices(
-            self._lists,
-            self._orders,
-            self._share.of(chosen).to(device),
-            self._share.of(start).to(device),
-            self._share.of(size).to(device),
-            self._max_support,
-            self._length,
-        )
-
-
-def _shuffled(lists: TaskLists, generator: torch.Generator) -> Tensor:
-    """Return a random order of the real entries of each list `[T, N]`, padding last."""
-    shape = lists.values.shape
-    keys = _uniform(shape, generator).to(lists.values.device)
-    padding = torch.arange(shape[1], device=keys.device) >= lists.lengths[:, None]
-    return keys.masked_fill(padding, 2.0).argsort(dim=-1)
-
-
-def _uniform(shape: Sequence[int], generator: torch.Generator) -> Tensor:
-    return torch.rand(shape, generator=generator, dtype=torch.float32, device="cpu")
-
-
-def _support_sizes(lengths: Tensor, share: Tensor, largest: int) -> Tensor:
-    """Return sizes from 0 to the largest, at most half of a list, for shares in [0, 1)."""
-    most = (lengths // 2).clamp_max(largest)
-    return (share * (most + 1)).long()
-
-
-def _slices(
-    lists: TaskLists,
-    orders: Tensor,
-    chosen: Tensor,
-    start: Tensor,
-    size: Tensor,
-    max_support: int,
-    length: int,
-) -> _Batch:
-    """Cut supports and queries out of shuffled lists.
-
-    Args:
-        lists: All lists.
-        orders: A random order of each `[T, N]`.
-        chosen: Which lists `[M, B]`.
-        start: Where in their orders to begin, as a share `[M, B]`.
-        size: Size of each support `[M, B]`.
-        max_support: Entries that a support is padded to.
-        length: Longest query.
-    """
-    lengths = lists.lengths[chosen][..., None]
-    first = (start[..., None] * lengths).long()
-    place = torch.arange(max_support + length, device=lists.values.device)
-    # The query begins behind the support; a slice that reached its own beginning would repeat.
-    offset = torch.where(place < max_support, place, place - max_support + size[..., None])
-    entries = orders[chosen[..., None], (first + offset) % lengths]
-    features = lists.features[chosen[..., None], entries]
-    values = lists.values[chosen[..., None], entries]
-    return _Batch(
-        features[:, :, :max_support],
-        values[:, :, :max_support],
-        place[:max_support] < size[..., None],
-        features[:, :, max_support:],
-        values[:, :, max_support:],
-        offset[..., max_support:] < lengths,
-    )
-
-
-def _validation_batch(
-    validation: TaskLists | StreamedLists | None,
-    scorer: ScorerSettings,
-    settings: MetaTrainingSettings,
-    device: str,
-) -> _Batch | None:
-    """Return draws from every validation list, with supports of several sizes, always the same."""
-    if validation is None:
-        return None
-    validation = validation.spread(MAX_VALIDATION)
-    generator = torch.Generator(device="cpu").manual_seed(0)
-    max_support = settings.max_support if scorer.context is not None else 0
-    shares = torch.tensor(VALIDATION_SHARES, dtype=torch.float32, device="cpu")
-    chosen = torch.arange(len(validation), device="cpu").repeat_interleave(len(shares))[None]
-    share = (shares - 1e-6).clamp_min(0.0).repeat(len(validation))[None]
-    start = _uniform(chosen.shape, generator)
-    size = _support_sizes(validation.lengths[chosen], share, max_support)
-    batch = _slices(
-        validation,
-        _shuffled(validation, generator),
-        chosen,
-        start,
-        size,
-        max_support,
-        settings.list_length,
-    )
-    return _Batch(*(getattr(batch, name).to(device) for name in _Batch.__slots__))

@@ -20,6 +20,7 @@ from dre_plugins.engine.settings import LOSS_NAMES
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.transfer import meta_training
 from dre_plugins.transfer.data_parallel import Share
+from dre_plugins.transfer.draws import Draws, validation_batch
 from dre_plugins.transfer.meta_training import (
     MetaTrained,
     MetaTrainingSettings,
@@ -81,7 +82,7 @@ def ensemble_of(trained: MetaTrained, scorer: ScorerSettings = SCORER) -> DeepRa
 
 def draws_of(lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, seed=0):
     state = meta_training._initial_state(scorer, lists.n_features, seed, "cpu")
-    return meta_training._Draws(lists, scorer, settings, state, Share()), state
+    return Draws(lists, scorer, settings, state, Share()), state
 
 
 def entries(features: Tensor, mask: Tensor) -> list[int]:
@@ -141,11 +142,11 @@ def test_without_a_context_nothing_is_spent_on_supports() -> None:
 
 def test_validation_draws_are_the_same_every_time_and_of_all_lists() -> None:
     lists = numbered(30, 9, 20)
-    batch, again = (meta_training._validation_batch(lists, SCORER, QUICK, "cpu") for _ in range(2))
+    batch, again = (validation_batch(lists, SCORER, QUICK, "cpu") for _ in range(2))
     assert torch.equal(batch.features, again.features)
     assert batch.features[0, :, 0, 0].tolist() == [1] * 4 + [2] * 4 + [3] * 4
     assert batch.support_mask.sum(-1)[0].tolist() == [0, 0, 3, 8, 0, 0, 1, 4, 0, 0, 3, 8]
-    assert meta_training._validation_batch(None, SCORER, QUICK, "cpu") is None
+    assert validation_batch(None, SCORER, QUICK, "cpu") is None
 
 
 # ---- that it learns
@@ -177,7 +178,7 @@ def test_it_learns_a_family_of_tasks_and_adapts_to_a_new_one() -> None:
 def validation_loss(
     parameters: Parameters, scorer: ScorerSettings, settings: MetaTrainingSettings
 ) -> float:
-    batch = meta_training._validation_batch(family(20, seed=1), scorer, settings, "cpu")
+    batch = validation_batch(family(20, seed=1), scorer, settings, "cpu")
     return float(meta_training._loss(parameters, batch, scorer, get_loss(settings.loss)))
 
 

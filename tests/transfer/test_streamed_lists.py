@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
+import threading
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 
 from dre_plugins.engine import ContextSettings, ScorerSettings
 from dre_plugins.space import Float, SearchSpace
-from dre_plugins.transfer import meta_training, streamed_lists
+from dre_plugins.transfer import draws, meta_training, streamed_lists
 from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
@@ -175,6 +176,69 @@ def test_a_streamed_training_learns_and_can_be_resumed(tmp_path: Path) -> None:
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Watched(StreamedLists):
+    """Notes in which threads its windows are made."""
+
+    threads: list[str] = field(default_factory=list)
+
+    def window(self, n_draws: int, generator: torch.Generator) -> TaskLists:
+        self.threads.append(threading.current_thread().name)
+        return StreamedLists.window(self, n_draws, generator)
+
+
+def test_windows_made_ahead_are_those_that_would_be_made_when_they_are_needed(
+    tmp_path: Path,
+) -> None:
+    """A training that is stopped at every look makes each window when it is needed."""
+    path, settings = tmp_path / "state.safetensors", replace(QUICK, n_steps=70)
+    whole, stopped = Watched(parabolas(), ENCODE, 2), Watched(parabolas(), ENCODE, 2)
+    before = threading.enumerate()
+    expected = meta_train(whole, None, SCORER, settings, seed=0)
+    main = threading.current_thread().name
+    assert whole.threads[0] == main
+    assert len(whole.threads) == 4 and main not in whole.threads[1:]  # steps 0, 20, 40, 60
+
+    def stop(progress: Progress) -> None:
+        if progress.step < settings.n_steps:
+            raise Interruption
+
+    for _ in range(3):
+        with pytest.raises(Interruption):
+            meta_train(
+                stopped, None, SCORER, settings, seed=0,
+                checkpoint=path, resume=True, on_progress=stop,
+            )  # fmt: skip
+        assert threading.enumerate() == before
+    resumed = meta_train(stopped, None, SCORER, settings, seed=0, checkpoint=path, resume=True)
+    assert stopped.threads.count(main) == 4
+    assert resumed.history == expected.history
+    for name, value in expected.parameters.items():
+        assert torch.equal(value, resumed.parameters[name]), name
+    assert threading.enumerate() == before
+
+
+class Vanishing(Watched):
+    """Tasks that cannot be read any more when the second window is made."""
+
+    def window(self, n_draws: int, generator: torch.Generator) -> TaskLists:
+        if self.threads:
+            raise OSError("the disk is gone")
+        return Watched.window(self, n_draws, generator)
+
+
+def test_a_window_that_cannot_be_made_ends_the_training_at_its_first_step() -> None:
+    steps: list[int] = []
+    before = threading.enumerate()
+    with pytest.raises(OSError, match="the disk is gone"):
+        meta_train(
+            Vanishing(parabolas(), ENCODE, 2), None, SCORER, QUICK, seed=0,
+            on_progress=lambda progress: steps.append(progress.step),
+        )  # fmt: skip
+    assert steps == [20]
+    assert threading.enumerate() == before
+
+
 def trained(metadata: MetaDataset) -> Prior:
     return Prior.train(metadata, scorer=SCORER, settings=QUICK)
 
@@ -200,10 +264,10 @@ def test_a_folder_gives_the_prior_that_tasks_in_memory_give(
 
 
 def test_validation_looks_at_a_bounded_number_of_lists(monkeypatch) -> None:
-    monkeypatch.setattr(meta_training, "MAX_VALIDATION", 3)
+    monkeypatch.setattr(draws, "MAX_VALIDATION", 3)
     whole = TaskLists.of(parabolas(), ENCODE)
-    batch = meta_training._validation_batch(whole, SCORER, QUICK, "cpu")
-    assert batch.features.shape[1] == 3 * len(meta_training.VALIDATION_SHARES)
+    batch = draws.validation_batch(whole, SCORER, QUICK, "cpu")
+    assert batch.features.shape[1] == 3 * len(draws.VALIDATION_SHARES)
 
 
 # Trains on a folder, and prints by how many bytes the memory of the process has grown at most.
@@ -212,11 +276,11 @@ import resource, sys
 import numpy as np
 from dre_plugins.engine import ScorerSettings
 from dre_plugins.space import Float, SearchSpace
-from dre_plugins.transfer import meta_training, streamed_lists
+from dre_plugins.transfer import draws, meta_training, streamed_lists
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
 
-streamed_lists.MAX_NUMBERS, meta_training.MAX_VALIDATION = 2**20, 8
+streamed_lists.MAX_NUMBERS, draws.MAX_VALIDATION = 2**20, 8
 space = SearchSpace({f"x{i}": Float(0.0, 1.0) for i in range(8)})
 failed = np.zeros(1000, dtype=np.bool_)
 
