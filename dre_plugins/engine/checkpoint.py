@@ -84,7 +84,8 @@ def load(
                         f"{name}: {key} is {part.get_dtype()} {part.get_shape()}, "
                         f"expected F32 {list(shape)}."
                     )
-            parameters = {key: file.get_tensor(key).to(device) for key in expected}
+            with torch.device("cpu"):  # with torch 2.4 they land on the user's default device
+                parameters = {key: file.get_tensor(key).to(device) for key in expected}
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{name}: {_cause(name, error)}.") from error
     if not all(bool(torch.isfinite(value).all()) for value in parameters.values()):
