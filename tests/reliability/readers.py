@@ -212,7 +212,10 @@ def _retold(content: bytes, rng: random.Random) -> bytes:
             tree, start = json.loads(content[8 : 8 + size]), 8 + size
         except (ValueError, RecursionError):
             return _flipped(content, rng)
-    text = json.dumps(_changed(tree, rng)).encode()
+    try:
+        text = json.dumps(_changed(tree, rng)).encode()
+    except RecursionError:  # changed into a bomb before
+        return _flipped(content, rng)
     return len(text).to_bytes(8, "little") + text + content[start:] if start else text
 
 
@@ -220,7 +223,7 @@ def _changed(tree: Any, rng: random.Random) -> Any:
     if isinstance(tree, str) and tree[:1] in "{[" and rng.random() < 0.8:
         try:
             return json.dumps(_changed(json.loads(tree), rng))
-        except ValueError:
+        except (ValueError, RecursionError):
             return rng.choice(ODD)
     if not isinstance(tree, (dict, list)) or not tree or rng.random() < 0.15:
         return rng.choice(ODD)
