@@ -14,6 +14,7 @@ import torch
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.benchmarks.samplers import make_sampler
+from dre_plugins.benchmarks.searcher_speed import PREFIX, installed, searcher_seconds
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
@@ -24,7 +25,7 @@ from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
 
 WITH_PRIOR = "dre with a prior"
-SAMPLERS = ("dre", WITH_PRIOR, "tpe", "gp")
+SAMPLERS = ("dre", WITH_PRIOR, "tpe", "gp", *installed())
 DIMENSION = 10
 PAPER_TRIALS = 50
 STEP_TRIALS = (10, 50, 100, 300)
@@ -37,7 +38,7 @@ class Timing:
     """Hold how long suggestions take.
 
     Attributes:
-        sampler: Specification of a sampler of Optuna, or `WITH_PRIOR`.
+        sampler: Specification of a sampler of Optuna, `WITH_PRIOR`, or a searcher of Syne Tune.
         dimension: Number of numeric parameters.
         trials: Trials in the study.
         threads: Threads that torch may use.
@@ -71,7 +72,7 @@ def timings(
     """Time suggestions, all samplers of one study after the other.
 
     Args:
-        samplers: Specifications, and `WITH_PRIOR`.
+        samplers: Specifications, `WITH_PRIOR`, and those of `searcher_speed.installed`.
         dimensions: Numbers of parameters.
         trials: Numbers of trials in the study.
         threads: Numbers of threads.
@@ -79,9 +80,12 @@ def timings(
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     for n_threads, dimension, n_trials, name in product(threads, dimensions, trials, samplers):
-        make = partial(_sampler, name, dimension, n_threads)
         with isolated(n_threads=n_threads):
-            seconds = suggestion_seconds(make, n_trials, repeats, dimension)
+            if name.startswith(PREFIX):
+                seconds = searcher_seconds(name, n_trials, repeats, dimension)
+            else:
+                make = partial(_sampler, name, dimension, n_threads)
+                seconds = suggestion_seconds(make, n_trials, repeats, dimension)
         yield Timing(name, dimension, n_trials, n_threads, tuple(sorted(seconds)))
 
 
