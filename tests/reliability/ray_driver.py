@@ -22,6 +22,11 @@ import ray_tune_worker
 from ray import cloudpickle, tune
 from ray_tune_worker import MIXED_SPACE, RunConfig, mixed, tiny_search
 
+try:
+    from ray.tune import get_context as context_of_trial
+except ImportError:  # before Ray 2.44
+    from ray.train import get_context as context_of_trial
+
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.engine import surrogate  # noqa: F401  # imported before drivers are forked
 
@@ -38,7 +43,7 @@ def server() -> ForkServerContext:
 def brief(config: dict[str, Any]) -> dict[str, float]:
     """Return a value after a moment, and write down when the trial began and ended."""
     with Path(config["folder"], "ledger").open("a", buffering=1) as ledger:
-        trial_id = tune.get_context().get_trial_id()
+        trial_id = context_of_trial().get_trial_id()
         ledger.write(f"{time.time()} begin {trial_id}\n")
         time.sleep(0.2)
         ledger.write(f"{time.time()} end {trial_id}\n")
