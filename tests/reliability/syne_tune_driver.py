@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext
@@ -74,6 +75,8 @@ def drive(folder: str, n_trials: int) -> None:
     if (experiment / ST_TUNER_DILL_FILENAME).exists():
         load_tuner(experiment).run()
     else:
+        # One that was killed before it was saved: a new one would read its reports as its own.
+        shutil.rmtree(experiment, ignore_errors=True)
         new_tuner("study", n_trials).run()
 
 
