@@ -52,8 +52,9 @@ PRIVATE_USE = {
 }
 
 # Where a pickle is read, and why: the state of a searcher holds a parameter space, whose choices
-# may be any Python objects; Ray's own state beside it is one as well. Never weights or metadata.
-UNPICKLING = {"adapters/ray_tune_state.py"}
+# may be any Python objects; Ray's own state beside it is one as well, and so is a tuner of Syne
+# Tune. Never weights or metadata.
+UNPICKLING = {"adapters/ray_tune_state.py", "adapters/syne_tune_tuner.py"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOM_MODULES = [path for path in MODULES if path.parent != PACKAGE]

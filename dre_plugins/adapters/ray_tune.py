@@ -341,6 +341,7 @@ class DRESearch(RestorableSearcher):
             )
         if study is None:
             study = self._set_up(self._param_space)
+        self._take_over(trial_id)
         if trial_id in self._running:
             configuration = study.trials[self._running[trial_id].number].configuration
             return self._param_space.to_config(configuration)

@@ -4,6 +4,10 @@ Ray copies the folder of states to the storage file by file, and a driver that i
 instant leaves files that end in the middle. So states take turns under two names, and only the
 newest lies where Ray copies from: the one before is in the storage already, and whole.
 
+So the state may be older than what Ray itself has written about its trials, or newer. What Ray has
+written is what goes on: a search that is restored learns from there what it has missed, and
+suggests once more what Ray has forgotten.
+
 The values of a parameter space may be any objects, so that a state is a pickle, as all states of
 Ray Tune are: restore none that you do not trust.
 """
@@ -11,17 +15,22 @@ Ray Tune are: restore none that you do not trust.
 from __future__ import annotations
 
 import copy
+import json
 import logging
 import pickle
 import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ray import cloudpickle
 from ray.tune.search import Searcher
+from ray.tune.search.repeater import TRIAL_INDEX
 
+from dre_plugins.adapters.ray_tune_results import Running
 from dre_plugins.engine.files import replacing
+from dre_plugins.recommend.ask_tell import AskTell
 
 logger = logging.getLogger("dre_plugins.ray_tune")
 
@@ -29,11 +38,29 @@ STATE_FORMAT = "dre_plugins.DRESearch"
 STATE_VERSION = 1
 N_TURNS = 2
 TURN = re.compile(r"-[01]$")
+# What Ray writes itself, and how it writes objects there.
+TRIALS = "experiment_state-*.json"
+OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
+
+
+class KnownToRay(NamedTuple):
+    """Hold what Ray has written about a trial."""
+
+    trial_id: str
+    status: str
+    config: Mapping[str, Any]
+    result: Mapping[str, Any]
 
 
 class RestorableSearcher(Searcher):
     """A searcher all of whose attributes are its state."""
 
+    _study: AskTell | None
+    # See `DRESearch`.
+    _numbers: dict[str, int | None]
+    _running: dict[str, Running]
+    # Ids of trials that Ray has forgotten.
+    _lost: tuple[str, ...] = ()
     _n_saved = 0
     _n_unsaved = 0
     _superseded: tuple[str, ...] = ()
@@ -102,12 +129,50 @@ class RestorableSearcher(Searcher):
     def restore_from_dir(self, checkpoint_dir: str) -> None:
         """Read the newest state in the folder of an experiment that is whole.
 
+        What it does not know of trials is learnt from what Ray has written beside it.
+
         Raises:
             RuntimeError: If there is none.
         """
         state, names = _newest(Path(checkpoint_dir), self.CKPT_FILE_TMPL)
         self.set_state(state)
         self._superseded = names
+        trials = _known_to_ray(Path(checkpoint_dir))
+        # The searcher of a `Repeater` knows the first of several trials, which end together.
+        if trials and not any(TRIAL_INDEX in trial.config for trial in trials):
+            self._catch_up(trials)
+
+    def _catch_up(self, trials: Sequence[KnownToRay]) -> None:
+        """Learn of trials that began or ended after the state, and which Ray will not go on with.
+
+        A trial whose end was missed counts as one that was stopped at its last result.
+        """
+        for trial in trials:
+            if trial.trial_id in self._numbers and trial.trial_id not in self._running:
+                continue  # its end is known
+            self._resumed(trial.trial_id, {"config": trial.config})
+            if trial.status in ("TERMINATED", "ERROR"):
+                has_failed = trial.status == "ERROR"
+                self.on_trial_complete(
+                    trial.trial_id, dict(trial.result) or None, error=has_failed
+                )
+        known = {trial.trial_id for trial in trials}
+        self._lost = tuple(trial_id for trial_id in self._running if trial_id not in known)
+
+    def _take_over(self, trial_id: str) -> None:
+        """Let a new trial run what was suggested to one that Ray has forgotten."""
+        self._lost = tuple(lost for lost in self._lost if lost in self._running)
+        if self._study is None or not self._lost or trial_id in self._running:
+            return
+        lost, *others = self._lost
+        number = self._running.pop(lost).number
+        del self._numbers[lost]
+        self._study.restart(number)
+        self._numbers[trial_id], self._running[trial_id] = number, Running(number)
+        self._lost = tuple(others)
+
+    def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> Running | None:
+        raise NotImplementedError
 
 
 def _write(path: Path, state: dict[str, Any]) -> None:
@@ -152,8 +217,8 @@ def _newest(folder: Path, template: str) -> tuple[Any, tuple[str, ...]]:
         if states:
             if torn:
                 logger.warning(
-                    "%s The state before it is taken. Trials that began in between are learnt of "
-                    "when they report; those that ended in between are not.",
+                    "%s The state before it is taken. Trials that began or ended in between are "
+                    "learnt of as far as Ray has stored them.",
                     " ".join(torn),
                 )
             return max(states, key=_turn_of), tuple(path.name for path in sessions[session])
@@ -163,3 +228,37 @@ def _newest(folder: Path, template: str) -> tuple[Any, tuple[str, ...]]:
 def _turn_of(state: Any) -> int:
     known = state.get("state") if isinstance(state, dict) else None
     return int(known.get("_n_saved", 0)) if isinstance(known, dict) else 0
+
+
+def _known_to_ray(folder: Path) -> list[KnownToRay]:
+    """Return what Ray has written about its trials at last; nothing if it is not whole."""
+    newest = sorted(folder.glob(TRIALS))[-1:]
+    try:
+        return [
+            _trial_of(json.loads(trial), json.loads(results))
+            for file in newest
+            for trial, results in json.loads(file.read_bytes())["trial_data"]
+        ]
+    except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+        logger.debug("What Ray has written about its trials cannot be read: %s", error)
+        return []
+
+
+def _trial_of(trial: Mapping[str, Any], results: Mapping[str, Any]) -> KnownToRay:
+    return KnownToRay(
+        str(trial["trial_id"]),
+        str(trial["status"]),
+        _with_objects(trial["config"]),
+        _with_objects(results.get("last_result") or {}),
+    )
+
+
+def _with_objects(item: Any) -> Any:
+    """Return what was written, with objects that are not of JSON."""
+    if isinstance(item, list):
+        return [_with_objects(one) for one in item]
+    if not isinstance(item, dict):
+        return item
+    if item.items() >= OBJECT.items():
+        return cloudpickle.loads(bytes.fromhex(item["value"]))
+    return {key: _with_objects(value) for key, value in item.items()}

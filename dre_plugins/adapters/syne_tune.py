@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,16 +20,14 @@ from dre_plugins.transfer.knowledge import GivenPrior
 from dre_plugins.transfer.metadata import MetaDataset
 
 try:
-    from syne_tune import Tuner
+    from syne_tune.optimizer.scheduler import SchedulerDecision
 except ImportError as error:
     raise ImportError(
         "DRESearcher and its schedulers need Syne Tune 0.15 or newer: "
         "pip install 'dre-plugins[syne-tune]'"
     ) from error
 
-from syne_tune.backend import LocalBackend
 from syne_tune.backend.trial_status import Trial
-from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 
@@ -38,7 +35,8 @@ from dre_plugins.adapters.syne_tune_objectives import MODRE, MultiObjectiveDRESe
 from dre_plugins.adapters.syne_tune_scheduler import TellingScheduler
 from dre_plugins.adapters.syne_tune_searcher import DRESearcher
 from dre_plugins.adapters.syne_tune_sources import Mode, Source, metadata_from_experiments
-from dre_plugins.adapters.syne_tune_study import StudySearcher, seed_from
+from dre_plugins.adapters.syne_tune_study import seed_from
+from dre_plugins.adapters.syne_tune_tuner import DurableTuner, load_tuner
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
@@ -49,6 +47,7 @@ __all__ = [
     "MODRE",
     "DRESearcher",
     "DRETransfer",
+    "DurableTuner",
     "MultiObjectiveDRESearcher",
     "load_tuner",
     "prior_from_evaluations",
@@ -372,36 +371,6 @@ def prior_from_evaluations(
         left_out,
     )
     return Prior.of_few(evaluations)
-
-
-def load_tuner(path: str | PathLike[str]) -> Tuner:
-    """Load a tuner that was killed, to `run` on from where it was saved last.
-
-    `Tuner.load` and `run` forget what was running, and give new trials the numbers of those that
-    were begun after the last save. Here, what was running without a report is suggested again,
-    before anything new; and the folders of trials that the saved tuner does not know are renamed,
-    because a new trial would read the reports there as its own.
-
-    Args:
-        path: Folder of the experiment. How much is lost depends on the `results_update_interval`
-            of the tuner: it is saved with the first results after so many seconds.
-
-    Raises:
-        FileNotFoundError: If no tuner was saved there.
-    """
-    tuner = Tuner.load(str(path))
-    backend = tuner.trial_backend
-    if isinstance(backend, LocalBackend):
-        number = backend.new_trial_id()
-        while (folder := backend.trial_path(number)).is_dir():
-            n_lost = len([*folder.parent.glob(f"{number}.lost*")])
-            folder.rename(folder.with_name(f"{number}.lost{n_lost}"))
-            number += 1
-    scheduler = tuner.scheduler
-    searcher = getattr(getattr(scheduler, "scheduler", scheduler), "searcher", None)
-    if isinstance(searcher, StudySearcher):
-        searcher.restart_running()
-    return tuner
 
 
 def _metric_of(tables: Sequence[Any], metric: str) -> str:

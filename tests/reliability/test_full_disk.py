@@ -6,7 +6,6 @@ after the first kilobyte.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from faults import full_disk
 from searches import RaySearch
 
 from dre_plugins.engine import ScorerSettings
@@ -26,7 +26,7 @@ from dre_plugins.transfer.prior import Card, Prior
 from dre_plugins.transfer.sources.hpob import to_hpob_json
 from dre_plugins.transfer.training_state import TrainingState
 
-resource = pytest.importorskip("resource")
+pytest.importorskip("resource")
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0)})
 Save = Callable[[Path, int], object]
@@ -60,16 +60,6 @@ SAVES: dict[str, tuple[str, Save]] = {
     "folder": ("a.tasks", lambda path, seed: metadata(seed).save(path)),
     "HPO-B": ("a.json", lambda path, seed: to_hpob_json({"one": metadata(seed)}, path)),
 }
-
-
-@contextlib.contextmanager
-def full_disk() -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def content(folder: Path) -> dict[str, bytes]:

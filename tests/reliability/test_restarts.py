@@ -1,6 +1,6 @@
 """Workers that are killed, at any moment or in the middle of a suggestion: nothing is lost.
 
-Drivers of Ray Tune and Syne Tune that are killed once are in `tests/adapters`.
+Drivers of Ray Tune and Syne Tune are in `test_ray_restarts.py` and `test_syne_tune_restarts.py`.
 """
 
 from __future__ import annotations

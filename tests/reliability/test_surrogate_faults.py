@@ -1,6 +1,7 @@
 """The surrogate breaks, memory runs out, a GPU goes: every study ends with all its trials.
 
-A fit that raises or returns NaN is in `tests/adapters`, for each framework.
+A fit that raises or returns NaN is in `tests/adapters`, for each framework. Whole runs through the
+tuners of Ray and Syne Tune are in `test_ray_tuner_faults.py` and `test_syne_tune_tuner_faults.py`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,167 @@
+"""What breaks under a `Tuner` of Ray: each run ends with all its trials, and says so."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ray.tune")
+
+import ray
+import ray_tune_worker
+from faults import FITS, break_fits, full_disk, write_prior
+from ray import cloudpickle, tune
+from ray_tune_worker import MIXED_SPACE, RunConfig, mixed, tiny_search
+
+try:
+    from ray.tune import FailureConfig
+except ImportError:  # before Ray 2.44
+    from ray.train import FailureConfig
+
+from dre_plugins.adapters.ray_tune import DRESearch
+from dre_plugins.space import Float, SearchSpace
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+N_TRIALS = 8
+FIRST = {"kind": {"name": "a", "depth": 3}, "rate": 0.125}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    cloudpickle.register_pickle_by_value(ray_tune_worker)  # workers do not know this folder
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    yield
+    ray.shutdown()
+    cloudpickle.unregister_pickle_by_value(ray_tune_worker)
+
+
+class After(tune.Callback):
+    """Call something with the number of trials that have ended."""
+
+    n = 0
+
+    def __init__(self, call: Callable[[int], None]) -> None:
+        self.call = call
+
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        self.n += 1
+        self.call(self.n)
+
+
+def tuner_of(
+    folder: Path, search: DRESearch, *callbacks: Any, trainable: Any = mixed, max_failures: int = 0
+) -> tune.Tuner:
+    return tune.Tuner(
+        trainable,
+        param_space=MIXED_SPACE,
+        tune_config=tune.TuneConfig(
+            metric="loss",
+            mode="min",
+            num_samples=N_TRIALS,
+            search_alg=search,
+            reuse_actors=True,
+            max_concurrent_trials=1,
+        ),
+        run_config=RunConfig(
+            storage_path=str(folder),
+            name="study",
+            verbose=0,
+            callbacks=[*callbacks],
+            failure_config=FailureConfig(max_failures=max_failures),
+        ),
+    )
+
+
+def ends(search: DRESearch, results: tune.ResultGrid) -> Counter[str]:
+    """Return how many trials ended in which way, checked against what Ray says."""
+    states = Counter(trial.state.value for trial in search.study.trials)
+    assert len(results) == N_TRIALS == states["complete"] + states["failed"]
+    assert results.num_errors == states["failed"]
+    return states
+
+
+@pytest.mark.parametrize("fault", FITS)
+def test_space_filling_points_take_over(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    break_fits(monkeypatch, fault)
+    search = tiny_search()
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+        results = tuner_of(tmp_path, search).fit()
+    assert ends(search, results)["failed"] == 0
+    assert search.stats["fallbacks"] == search.stats["fallback"] == N_TRIALS - 4
+    assert sum("surrogate failed" in one.getMessage() for one in caplog.records) == 1
+
+
+def test_a_prior_whose_file_vanishes(tmp_path: Path) -> None:
+    file = tmp_path / "prior.safetensors"
+    write_prior(file, SearchSpace({"rate": Float(1e-4, 1.0)}))
+    search = tiny_search(prior=str(file), n_startup_trials=0)
+    vanish = After(lambda n: file.unlink(missing_ok=True))
+    assert ends(search, tuner_of(tmp_path, search, vanish).fit())["failed"] == 0
+    assert not file.exists()
+    assert search.stats["random"] == search.stats["fallbacks"] == 0 < search.stats["prior"]
+    # One that is restored does not need it either.
+    tuner = tune.Tuner.restore(str(tmp_path / "study"), trainable=mixed)
+    assert len(tuner.fit()) == N_TRIALS
+
+
+def test_a_full_disk_while_the_search_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TUNE_GLOBAL_CHECKPOINT_S", "0")
+    save, whole = DRESearch.save_to_dir, []
+
+    def limited(self: DRESearch, checkpoint_dir: str, session_str: str = "default") -> None:
+        if not 3 <= after.n < 6:
+            return save(self, checkpoint_dir, session_str)
+        with full_disk():
+            save(self, checkpoint_dir, session_str)
+        before = DRESearch()
+        before.restore_from_dir(checkpoint_dir)
+        whole.append(len(before.study.trials))
+
+    after = After(lambda n: None)
+    monkeypatch.setattr(DRESearch, "save_to_dir", limited)
+    search = tiny_search()
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+        results = tuner_of(tmp_path, search, after).fit()
+    assert ends(search, results)["failed"] == 0
+    assert search.stats["unsaved"] == len(whole) > 0
+    # The state before is kept, and Ray's own beside it tells what has happened since.
+    assert max(whole) > 3
+    assert sum("could not be written" in one.getMessage() for one in caplog.records) == 1
+    last = DRESearch()  # there was room again
+    last.restore_from_dir(str(tmp_path / "study"))
+    assert last.study.trials == search.study.trials
+
+
+@pytest.mark.parametrize("n_failures", [0, 1])
+def test_a_worker_that_is_killed(tmp_path: Path, n_failures: int) -> None:
+    killed = tmp_path / "killed"
+
+    def dies_once(config: dict[str, Any]) -> dict[str, float]:
+        if config["rate"] == FIRST["rate"] and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return mixed(config)
+
+    search = tiny_search(points_to_evaluate=[{}, FIRST])
+    tuner = tuner_of(tmp_path, search, trainable=dies_once, max_failures=n_failures)
+    states = ends(search, tuner.fit())
+    assert killed.exists() and states["failed"] == 1 - n_failures
+    assert search.study.trials[1].state.value == ("complete" if n_failures else "failed")
+    assert search.stats["fallbacks"] == 0 < search.stats["model"]

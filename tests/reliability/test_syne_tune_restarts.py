@@ -1,0 +1,122 @@
+"""Drivers of Syne Tune that are killed at any moment: nothing that was saved is lost or run again.
+
+What Syne Tune itself loses (docs/reliability.md) is allowed, and no more: reports that came after
+the last save. Their trials run again.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+pytest.importorskip("syne_tune")
+pytest.importorskip("dill")
+
+import syne_tune_driver as driver
+from syne_tune import Tuner
+
+from dre_plugins.adapters.syne_tune import load_tuner
+from dre_plugins.recommend import Trial, TrialState
+
+pytestmark = [
+    pytest.mark.syne_tune,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+# Seconds after which a report is saved, on a busy machine.
+WITHIN = 3.0
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
+    return tmp_path
+
+
+class Event(NamedTuple):
+    """A line of the ledger of trials."""
+
+    time: float
+    what: str
+    name: str
+
+
+def ledger(folder: Path) -> list[Event]:
+    file = folder / "ledger"
+    lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+    return [Event(float(when), what, name) for when, what, name in lines]
+
+
+def name_of(trial: Trial) -> str:
+    lr, layers, act = (trial.configuration[key] for key in driver.SPACE)
+    return f"{lr!r},{layers},{act}"
+
+
+def complete(tuner: Tuner) -> dict[str, float | None]:
+    """Return the values of trials that are complete."""
+    trials = tuner.scheduler.searcher.trials
+    return {name_of(one): one.value for one in trials if one.state is TrialState.COMPLETE}
+
+
+def wait_for_trials(folder: Path, began: float, n: int) -> None:
+    deadline = time.monotonic() + 240
+    while sum(event.time > began for event in ledger(folder)) < n:
+        assert time.monotonic() < deadline, "not enough happened for four minutes"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("n_kills", [2, pytest.param(20, marks=pytest.mark.long)])
+def test_a_driver_that_is_killed_at_any_moment(folder: Path, n_kills: int) -> None:
+    rng, context, n_trials = random.Random(n_kills), driver.server(), 4 + 12 * n_kills
+    before: dict[str, float | None] = {}
+    n_late = 0
+    for kill in range(n_kills):
+        began = time.time()
+        process = context.Process(target=driver.drive, args=(str(folder), n_trials))
+        process.start()
+        if kill % 4 < 3:  # among the trials; the fourth anywhere, most likely before the first
+            wait_for_trials(folder, began, rng.randint(1, 16))
+        process.join(rng.uniform(0.0, 0.5))
+        assert process.exitcode is None, "it has ended before it was killed"
+        process.kill()
+        process.join()
+        time.sleep(0.5)  # trials outlive their driver
+        saved = folder / "study" / "tuner.dill"
+        if not saved.exists():
+            assert not before
+            continue
+        tuner = driver.reap(Tuner.load(str(folder / "study")))
+        found = complete(tuner)
+        assert before.items() <= found.items()
+        assert tuner.scheduler.searcher.stats["fallbacks"] == 0
+        events = [event for event in ledger(folder) if event.time > began]
+        begun = {event.name for event in events if event.what == "begin"}
+        assert not begun & before.keys()  # what had been saved as complete did not run again
+        late = {
+            one.name: one.time for one in events if one.what == "end" and one.name not in found
+        }
+        assert all(when > saved.stat().st_mtime - WITHIN for when in late.values())
+        print(f"kill {kill}: {len(found)} complete, {len(late)} late")
+        before, n_late = found, n_late + len(late)
+    process = context.Process(target=driver.drive, args=(str(folder), n_trials))
+    process.start()
+    process.join(120)
+    assert process.exitcode == 0
+    tuner = driver.reap(load_tuner(folder / "study"))
+    found, trials = complete(tuner), tuner.scheduler.searcher.trials
+    print(f"{n_kills} kills: {n_late} late, {len(found)} of {len(trials)} complete")
+    assert before.items() <= found.items()
+    assert len(found) >= n_trials
+    assert len({name_of(one) for one in trials}) == len(trials)
+    # Each report of the tuner's own table is of another configuration, and none is missing.
+    results = tuner.callbacks[0].dataframe()
+    columns = [f"config_{key}" for key in driver.SPACE]
+    assert len(results) == len(results.drop_duplicates(columns)) == len(found)
+    sources = [tuner.scheduler.searcher.study.explain(n).source for n in range(len(trials))]
+    assert "fallback" not in sources and {*sources[-5:]} <= {"model", "exploration"}

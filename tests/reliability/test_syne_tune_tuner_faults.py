@@ -1,0 +1,137 @@
+"""What breaks under a `Tuner` of Syne Tune: each run ends with all its trials, and says so."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("syne_tune")
+pytest.importorskip("dill")
+
+import syne_tune_driver as driver
+from faults import FITS, break_fits, full_disk, write_prior
+from syne_tune import Tuner
+from syne_tune.backend.trial_status import Status
+from syne_tune.tuner_callback import TunerCallback
+
+from dre_plugins.adapters.syne_tune import DurableTuner, load_tuner
+
+pytestmark = [
+    pytest.mark.syne_tune,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),
+]
+
+N_TRIALS = 8
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
+    return tmp_path
+
+
+class After(TunerCallback):
+    """Call something with the number of trials that have ended."""
+
+    def __init__(self, call: Callable[[int], None]) -> None:
+        self.n, self.call = 0, call
+
+    def on_trial_complete(self, trial: Any, result: dict[str, Any]) -> None:
+        self.n += 1
+        self.call(self.n)
+
+
+def run(*callbacks: TunerCallback, **arguments: Any) -> DurableTuner:
+    tuner = driver.new_tuner("study", N_TRIALS, callbacks, **arguments)
+    tuner.run()
+    driver.reap(tuner)
+    return tuner
+
+
+def ends(tuner: Tuner) -> Counter[str]:
+    """Return how many trials ended in which way, checked against what the searcher knows."""
+    status = Counter(tuner.tuning_status.last_trial_status_seen.values())
+    states = Counter(trial.state.value for trial in tuner.scheduler.searcher.trials)
+    assert status[Status.completed] == states["complete"]
+    assert status[Status.failed] == states["failed"]
+    assert states["complete"] + states["failed"] >= N_TRIALS
+    return states
+
+
+@pytest.mark.parametrize("fault", FITS)
+def test_space_filling_points_take_over(
+    fault: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    break_fits(monkeypatch, fault)
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+        tuner = run()
+    stats = tuner.scheduler.searcher.stats
+    assert ends(tuner)["failed"] == 0
+    assert stats["fallbacks"] == stats["fallback"] == stats["suggestions"] - stats["random"] > 0
+    assert sum("surrogate failed" in one.getMessage() for one in caplog.records) == 1
+
+
+def test_a_prior_whose_file_vanishes(folder: Path) -> None:
+    file = folder / "prior.safetensors"
+    write_prior(file, driver.space())
+    vanish = After(lambda n: file.unlink(missing_ok=True))
+    tuner = run(vanish, prior=file, n_startup_trials=0)
+    stats = tuner.scheduler.searcher.stats
+    assert not file.exists() and ends(tuner)["failed"] == 0
+    assert stats["fallbacks"] == 0 < stats["prior"]
+    assert stats["random"] == 0 < stats["model"]
+    # A loaded one does not need it either.
+    loaded = driver.reap(load_tuner(folder / "study"))
+    assert loaded.scheduler.suggest().config.keys() == driver.SPACE.keys()
+
+
+def test_a_full_disk_while_the_tuner_is_saved(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    save, loaded = DurableTuner.save, []
+
+    def limited(self: DurableTuner, folder: str | None = None) -> None:
+        if not 3 <= after.n < 6:
+            return save(self, folder)
+        with full_disk():
+            save(self, folder)
+        loaded.append(driver.reap(Tuner.load(str(self.tuner_path))))  # the one before is whole
+        assert {one.name for one in self.tuner_path.iterdir() if "unsaved" in one.name} == set()
+
+    after = After(lambda n: None)
+    monkeypatch.setattr(DurableTuner, "save", limited)
+    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+        tuner = run(after)
+    assert ends(tuner)["failed"] == 0
+    assert tuner.n_unsaved == len(loaded) > 0
+    assert sum("could not be saved" in one.getMessage() for one in caplog.records) == 1
+    last = driver.reap(Tuner.load(str(folder / "study")))  # there was room again
+    assert last.scheduler.searcher.trials == tuner.scheduler.searcher.trials
+    monkeypatch.undo()
+    with full_disk(), pytest.raises(OSError, match="File too large"):
+        tuner.save(str(folder))  # by hand
+
+
+def test_a_trial_that_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIES", "0.125,3,relu")
+    tuner = run(points_to_evaluate=[{}, {"lr": 0.125, "layers": 3, "act": "relu"}])
+    states = ends(tuner)
+    assert states["failed"] == 1
+    assert tuner.scheduler.searcher.trials[1].state.value == "failed"
+    assert tuner.scheduler.searcher.stats["fallbacks"] == 0
+
+
+def test_a_tuner_that_was_torn_says_so(folder: Path) -> None:
+    driver.new_tuner("study", N_TRIALS).save(str(folder))
+    assert load_tuner(folder).scheduler.searcher.trials == ()
+    file = folder / "tuner.dill"
+    for size in (0, file.stat().st_size - 100):
+        file.write_bytes(file.read_bytes()[:size])
+        with pytest.raises(ValueError, match="killed while it saved itself"):
+            load_tuner(folder)
