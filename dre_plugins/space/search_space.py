@@ -227,6 +227,10 @@ class SearchSpace:
                 continue
             domain = self._searched[column]
             active = self._is_active(rows)[:, column]
+            if (
+                not active.any()
+            ):  # under a constant: it may have more values than there are integers
+                continue
             n_values = domain.n_values
             if n_values is None or int(active.sum()) * n_values + int((~active).sum()) > limit:
                 return None

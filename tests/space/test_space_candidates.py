@@ -196,6 +196,14 @@ class TestEnumerate:
         assert enumerate_units(SearchSpace({"x": Float(0, 1)}), 10**9) is None
         assert enumerate_units(SearchSpace({"x": Integer(0, 10**20)}), 10**9) is None
 
+    @pytest.mark.parametrize("never", [Integer(0, 10**20), Float(0, 1)])
+    def test_what_is_never_active_is_not_counted(self, never: Integer | Float) -> None:
+        space = SearchSpace(
+            {"k": Constant("a"), "n": Integer(1, 3), "x": never}, [Condition("x", "k", ("b",))]
+        )
+        units = enumerate_units(space, 10)
+        assert units is not None and len(units) == 3
+
     def test_a_space_without_parameters_has_one_configuration(self) -> None:
         units = enumerate_units(SearchSpace({"seed": Constant(1)}), 10)
         assert units is not None and units.shape == (1, 0)
