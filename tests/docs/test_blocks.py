@@ -28,7 +28,7 @@ FEWER = {
 }
 ARGUMENT = re.compile(rf"\b({'|'.join(FEWER)})=(\d+)")
 # What files of pages are called with where no block does.
-ARGUMENTS = {"write_past.py": ["3", "20", "past.tasks"]}
+ARGUMENTS = {"write_past.py": ["3", "20", "past.tasks"], "ask_seconds.py": ["20"]}
 
 pytestmark = [
     pytest.mark.slow,
