@@ -42,6 +42,7 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
     "tpe": lambda: TPESampler(seed=0),
     "dre, 2 steps": lambda: DRESampler(seed=0, preset=HARDLY_FITTED),
     "random": lambda: RandomSampler(seed=0),
+    "dre": lambda: DRESampler(seed=0),
 }
 # Memory is counted from here on: imports and the first fit come before.
 N_WARM = 100
@@ -118,22 +119,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--trials", type=int, nargs="*", default=[100, 300, 1000, 3000])
     parser.add_argument("--spaces", nargs="*", choices=SPACES, default=[*SPACES])
+    parser.add_argument("--samplers", nargs="*", choices=SAMPLERS, default=[*SAMPLERS][:-1])
     parser.add_argument("--repeats", type=int, default=10, help="suggestions of each")
     parser.add_argument("--study", type=int, default=2000, help="trials of the study on SQLite")
     options = parser.parse_args(arguments)
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    print("space        trials", *(f"{name:>14}" for name in SAMPLERS), " (CPU ms a trial)")
+    names = options.samplers
+    print("space        trials", *(f"{name:>14}" for name in names), " (CPU ms a trial)")
     for space in options.spaces:
         for n_trials in options.trials:
             past = optuna.create_study(sampler=RandomSampler(seed=0))
             past.optimize(SPACES[space], n_trials=n_trials)
-            found = [suggestion_seconds(name, space, past, options.repeats) for name in SAMPLERS]
+            found = [suggestion_seconds(name, space, past, options.repeats) for name in names]
             row = (f"{1000 * seconds:14.1f}" for seconds in found)
             print(f"{space:12} {n_trials:6}", *row, flush=True)
     if options.study:
         print(f"\n{options.study} trials on SQLite: seconds, CPU seconds, MiB grown")
-        for name in SAMPLERS:
+        for name in names:
             with ProcessPoolExecutor(1, get_context("spawn")) as alone:
                 seconds, processor, grown = alone.submit(
                     study_totals, name, options.study
