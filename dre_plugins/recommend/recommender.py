@@ -57,7 +57,7 @@ class Suggestion:
 
     Args:
         configuration: Values of active parameters and constants, by name.
-        units: Coordinates `[P]`, also of inactive parameters.
+        units: Coordinates `[P]`, also of inactive parameters, or those of the given candidate.
         source: "random" (start-up), "prior" (nothing was observed yet), "model", "contrast" (a
             space-filling point to check the prior by), "exploration" (the model's best far from
             all trials, because the study stagnates), "fallback" (the surrogate failed) or
@@ -192,6 +192,8 @@ class Recommender:
             source = "random"
         if suggestions is None:
             suggestions = self._startup_suggestions(task, source)
+        if candidates is None:  # whose coordinates tell which one it is
+            suggestions = [self._complete(one, index + i) for i, one in enumerate(suggestions)]
         for suggestion in suggestions:
             suggestion.configuration.update(fixed or {})
             self.stats["suggestions"] += 1
@@ -357,7 +359,7 @@ class Recommender:
             source = "prior"
         return Suggestion(
             self.space.to_configuration(choice.units),
-            self._complete(choice.units, index),
+            choice.units,
             source if choice.is_new else "exhausted",
             choice.predicted_rank,
             choice.spread,
@@ -379,13 +381,17 @@ class Recommender:
     ) -> Suggestion:
         units, is_new = self._startup_point(task, seen, number)
         configuration = self.space.to_configuration(units)
-        units = self._complete(units, number)
         return Suggestion(configuration, units, source if is_new else "exhausted")
 
-    def _complete(self, units: Units, number: int) -> Units:
-        """Return coordinates of inactive parameters as well: a define-by-run trial may ask."""
+    def _complete(self, suggestion: Suggestion, number: int) -> Suggestion:
+        """Return a suggestion with coordinates of inactive parameters as well.
+
+        Small spaces are enumerated without them, but a define-by-run trial may ask.
+        """
+        units = suggestion.units
         lacking = np.isnan(units) & ~self.space.active(units[None])[0]
-        return np.where(lacking, sobol_point(len(units), number, self.seed), units)
+        drawn = sobol_point(len(units), number, self.seed)
+        return replace(suggestion, units=np.where(lacking, drawn, units))
 
     def _startup_point(self, task: _Task, seen: set[bytes], number: int) -> tuple[Units, bool]:
         n_parameters = self.space.n_parameters
