@@ -105,7 +105,7 @@ def test_calibration_is_measured(dre) -> None:
     assert "--trials" in dre("bench", "calibration", "--trials", "", code=1).stderr
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit", "ignore:Very small noise")  # BoTorch's
+@pytest.mark.filterwarnings("ignore")  # as an error, one of BoTorch's ends its fit
 def test_speed_is_measured(dre) -> None:
     samplers = "dre,dre with a prior,tpe,gp"
     if find_spec("syne_tune") is not None and find_spec("botorch") is not None:
