@@ -73,12 +73,12 @@ def conflicting_trials(
             for one in trials
             if one.number != trial.number and _holds(held_by(one), numbers, search_space)
         ]
-        is_settled = not rivals or any(one.params or one.number < trial.number for one in rivals)
-        # Independent parameters are chosen one by one, by trials that claim the first at any time.
-        others_choose = search_space is not None and any(
-            _is_choosing(one, trial) for one in trials
-        )
-        if is_settled and (rivals or not others_choose):
+        if rivals:
+            is_settled = any(one.params or one.number < trial.number for one in rivals)
+        else:
+            # Independent parameters are chosen one by one, the first at any time: none is awaited.
+            is_settled = search_space is None or not any(_is_choosing(t, trial) for t in trials)
+        if is_settled:
             break
     return trials if rivals else None
 

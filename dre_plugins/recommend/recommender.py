@@ -390,6 +390,8 @@ class Recommender:
         """
         units = suggestion.units
         lacking = np.isnan(units) & ~self.space.active(units[None])[0]
+        if not lacking.any():
+            return suggestion
         drawn = sobol_point(len(units), number, self.seed)
         return replace(suggestion, units=np.where(lacking, drawn, units))
 

@@ -227,9 +227,7 @@ class SearchSpace:
                 continue
             domain = self._searched[column]
             active = self._is_active(rows)[:, column]
-            if (
-                not active.any()
-            ):  # under a constant: it may have more values than there are integers
+            if not active.any():  # of giant domains, the number of values is no machine integer
                 continue
             n_values = domain.n_values
             if n_values is None or int(active.sum()) * n_values + int((~active).sum()) > limit:
