@@ -24,7 +24,9 @@ LOG_RANK_SCALE = 10.0
 
 def rank_statistics(ranks: Tensor) -> tuple[Tensor, Tensor]:
     """Return mean and standard deviation over members of ranks `[M, C]`, each `[C]`."""
-    return ranks.mean(0), ranks.std(0, correction=0).clamp_min(MIN_SPREAD)
+    mean = ranks.mean(0)
+    # Not `ranks.std(0)`: along the first axis that takes thirteen times as long.
+    return mean, (ranks - mean).square_().mean(0).sqrt_().clamp_min_(MIN_SPREAD)
 
 
 def _normal_cdf(z: Tensor) -> Tensor:

@@ -116,6 +116,7 @@ class _PerceptronGradient:
             of_layer[0] = of_layer[0][:, : rows.shape[-1]]
         self._rows = rows
         self._is_silu = activation == "silu"
+        self._one = rows.new_ones(())
         shapes = [(*rows.shape[:2], weight.shape[-1]) for weight in self._weights]
         self._sums = [rows.new_empty(shape) for shape in shapes]
         self._slopes = [rows.new_empty(shape) for shape in shapes[:-1]]
@@ -163,8 +164,8 @@ class _PerceptronGradient:
             return torch.mul(total, slope, out=output)
         torch.sigmoid(total, out=slope)
         torch.mul(total, slope, out=output)
-        # silu'(x) = σ + x σ (1 − σ), in an order that loses nothing for large x
-        slope.addcmul_(output, 1.0 - slope)
+        # silu'(x) = σ + x σ (1 − σ): from σ towards 1 by the output; loses nothing for large x
+        torch.lerp(slope, self._one, output, out=slope)
         return output
 
 

@@ -31,8 +31,17 @@ def ranks_against(scores: Tensor, reference: Tensor) -> Tensor:
     Returns:
         Ranks `[M, C]`, from above 0 (far better than all of the reference) to K + 0.5.
     """
-    ascending = reference.sort(dim=-1).values.contiguous()
-    chunks = [_ranks(chunk.contiguous(), ascending) for chunk in scores.split(CHUNK, dim=-1)]
+    return ranks_among(scores, ascending(reference))
+
+
+def ascending(reference: Tensor) -> Tensor:
+    """Return the reference scores `[M, K]` as `ranks_among` takes them, to sort them once."""
+    return reference.sort(dim=-1).values.contiguous()
+
+
+def ranks_among(scores: Tensor, reference: Tensor) -> Tensor:
+    """Rank each score as `ranks_against` does, within scores that `ascending` has sorted."""
+    chunks = [_ranks(chunk.contiguous(), reference) for chunk in scores.split(CHUNK, dim=-1)]
     return chunks[0] if len(chunks) == 1 else torch.cat(chunks, dim=-1)
 
 

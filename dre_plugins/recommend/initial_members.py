@@ -36,6 +36,7 @@ class InitialMembers:
             without; empty where there is none at all.
         weights: Weights of the objectives `[O]`.
         is_table: Whether the candidates are given.
+        is_constrained: Whether members of constraints are fitted beside them.
         rng: Source of randomness.
     """
 
@@ -50,6 +51,7 @@ class InitialMembers:
         priors: Sequence[AlignedPrior | None],
         weights: Units,
         is_table: bool,
+        is_constrained: bool,
         rng: np.random.Generator,
     ) -> None:
         self._space = space
@@ -61,6 +63,8 @@ class InitialMembers:
         self._priors = priors
         self._weights = weights
         self._is_table = is_table
+        calm = self._preset.under_constraints if is_constrained else None
+        self._from_random = calm or self._preset.from_random
         self._rng = rng
 
     @property
@@ -140,7 +144,7 @@ class InitialMembers:
             n_threads=self._settings.n_threads,
         )
         # Not snapped: what was observed outside today's range is taught where it was.
-        return Part(ensemble, self._space.features, self._preset.from_random)
+        return Part(ensemble, self._space.features, self._from_random)
 
     def _from_priors(self, n_members: int, trusts: Sequence[float], reference: Units) -> Members:
         """Return members of the prior; of one for each objective, members that join them.

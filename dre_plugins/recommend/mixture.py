@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dre_plugins.engine.ranks import ranks_against
+from dre_plugins.engine.ranks import ascending, ranks_among
 from dre_plugins.engine.settings import FittingSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists, fit_together
 from dre_plugins.recommend.lists import TrialList
@@ -104,7 +104,7 @@ class Mixture:
 
     def __init__(self, parts: Sequence[Members], reference: Units) -> None:
         self._parts = tuple(parts)
-        self._reference = [part.scores(reference) for part in self._parts]
+        self._reference = [ascending(part.scores(reference)) for part in self._parts]
 
     @property
     def n_reference(self) -> int:
@@ -115,7 +115,7 @@ class Mixture:
         """Return ranks `[M, C]` of canonical coordinates `[C, P]` against the reference."""
         return torch.cat(
             [
-                ranks_against(part.scores(units), reference)
+                ranks_among(part.scores(units), reference)
                 for part, reference in zip(self._parts, self._reference, strict=True)
             ]
         )

@@ -30,6 +30,7 @@ from dre_plugins.recommend.trust import is_contrast_due
 from dre_plugins.space.candidates import (
     distinct,
     enumerate_units,
+    first_new,
     mutate,
     recombine,
     sobol,
@@ -42,11 +43,11 @@ Units = NDArray[np.float64]
 Value = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 Breeder = Callable[[Units], Units]
 
-# Search effort of one suggestion: about 50 ms of scoring (docs/decisions.md, Search).
+# Search effort of one suggestion: about 20 ms of scoring (docs/decisions.md, Search).
 N_REFERENCE = 512
-N_SOBOL = 1024
+N_SOBOL = 512
 N_ROUNDS = 6
-N_CHILDREN = 512
+N_CHILDREN = 256
 N_PARENTS = 32
 # While nothing is observed, mixtures of what was best in past tasks take the place of the search.
 N_MIXINGS = 2
@@ -149,6 +150,7 @@ class RankingModel:
             priors=priors,
             weights=weights,
             is_table=self._is_given,
+            is_constrained=bool(self._constraints),
             rng=rng,
         )
         self._expected = self._initial.expectation(units, reference)
@@ -222,18 +224,17 @@ class RankingModel:
         else:
             pool = with_fixed(self._table, fixed)
             ranks, chance = self._judge(pool)
-        new = distinct(self._space.canonical(pool), seen)
-        if not new.any() and not self._is_given:
+        order = np.argsort(-value_of(ranks, chance).numpy(), kind="stable")
+        new = first_new(self._space, pool[order], seen)
+        if new is None and not self._is_given:
             # The last configurations of a finite space are easily missed by a search.
             left = unseen(self._space, fixed, seen, self._rng, MAX_TABLE)
             if len(left):
                 pool, (ranks, chance) = left, self._judge(left)
-                new = np.ones(len(left), dtype=bool)
-        value = value_of(ranks, chance).numpy()
-        eligible = np.flatnonzero(new) if new.any() else np.arange(len(pool))
-        best = eligible[np.argmax(value[eligible])]
+                order, new = np.argsort(-value_of(ranks, chance).numpy(), kind="stable"), 0
+        best = order[new or 0]
         mean, spread = self._tempered(ranks[:, [best]])
-        return Choice(pool[best], float(mean[0]), float(spread[0]), bool(new[best]), explores)
+        return Choice(pool[best], float(mean[0]), float(spread[0]), new is not None, explores)
 
     def predicted(self, units: Units) -> tuple[Units, Units]:
         """Return what ranks configurations are expected to have, and the standard error.

@@ -3,6 +3,7 @@
 from dre_plugins.space.candidates import (
     distinct,
     enumerate_units,
+    first_new,
     keys,
     mutate,
     recombine,
@@ -39,6 +40,7 @@ __all__ = [
     "UnsupportedDomainError",
     "distinct",
     "enumerate_units",
+    "first_new",
     "infer_conditions",
     "keys",
     "mutate",

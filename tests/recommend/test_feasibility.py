@@ -17,7 +17,7 @@ DEFAULT = get_preset("default")
 QUICK = replace(
     DEFAULT,
     scorer=replace(DEFAULT.scorer, n_members=5, hidden=(32, 32)),
-    from_random=replace(DEFAULT.from_random, n_steps=100),
+    under_constraints=replace(DEFAULT.under_constraints, n_steps=100),
 )
 PLANE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 

@@ -21,6 +21,7 @@ from dre_plugins.space import (
     SearchSpace,
     distinct,
     enumerate_units,
+    first_new,
     keys,
     mutate,
     ordered_choices,
@@ -229,6 +230,15 @@ class TestKeys:
         seen = set(keys(np.array([[0.3]])))
         assert distinct(units, seen).tolist() == [True, True, False, False, True, False]
         assert len(seen) == 1
+
+    def test_the_first_new_row_of_many_that_are_seen(self) -> None:
+        units = SPACE.canonical(sobol(SPACE.n_parameters, 600, rng()))
+        every = keys(units)
+        assert first_new(SPACE, units, set()) == 0
+        assert first_new(SPACE, units, set(every[:500])) == next(
+            row for row, key in enumerate(every) if key not in every[:500]
+        )
+        assert first_new(SPACE, units, set(every)) is None
 
 
 def test_recombined_children_are_parents_with_a_fifth_of_a_donor():
