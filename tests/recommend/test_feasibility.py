@@ -122,3 +122,31 @@ def test_negative_acquisitions_respect_constraints_too(acquisition) -> None:
     late = study.trials[12:]
     assert np.mean([t.constraints["half"] < 0.1 for t in late]) >= 0.5
     assert study.best.value > 1.2  # of 1.5
+
+
+def test_only_under_constraints_are_the_small_steps_taken() -> None:
+    def ranks(violation: float | None) -> list[float | None]:
+        rows = np.random.default_rng(0).random((12, 2)).tolist()
+        history = [
+            Trial(
+                {"x": x, "y": y},
+                TrialState.COMPLETE,
+                x + y,
+                constraints={} if violation is None else {"near": x - violation},
+            )
+            for x, y in rows
+        ]
+        presets = [
+            replace(QUICK, under_constraints=replace(DEFAULT.under_constraints, n_steps=n))
+            for n in (5, 10)
+        ]
+        return [
+            Recommender(PLANE, RecommenderSettings(preset=preset, n_startup_trials=0), seed=0)
+            .suggest(history, index=12)[0]
+            .predicted_rank
+            for preset in presets
+        ]
+
+    without, with_one = ranks(None), ranks(0.5)
+    assert without[0] == without[1]
+    assert with_one[0] != with_one[1]
