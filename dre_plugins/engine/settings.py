@@ -206,7 +206,7 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "default": Preset(
         scorer=ScorerSettings(activation="silu", range_limit=None, centred=True),
-        from_random=FittingSettings(n_steps=120, learning_rate=0.05),
+        from_random=FittingSettings(n_steps=150, learning_rate=0.03),
         under_constraints=FittingSettings(n_steps=200, learning_rate=0.02),
         from_prior=FittingSettings(n_steps=200, learning_rate=0.02, full_length=20),
         from_tasks=FittingSettings(
