@@ -7,8 +7,7 @@ suggestion that needs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -23,59 +22,32 @@ from dre_plugins.recommend.mixture import Members, Mixture, fit_all
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import objective_alone
 from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.recommend.search import (
+    N_PARENTS,
+    CandidateSearch,
+    Choice,
+    Value,
+    bred,
+)
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.stagnation import far_half, is_exploration_due
+from dre_plugins.recommend.stagnation import is_exploration_due
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
 from dre_plugins.recommend.trust import is_contrast_due
 from dre_plugins.space.candidates import (
     distinct,
-    enumerate_units,
-    first_new,
-    mutate,
     recombine,
-    sobol,
-    unseen,
     with_fixed,
 )
 from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
-Value = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-Breeder = Callable[[Units], Units]
 
-# Search effort of one suggestion: about 20 ms of scoring (docs/decisions.md, Search).
-N_REFERENCE = 512
-N_SOBOL = 512
-N_ROUNDS = 6
-N_CHILDREN = 256
-N_PARENTS = 32
 # While nothing is observed, mixtures of what was best in past tasks take the place of the search.
 N_MIXINGS = 2
 N_MIXTURES = 256
 N_MIXED = 8
-# Spaces of at most this many configurations are ranked whole: exactly the paper's table.
-MAX_TABLE = 4096
 # A believed pending trial needs a nudge, not a new fit.
 REFIT_SHARE = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Hold a chosen candidate.
-
-    Args:
-        units: Coordinates `[P]`, NaN or anything for inactive parameters.
-        predicted_rank: Mean rank against the reference, 1 = best.
-        spread: Its standard error, see `RankingModel.predicted`.
-        is_new: Whether the configuration was never evaluated.
-        explores: Whether it is the best of what is far from all trials, see `stagnation`.
-    """
-
-    units: Units
-    predicted_rank: float
-    spread: float
-    is_new: bool
-    explores: bool = False
 
 
 class RankingModel:
@@ -120,13 +92,8 @@ class RankingModel:
         self._units = units
         self._n_observed = len(units)
         self._n_fits = 0
-        self._is_given = candidates is not None
-        self._table = enumerate_units(space, MAX_TABLE) if candidates is None else candidates
-        reference = self._table
-        if reference is None:
-            rng_of_study = np.random.default_rng(reference_seed)
-            reference = space.canonical(sobol(space.n_parameters, N_REFERENCE, rng_of_study))
-        self._reference = reference
+        self._search = CandidateSearch(space, candidates, rng)
+        self._reference = self._search.reference(reference_seed)
         self._priors = priors
         self._weights = weights
         self._objectives = tuple(
@@ -149,11 +116,11 @@ class RankingModel:
             objectives=self._objectives,
             priors=priors,
             weights=weights,
-            is_table=self._is_given,
+            is_table=candidates is not None,
             is_constrained=bool(self._constraints),
             rng=rng,
         )
-        self._expected = self._initial.expectation(units, reference)
+        self._expected = self._initial.expectation(units, self._reference)
         parts = self._initial_parts()
         # Members of constraints are fitted once, in one batch with fresh ones of the objective.
         # Their boundary is one surface: members that bend at many places doubt all of it.
@@ -179,7 +146,7 @@ class RankingModel:
         return self._mixture.n_reference
 
     @property
-    def has_observed(self) -> bool:
+    def _has_observed(self) -> bool:
         """Whether any trial could be ranked."""
         return any((one.trials < self._n_observed).any() for one in self._lists)
 
@@ -214,27 +181,19 @@ class RankingModel:
         Raises:
             FloatingPointError: If the ensemble's scores are not finite.
         """
-        value_of = self._value(self.incumbent(), index)
+        value = self._value(self.incumbent(), index)
         explores = bool(np.isnan(fixed).all()) and self._is_exploration_due(index)
         if explores:
-            pool = self._far_pool()
-            ranks, chance = self._judge(pool)
-        elif self._table is None:
-            pool, ranks, chance = self._evolve(value_of, seen, fixed)
+            pool = self._search.far(self._elite(), self._units[: self._n_observed])
+            judged = self._judge(pool)
         else:
-            pool = with_fixed(self._table, fixed)
-            ranks, chance = self._judge(pool)
-        order = np.argsort(-value_of(ranks, chance).numpy(), kind="stable")
-        new = first_new(self._space, pool[order], seen)
-        if new is None and not self._is_given:
-            # The last configurations of a finite space are easily missed by a search.
-            left = unseen(self._space, fixed, seen, self._rng, MAX_TABLE)
-            if len(left):
-                pool, (ranks, chance) = left, self._judge(left)
-                order, new = np.argsort(-value_of(ranks, chance).numpy(), kind="stable"), 0
-        best = order[new or 0]
-        mean, spread = self._tempered(ranks[:, [best]])
-        return Choice(pool[best], float(mean[0]), float(spread[0]), new is not None, explores)
+            pool, judged = self._pool(value, seen, fixed)
+        units, judged, is_new = self._search.best(
+            pool, judged, self._judge, value, seen=seen, fixed=fixed
+        )
+        mean, spread = self._tempered(judged[:-1])
+        source = "exploration" if explores else "model" if self._has_observed else "prior"
+        return Choice(units, float(mean[0]), float(spread[0]), is_new, source)
 
     def predicted(self, units: Units) -> tuple[Units, Units]:
         """Return what ranks configurations are expected to have, and the standard error.
@@ -260,8 +219,7 @@ class RankingModel:
         Args:
             units: Canonical coordinates `[C, P]`.
         """
-        ranks, chance = self._judge(units)
-        return self._value(self.incumbent(), 0)(ranks, chance).numpy().astype(np.float64)
+        return self._value(self.incumbent(), 0)(self._judge(units)).numpy().astype(np.float64)
 
     def _tempered(self, ranks: torch.Tensor) -> tuple[Units, Units]:
         mean, spread = rank_statistics(ranks)
@@ -295,30 +253,24 @@ class RankingModel:
         self._n_fits += 1
 
     def _resolving_reference(self) -> Units:
-        """Return the reference points `[K, P]` of fitted members.
-
-        Outside a table these are points spread over the space and the observed configurations:
-        as a study closes in on an optimum, so do they, and ranks resolve there.
-        """
-        if self._table is not None or not self._lists:
-            return self._reference
-        return np.concatenate([self._reference, self._units[self._lists[0].trials]])
+        """Return the reference points `[K, P]` of fitted members."""
+        observed = self._lists[0].trials if self._lists else np.empty(0, dtype=np.intp)
+        return self._search.resolving(self._reference, self._units[observed])
 
     def _value(self, incumbent: torch.Tensor | None, index: int) -> Value:
-        """Return what turns ranks `[M, C]` and chances `[C]` into what candidates are worth `[C]`.
+        """Return what turns judgements `[M + 1, C]` into what candidates are worth `[C]`.
 
-        A chance is the probability that all constraints are met. Until something met them all, it
-        is all that counts.
+        Until something met all constraints, the chance to meet them is all that counts.
         """
         if incumbent is not None:
-            return lambda ranks, chance: self._constrained(
-                self._acquisition(ranks, incumbent), chance
+            return lambda judged: self._constrained(
+                self._acquisition(judged[:-1], incumbent), judged[-1]
             )
         if self._feasibilities:
-            return lambda ranks, chance: chance
+            return lambda judged: judged[-1]
         if index == 0:
-            return lambda ranks, chance: -ranks.mean(0)
-        return lambda ranks, chance: -ranks[(index - 1) % len(ranks)]
+            return lambda judged: -judged[:-1].mean(0)
+        return lambda judged: -judged[(index - 1) % (len(judged) - 1)]
 
     def _constrained(self, value: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
         """Return the expected constrained improvement `[C]`."""
@@ -327,17 +279,12 @@ class RankingModel:
         # Some acquisitions are negative, of which a small share would be a gain.
         return (value - value.min().clamp_max(0.0)) * chance
 
-    def _evolve(
-        self, value_of: Value, seen: set[bytes], fixed: Units
-    ) -> tuple[Units, torch.Tensor, torch.Tensor]:
-        """Return a pool `[C, P]` that has evolved towards high acquisition, ranks and chances.
-
-        Optima lie on bounds of several parameters at once, where no Sobol point ever is: children
-        of the best candidates and of the best observed configurations get there (DESIGN, 4.3).
-        """
+    def _pool(self, value: Value, seen: set[bytes], fixed: Units) -> tuple[Units, torch.Tensor]:
+        """Return candidates `[C, P]` and their judgement `[M + 1, C]`."""
         favourites = self._favourites()
         # The favourites of one objective alone are no compromise with the others.
-        if not self.has_observed and len(self._priors) == 1:
+        is_prior_alone = not self._has_observed and len(self._priors) == 1
+        if is_prior_alone and self._search.table is None:
             pool = with_fixed(favourites, fixed)
             pool = pool[distinct(self._space.canonical(pool), seen)]
             if len(pool):
@@ -345,51 +292,20 @@ class RankingModel:
                 def mixtures(parents: Units) -> Units:
                     return with_fixed(recombine(parents, pool, N_MIXTURES, self._rng), fixed)
 
-                return self._bred(pool, value_of, N_MIXINGS, N_MIXED, mixtures)
-        first = [sobol(self._space.n_parameters, N_SOBOL, self._rng), favourites]
-        if self._lists:
-            elite = self._units[self._best_observed(N_PARENTS)]
-            first.append(mutate(self._space, elite, N_CHILDREN, self._rng))
-        pool = with_fixed(np.concatenate(first), fixed)
-
-        def mutants(parents: Units) -> Units:
-            return with_fixed(mutate(self._space, parents, N_CHILDREN, self._rng), fixed)
-
-        return self._bred(pool, value_of, N_ROUNDS, N_PARENTS, mutants)
-
-    def _bred(
-        self, pool: Units, value_of: Value, n_rounds: int, n_parents: int, breed: Breeder
-    ) -> tuple[Units, torch.Tensor, torch.Tensor]:
-        """Return a pool with the children of its best, round after round, ranks and chances."""
-        ranks, chance = self._judge(pool)
-        for _ in range(n_rounds):
-            value = value_of(ranks, chance).numpy()
-            children = breed(pool[np.argsort(-value, kind="stable")[:n_parents]])
-            pool = np.concatenate([pool, children])
-            more_ranks, more_chance = self._judge(children)
-            ranks = torch.cat([ranks, more_ranks], dim=1)
-            chance = torch.cat([chance, more_chance])
-        return pool, ranks, chance
+                return bred(pool, self._judge, value, N_MIXINGS, N_MIXED, mixtures)
+        return self._search.pool(
+            self._judge, value, elite=self._elite(), favourites=favourites, fixed=fixed
+        )
 
     def _is_exploration_due(self, index: int) -> bool:
         # The best of several objectives is another one for each suggestion, and far from what
         # was tried is where constraints are least known (docs/decisions.md).
-        if self._table is not None or len(self._weights) > 1 or self._constraints:
+        if self._search.table is not None or len(self._weights) > 1 or self._constraints:
             return False
         best = self._incumbents()
         if not len(best):
             return False
         return is_exploration_due(int(self._has_ended[best.min() + 1 :].sum()), index)
-
-    def _far_pool(self) -> Units:
-        """Return candidates that are far from all trials `[C, P]`."""
-        spread = sobol(self._space.n_parameters, N_SOBOL, self._rng)
-        elite = self._units[self._best_observed(N_PARENTS)]
-        pool = np.concatenate([spread, mutate(self._space, elite, N_CHILDREN, self._rng)])
-        features = torch.from_numpy(self._space.features(self._space.canonical(pool)))
-        observed = torch.from_numpy(self._space.features(self._units[: self._n_observed]))
-        far: Units = pool[far_half(features, N_SOBOL, observed).numpy()]
-        return far
 
     def _favourites(self) -> Units:
         """Return what was best in past tasks `[F, P]`, with draws where the prior says nothing."""
@@ -417,21 +333,23 @@ class RankingModel:
         best: NDArray[np.intp] = main.trials[observed & (main.ranks == main.ranks[observed].max())]
         return best
 
-    def _best_observed(self, n: int) -> NDArray[np.intp]:
-        """Return positions of the `n` best trials of the first list, feasible ones first."""
+    def _elite(self) -> Units:
+        """Return the best trials of the first list `[E, P]`, feasible ones first."""
+        if not self._lists:
+            return self._units[:0]
         main = self._lists[0]
         is_known = main.trials < self._n_observed
         met = np.ones(len(main.trials), dtype=np.bool_)
         met[is_known] = self._feasible[main.trials[is_known]]
-        return main.trials[np.lexsort([-main.ranks, ~met])[:n]]
+        return self._units[main.trials[np.lexsort([-main.ranks, ~met])[:N_PARENTS]]]
 
-    def _judge(self, pool: Units) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return ranks `[M, C]` and chances `[C]` of a pool `[C, P]`."""
+    def _judge(self, pool: Units) -> torch.Tensor:
+        """Return ranks, and last the chances to meet all constraints, `[M + 1, C]`."""
         units = self._space.canonical(pool)
         chance = torch.ones(len(pool), dtype=torch.float32)
         for one in self._feasibilities:
             chance = chance * one.probability(units)
-        return self._ranks(units), chance
+        return torch.cat([self._ranks(units), chance[None]])
 
     def _ranks(self, units: Units) -> torch.Tensor:
         """Return ranks `[M, C]` of canonical coordinates `[C, P]` against the reference."""

@@ -19,7 +19,7 @@ from dre_plugins.benchmarks import gate
 from dre_plugins.engine import get_preset, surrogate
 from dre_plugins.engine.acquisition import get_acquisition
 from dre_plugins.engine.settings import PRESETS
-from dre_plugins.recommend import Recommender, mixture, model
+from dre_plugins.recommend import Recommender, mixture, model, search
 
 DEFAULT = get_preset("default")
 
@@ -116,7 +116,7 @@ SABOTAGES: dict[str, Callable[[], Any]] = {
     "3 members": lambda: preset(scorer=replace(DEFAULT.scorer, n_members=3)),
     "first layer as torch draws it": lambda: preset(first_slope=None),
     "the loss of the pairs": lambda: fit(lambda one: replace(one, loss="rank-net")),
-    "no evolution of candidates": lambda: patch.multiple(model, N_ROUNDS=0, N_SOBOL=64),
+    "no evolution of candidates": lambda: patch.multiple(search, N_ROUNDS=0, N_SOBOL=64),
     "the paper's acquisition": lambda: acquisition(lambda _: get_acquisition("ei")),
     "only exploit": lambda: acquisition(lambda _: get_acquisition("average-rank")),
     "other seeds": other_seeds,

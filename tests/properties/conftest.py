@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cases import TRIED
 
-from dre_plugins.recommend import model
+from dre_plugins.recommend import search
 
 HERE = Path(__file__).parent
 
@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 def _small_effort(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Search fewer candidates; what is suggested has to be right all the same."""
     for name, less in {"N_REFERENCE": 64, "N_SOBOL": 64, "N_CHILDREN": 32, "N_ROUNDS": 2}.items():
-        monkeypatch.setattr(model, name, less)
+        monkeypatch.setattr(search, name, less)
     with warnings.catch_warnings():
         # The frameworks warn of unhashable choices, steps that do not fit, and the like.
         warnings.filterwarnings("ignore", module="(optuna|ray|syne_tune)")
