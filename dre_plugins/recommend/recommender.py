@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.engine.settings import require
+from dre_plugins.engine.settings import get_preset, require
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.lists import final_value, has_failed
+from dre_plugins.recommend.lists import TrialList, final_value, has_failed, trial_lists
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import as_one_objective, draw_weights, n_objectives
 from dre_plugins.recommend.prior import PriorLike, aligned
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.trials import Trial, TrialState, feasible
 from dre_plugins.space.candidates import (
     distinct,
     keys,
@@ -30,6 +30,7 @@ from dre_plugins.space.candidates import (
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
+    from dre_plugins.recommend.gaussian import GaussianModel
     from dre_plugins.recommend.model import RankingModel
 
 logger = logging.getLogger("dre_plugins")
@@ -58,10 +59,11 @@ class Suggestion:
     Args:
         configuration: Values of active parameters and constants, by name.
         units: Coordinates `[P]`, also of inactive parameters, or those of the given candidate.
-        source: "random" (start-up), "prior" (nothing was observed yet), "model", "contrast" (a
-            space-filling point to check the prior by), "exploration" (the model's best far from
-            all trials, because the study stagnates), "fallback" (the surrogate failed) or
-            "exhausted" (every configuration of a finite space was evaluated).
+        source: "random" (start-up), "prior" (nothing was observed yet), "model" (the ensemble),
+            "gaussian-process" (with which it takes turns), "contrast" (a space-filling point to
+            check the prior by), "exploration" (the ensemble's best far from all trials, because
+            the study stagnates), "fallback" (the surrogate failed) or "exhausted" (every
+            configuration of a finite space was evaluated).
         predicted_rank: Mean rank against the reference points, 1 = best; None unless a model
             chose.
         spread: Standard error of that rank; None unless a model chose.
@@ -120,10 +122,9 @@ class Recommender:
         space: The search space.
         settings: How to search.
         seed: Seed of everything random, non-negative.
-        stats: Counters to add to: "suggestions" and their sources ("random", "prior", "model",
-            "contrast", "exploration", "fallback", "exhausted"); "fallbacks", how often the
-            surrogate failed, and "device_fallbacks", how often it did on a device other than the
-            CPU, which then took over.
+        stats: Counters to add to: "suggestions" and their sources, see `Suggestion`; "fallbacks",
+            how often a surrogate failed, and "device_fallbacks", how often it did on a device
+            other than the CPU, which then took over.
         prior: What past tasks taught, such as a `dre_plugins.Prior`, or a list with one for each
             objective, None where there is none; None starts from nothing.
         n_objectives: Number of objectives; None takes it from the history.
@@ -320,13 +321,22 @@ class Recommender:
         # Ranks and acquisitions too: on tensors this small, several threads that wait for each
         # other cost 10 ms per operation, and the user's default device may be any.
         with isolated("cpu", self.settings.n_threads):
-            model = self._model(task, settings)
+            indices = range(task.index, task.index + task.count)
+            turns = self._turns(task, indices)
+            models = {
+                is_gaussian: self._gaussian_model(task)
+                if is_gaussian
+                else self._model(task, settings)
+                for is_gaussian in dict.fromkeys(turns)
+            }
             seen = self._seen(task)
             believed = task.units[[t.state is TrialState.RUNNING for t in task.history]]
             suggestions: list[Suggestion] = []
-            for index in range(task.index, task.index + task.count):
+            for index, is_gaussian in zip(indices, turns, strict=True):
                 if len(believed):
-                    model.believe(believed)
+                    for each in models.values():
+                        each.believe(believed)
+                model = models[is_gaussian]
                 if model.needs_contrast:
                     suggestion = self._startup_suggestion(task, seen, index, "contrast")
                 else:
@@ -350,17 +360,48 @@ class Recommender:
             rng=np.random.default_rng([self.seed, task.index]),
         )
 
+    def _turns(self, task: _Task, indices: Sequence[int]) -> list[bool]:
+        """Return which suggestions are a Gaussian process's, and not the ensemble's.
+
+        It knows one list of values: neither priors nor rungs, constraints or several objectives.
+        """
+        from dre_plugins.recommend.gaussian import is_gaussian_turn
+
+        is_known = (
+            get_preset(self.settings.preset).gaussian_turns
+            and self.settings.acquisition is None
+            and not self._priors
+            and len(task.weights) == 1
+            and len(self._lists(task)) == 1
+            and bool(feasible(task.history).all())
+        )
+        return [is_known and is_gaussian_turn(index) for index in indices]
+
+    def _lists(self, task: _Task) -> list[TrialList]:
+        settings = self.settings
+        return trial_lists(task.history, failed=settings.failed, max_length=settings.max_history)
+
+    def _gaussian_model(self, task: _Task) -> GaussianModel:
+        from dre_plugins.recommend.gaussian import GaussianModel
+
+        return GaussianModel(
+            self.space,
+            task.history,
+            task.units,
+            self._lists(task)[0],
+            candidates=task.candidates,
+            reference_seed=self.seed,
+            rng=np.random.default_rng([self.seed, task.index]),
+        )
+
     def _model_suggestion(
-        self, model: RankingModel, seen: set[bytes], index: int, fixed: Units
+        self, model: RankingModel | GaussianModel, seen: set[bytes], index: int, fixed: Units
     ) -> Suggestion:
         choice = model.choose(seen, fixed, index)
-        source = "exploration" if choice.explores else "model"
-        if not model.has_observed:
-            source = "prior"
         return Suggestion(
             self.space.to_configuration(choice.units),
             choice.units,
-            source if choice.is_new else "exhausted",
+            choice.source if choice.is_new else "exhausted",
             choice.predicted_rank,
             choice.spread,
             model.n_reference,

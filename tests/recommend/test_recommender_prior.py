@@ -126,7 +126,7 @@ def test_short_lists_take_a_share_of_the_steps() -> None:
             SPACE,
             RecommenderSettings(preset=replace(PRESET, from_random=fitting), n_startup_trials=5),
             seed=0,
-        ).suggest(lists, index=5)[0]
+        ).suggest(lists, index=6)[0]
         for fitting in (short, replace(full, n_steps=10), full)
     ]
     ranks = [one.predicted_rank for one in chosen]

@@ -1,0 +1,213 @@
+"""Turns of the ensemble and the Gaussian process: whose they are, and what the process does."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dre_plugins.engine import get_preset
+from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.gaussian import EVERY, is_gaussian_turn, targets
+from dre_plugins.space import Categorical, Condition, Float, SearchSpace
+
+DEFAULT = get_preset("default")
+QUICK = replace(DEFAULT, from_random=replace(DEFAULT.from_random, n_steps=20))
+SETTINGS = RecommenderSettings(preset=QUICK, n_startup_trials=4)
+PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
+
+
+def bowl(configuration) -> float:
+    return -((configuration["x"] - 0.4) ** 2) - (configuration["y"] + 0.7) ** 2
+
+
+def history_of(n: int, f=bowl) -> list[Trial]:
+    draws = np.random.default_rng(0).uniform(-1.0, 1.0, (n, 2))
+    configurations = [{"x": float(x), "y": float(y)} for x, y in draws]
+    return [Trial(one, TrialState.COMPLETE, f(one)) for one in configurations]
+
+
+def sources(history, count: int = 4, settings=SETTINGS, **arguments) -> list[str]:
+    recommender = Recommender(PLANE, settings, seed=0)
+    made = [recommender.suggest(history, index=index, **arguments)[0] for index in range(count)]
+    return [one.source for one in made]
+
+
+# ------------------------------------------------------------------------------------ whose turn
+
+
+def test_they_take_turns() -> None:
+    assert sources(history_of(8)) == ["model", "gaussian-process"] * 2
+    assert [is_gaussian_turn(index) for index in range(EVERY)] == [False] * (EVERY - 1) + [True]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        replace(SETTINGS, acquisition="log-rank-ei"),  # what the user asks for
+        replace(SETTINGS, preset=replace(QUICK, gaussian_turns=False)),
+    ],
+)
+def test_the_ensemble_alone_can_be_had(settings) -> None:
+    assert sources(history_of(8), settings=settings) == ["model"] * 4
+
+
+def test_the_preset_of_the_paper_is_the_ensemble_alone() -> None:
+    assert not get_preset("paper").gaussian_turns
+
+
+def test_what_is_more_than_one_list_of_values_is_the_ensembles() -> None:
+    history = history_of(8)
+    pruned = [replace(one, state=TrialState.PRUNED, rungs={1: one.value}) for one in history]
+    rungs = [*history[:4], *pruned[4:]]
+    constrained = [replace(one, constraints={"c": one.value + 1.0}) for one in history]
+    objectives = [replace(one, value=None, objectives=(one.value, 1.0)) for one in history]
+    for told in (rungs, constrained, objectives):
+        assert sources(told) == ["model"] * 4
+    met = [replace(one, constraints={"c": -1.0}) for one in history]
+    assert sources(met) == ["model", "gaussian-process"] * 2
+
+
+def test_a_prior_leaves_no_turns() -> None:
+    from test_recommender_prior import PRESET, SPACE, FixedPrior, observed
+
+    settings = RecommenderSettings(preset=replace(PRESET, gaussian_turns=True))
+    recommender = Recommender(SPACE, settings, seed=0, prior=FixedPrior())
+    trials = observed(np.random.default_rng(0).random((8, 2)))
+    assert {recommender.suggest(trials, index=i)[0].source for i in (8, 9)} == {"model"}
+
+
+# ------------------------------------------------------------------------------ what it suggests
+
+
+def test_it_finds_a_smooth_optimum_alone() -> None:
+    history = history_of(6)
+    recommender = Recommender(PLANE, SETTINGS, seed=0)
+    for _ in range(10):
+        (one,) = recommender.suggest(history, index=2 * len(history) + 1)
+        assert one.source == "gaussian-process"
+        assert 0.0 < one.predicted_rank <= one.n_reference and one.spread >= 0.0
+        history.append(Trial(one.configuration, TrialState.COMPLETE, bowl(one.configuration)))
+    assert max(trial.value for trial in history) > -0.02
+
+
+def test_it_knows_which_ranks_to_expect() -> None:
+    (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history_of(40), index=41)
+    assert one.predicted_rank < 10.0 and one.spread < 10.0
+    assert "Gaussian process" in str(one.explanation)
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_a_batch_takes_turns_and_repeats_nothing(count: int) -> None:
+    recommender = Recommender(PLANE, SETTINGS, seed=0)
+    batch = recommender.suggest(history_of(12), count, index=12)
+    assert [one.source for one in batch] == (["model", "gaussian-process"] * 3)[:count]
+    points = np.array([[one.configuration["x"], one.configuration["y"]] for one in batch])
+    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    assert distances[np.triu_indices(count, 1)].min() > 1e-3
+
+
+def test_what_runs_is_believed() -> None:
+    recommender = Recommender(PLANE, SETTINGS, seed=0)
+    history = history_of(20)
+    (first,) = recommender.suggest(history, index=21)
+    running = Trial(first.configuration, TrialState.RUNNING)
+    (second,) = recommender.suggest([*history, running], index=21)
+    moved = [abs(first.configuration[name] - second.configuration[name]) for name in "xy"]
+    assert second.source == "gaussian-process" and max(moved) > 0.01
+
+
+def test_given_values_are_kept() -> None:
+    recommender = Recommender(PLANE, SETTINGS, seed=0)
+    (one,) = recommender.suggest(history_of(12), index=13, fixed={"x": -0.3})
+    assert one.source == "gaussian-process"
+    assert one.configuration["x"] == -0.3 and one.configuration["y"] < 0.0
+
+
+def test_a_table_is_searched_whole() -> None:
+    rows = np.random.default_rng(1).random((300, 2))
+    values = [bowl({"x": 2 * x - 1, "y": 2 * y - 1}) for x, y in rows]
+    (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(
+        history_of(15), index=15, candidates=PLANE.canonical(rows)
+    )
+    assert one.source == "gaussian-process"
+    assert values[int(np.abs(rows - one.units).sum(1).argmin())] > np.quantile(values, 0.9)
+
+
+def test_conditional_and_mixed_spaces() -> None:
+    space = SearchSpace(
+        {
+            "kind": Categorical(("a", "b")),
+            "x": Float(0.0, 1.0),
+            "y": Float(1e-4, 1.0, scale="log"),
+        },
+        [Condition("x", "kind", ("a",)), Condition("y", "kind", ("b",))],
+    )
+
+    def f(configuration) -> float:
+        if configuration["kind"] == "a":
+            return -abs(configuration["x"] - 0.2)
+        return -1.0 - configuration["y"]
+
+    study = AskTell(space, direction="maximize", seed=0, preset=QUICK, n_startup_trials=6)
+    for i in range(24):
+        number, configuration = study.ask()
+        study.tell(number, None if i % 7 == 3 else f(configuration))
+    assert study.stats["gaussian-process"] == 9 and study.stats["fallbacks"] == 0
+    late = [trial.configuration for trial in study.trials[12:]]
+    assert [one["kind"] for one in late] == ["a"] * 12  # the worst of which is better than all b
+
+
+def test_its_failure_costs_no_trial(monkeypatch) -> None:
+    def broken(*args, **kwargs):
+        raise np.linalg.LinAlgError("not positive definite")
+
+    monkeypatch.setattr("dre_plugins.recommend.gaussian_process.minimize", broken)
+    stats: Counter[str] = Counter()
+    recommender = Recommender(PLANE, SETTINGS, seed=0, stats=stats)
+    made = [recommender.suggest(history_of(8), index=index)[0].source for index in range(4)]
+    assert made == ["model", "fallback"] * 2 and stats["fallbacks"] == 2
+
+
+# --------------------------------------------------------------------------- what it is fitted to
+
+
+def ranks(values) -> np.ndarray:
+    known = np.array([-math.inf if math.isnan(value) else value for value in values])
+    return np.unique(known, return_inverse=True)[1].astype(float)
+
+
+def target(values) -> np.ndarray:
+    return targets(np.array(values, dtype=float), ranks(values))
+
+
+def test_targets_are_standardised_and_in_order() -> None:
+    values = np.random.default_rng(0).lognormal(0.0, 3.0, 50)
+    found = target(values)
+    assert found.mean() == pytest.approx(0.0, abs=1e-12) and found.std() == pytest.approx(1.0)
+    assert (np.argsort(found) == np.argsort(values)).all()
+
+
+def test_units_of_the_metric_do_not_matter() -> None:
+    values = np.random.default_rng(0).normal(size=30)
+    assert (target(values * 2.0**40) == target(values)).all()
+    assert target(1e3 * values - 7.0) == pytest.approx(target(values))
+    assert target(values * 1e300) == pytest.approx(target(values))
+
+
+def test_an_outlier_hides_nothing() -> None:
+    values = [*np.linspace(0.0, 1.0, 20), -1e9]
+    assert np.diff(target(values)[:20]).min() > 0.01
+
+
+def test_infinities_and_failures_are_as_the_worst_and_best() -> None:
+    found = target([0.0, 1.0, math.inf, -math.inf, math.nan])
+    assert np.isfinite(found).all()
+    assert found[2] == found.max() and found[0] > found[3] and found[0] > found[4]
+    assert np.isfinite(target([math.inf, -math.inf, math.nan])).all()
+
+
+@pytest.mark.parametrize("values", [[1.0], [2.0, 2.0, 2.0], [math.inf] * 2, [0.0] * 5])
+def test_equal_values_are_zeros(values) -> None:
+    assert (target(values) == 0.0).all()
