@@ -144,17 +144,19 @@ class DRESampler(BaseSampler):
             warning, and `sampler.stats["constraint_errors"]` counts.
 
     Attributes:
-        stats: Counts "suggestions" and among them "random", "prior", "model", "contrast",
-            "exploration", "fallback" and "exhausted"; further "independent" parameters,
-            "conflicts" with other workers, "fallbacks", and "device_fallbacks" to the CPU.
+        stats: Counts "suggestions" and among them "random", "prior", "model",
+            "gaussian-process", "contrast", "exploration", "fallback" and "exhausted"; further
+            "independent" parameters, "conflicts" with other workers, "fallbacks", and
+            "device_fallbacks" to the CPU.
 
     Note:
         The user attribute "dre:explanation" of a trial, which `explain` reads, tells where its
         parameters come from: "random" (start-up), "prior" (nothing was observed yet), "model",
-        "contrast" (a space-filling point by which the prior is checked), "exploration" (the best
-        far from all trials, while nothing improves), "independent" (no parameter was known yet),
-        "fallback" (the surrogate failed), "exhausted" (nothing new is left) or "enqueued"; and of
-        a model's suggestion the predicted rank, its spread and the weight of the prior.
+        "gaussian-process" (with which the ensemble takes turns), "contrast" (a space-filling
+        point by which the prior is checked), "exploration" (the best far from all trials, while
+        nothing improves), "independent" (no parameter was known yet), "fallback" (the surrogate
+        failed), "exhausted" (nothing new is left) or "enqueued"; and of a model's suggestion the
+        predicted rank, its spread and the weight of the prior.
 
         A prior that has no parameter in common with what the study has asked for is not used,
         with one warning: a define-by-run study may show others later.

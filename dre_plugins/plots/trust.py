@@ -22,6 +22,7 @@ from dre_plugins.plots.style import (
 COLOUR_OF = {
     "prior": PINK,
     "model": BLUE,
+    "gaussian-process": BLUE,
     "exploration": SKY,
     "contrast": ORANGE,
     "random": GREEN,
@@ -34,6 +35,7 @@ COLOUR_OF = {
 # Told apart also without colours.
 MARK_OF = {
     "prior": "*",
+    "gaussian-process": "d",
     "exploration": "D",
     "contrast": "s",
     "random": "^",

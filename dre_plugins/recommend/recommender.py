@@ -367,15 +367,17 @@ class Recommender:
         """
         from dre_plugins.recommend.gaussian import is_gaussian_turn
 
-        is_known = (
-            get_preset(self.settings.preset).gaussian_turns
+        turns = [is_gaussian_turn(index) for index in indices]
+        is_able = (
+            any(turns)
+            and get_preset(self.settings.preset).gaussian_turns
             and self.settings.acquisition is None
             and not self._priors
             and len(task.weights) == 1
             and len(self._lists(task)) == 1
             and bool(feasible(task.history).all())
         )
-        return [is_known and is_gaussian_turn(index) for index in indices]
+        return [is_able and turn for turn in turns]
 
     def _lists(self, task: _Task) -> list[TrialList]:
         settings = self.settings

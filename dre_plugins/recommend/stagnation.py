@@ -14,7 +14,7 @@ from torch import Tensor
 
 # Trials without a new best after which a study stagnates.
 PATIENCE = 8
-# Of the trials of a stagnating study, one of so many explores.
+# Of the trials of a stagnating study, one of so many explores, if it is the ensemble's turn.
 EVERY = 3
 # Trials whose distances are computed at once: all of 5000 would take 30 MB in each thread.
 BLOCK = 512
