@@ -30,7 +30,7 @@ from dre_plugins.space.candidates import (
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
-    from dre_plugins.recommend.gaussian import GaussianModel
+    from dre_plugins.recommend.gaussian_model import GaussianModel
     from dre_plugins.recommend.model import RankingModel
 
 logger = logging.getLogger("dre_plugins")
@@ -365,7 +365,7 @@ class Recommender:
 
         It knows one list of values: neither priors nor rungs, constraints or several objectives.
         """
-        from dre_plugins.recommend.gaussian import is_gaussian_turn
+        from dre_plugins.recommend.gaussian_model import is_gaussian_turn
 
         turns = [is_gaussian_turn(index) for index in indices]
         is_able = (
@@ -384,7 +384,7 @@ class Recommender:
         return trial_lists(task.history, failed=settings.failed, max_length=settings.max_history)
 
     def _gaussian_model(self, task: _Task) -> GaussianModel:
-        from dre_plugins.recommend.gaussian import GaussianModel
+        from dre_plugins.recommend.gaussian_model import GaussianModel
 
         return GaussianModel(
             self.space,

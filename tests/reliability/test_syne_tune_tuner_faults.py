@@ -97,7 +97,8 @@ def test_a_full_disk_while_the_tuner_is_saved(
     save, loaded = DurableTuner.save, []
 
     def limited(self: DurableTuner, folder: str | None = None) -> None:
-        if not 3 <= after.n < 6:
+        # Where trials end faster than the tuner saves itself, one save is full all the same.
+        if after.n < 3 or (loaded and after.n >= 6):
             return save(self, folder)
         with full_disk():
             save(self, folder)

@@ -9,7 +9,7 @@ import pytest
 
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.gaussian import EVERY, is_gaussian_turn, targets
+from dre_plugins.recommend.gaussian_model import EVERY, is_gaussian_turn, targets
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
 
 DEFAULT = get_preset("default")
