@@ -204,7 +204,7 @@ class Recommender:
     def model(
         self, history: Sequence[Trial], *, index: int, candidates: Units | None = None
     ) -> RankingModel:
-        """Return the fitted ensemble that a suggestion would be chosen by, to look into it.
+        """Return the ensemble, fitted as for a suggestion in its turn, to look into it.
 
         It is to be used within `engine.runtime.isolated`, like all that computes with torch.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import re
 import runpy
@@ -62,6 +63,16 @@ def _small_surrogate(monkeypatch: pytest.MonkeyPatch) -> None:
     few = FittingSettings(n_steps=10, learning_rate=0.02)
     fits = dict.fromkeys(("from_random", "from_prior", "from_tasks"), few)
     monkeypatch.setitem(PRESETS, "default", replace(PRESETS["default"], **fits))
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """Collect what a page leaves, such as trials of a tuner that still run.
+
+    Python warns of these wherever it collects them, and elsewhere a warning is a failure.
+    """
+    yield
+    gc.collect()
 
 
 @pytest.fixture(autouse=True)
