@@ -321,22 +321,14 @@ class Recommender:
         # Ranks and acquisitions too: on tensors this small, several threads that wait for each
         # other cost 10 ms per operation, and the user's default device may be any.
         with isolated("cpu", self.settings.n_threads):
-            indices = range(task.index, task.index + task.count)
-            turns = self._turns(task, indices)
-            models = {
-                is_gaussian: self._gaussian_model(task)
-                if is_gaussian
-                else self._model(task, settings)
-                for is_gaussian in dict.fromkeys(turns)
-            }
+            models = self._models(task, settings)
             seen = self._seen(task)
             believed = task.units[[t.state is TrialState.RUNNING for t in task.history]]
             suggestions: list[Suggestion] = []
-            for index, is_gaussian in zip(indices, turns, strict=True):
+            for index, model in enumerate(models, task.index):
                 if len(believed):
-                    for each in models.values():
+                    for each in dict.fromkeys(models):
                         each.believe(believed)
-                model = models[is_gaussian]
                 if model.needs_contrast:
                     suggestion = self._startup_suggestion(task, seen, index, "contrast")
                 else:
@@ -346,6 +338,20 @@ class Recommender:
                 if not self.settings.allow_duplicates:
                     seen.update(keys(believed))
             return suggestions
+
+    def _models(
+        self, task: _Task, settings: RecommenderSettings
+    ) -> list[RankingModel | GaussianModel]:
+        """Return the model that makes each suggestion of a call: one of two in turns."""
+        from dre_plugins.recommend.gaussian_model import is_gaussian_turn
+
+        turns = [is_gaussian_turn(index) for index in range(task.index, task.index + task.count)]
+        observed = self._only_list(task) if any(turns) else None
+        if observed is None:
+            return [self._model(task, settings)] * task.count
+        gaussian = self._gaussian_model(task, observed)
+        other = gaussian if all(turns) else self._model(task, settings)
+        return [gaussian if turn else other for turn in turns]
 
     def _model(self, task: _Task, settings: RecommenderSettings) -> RankingModel:
         return self.model_type()(
@@ -360,37 +366,29 @@ class Recommender:
             rng=np.random.default_rng([self.seed, task.index]),
         )
 
-    def _turns(self, task: _Task, indices: Sequence[int]) -> list[bool]:
-        """Return which suggestions are a Gaussian process's, and not the ensemble's.
+    def _only_list(self, task: _Task) -> TrialList | None:
+        """Return the list of final values if it is all there is, for a Gaussian process.
 
-        It knows one list of values: neither priors nor rungs, constraints or several objectives.
+        None where there are priors, rungs, violated constraints or several objectives, and where
+        the ensemble alone was asked for.
         """
-        from dre_plugins.recommend.gaussian_model import is_gaussian_turn
-
-        turns = [is_gaussian_turn(index) for index in indices]
-        is_able = (
-            any(turns)
-            and get_preset(self.settings.preset).gaussian_turns
-            and self.settings.acquisition is None
-            and not self._priors
-            and len(task.weights) == 1
-            and len(self._lists(task)) == 1
-            and bool(feasible(task.history).all())
-        )
-        return [is_able and turn for turn in turns]
-
-    def _lists(self, task: _Task) -> list[TrialList]:
+        is_alone = self.settings.acquisition is not None or self._priors
+        if is_alone or not get_preset(self.settings.preset).gaussian_turns:
+            return None
+        if len(task.weights) > 1 or not feasible(task.history).all():
+            return None
         settings = self.settings
-        return trial_lists(task.history, failed=settings.failed, max_length=settings.max_history)
+        lists = trial_lists(task.history, failed=settings.failed, max_length=settings.max_history)
+        return lists[0] if len(lists) == 1 else None
 
-    def _gaussian_model(self, task: _Task) -> GaussianModel:
+    def _gaussian_model(self, task: _Task, observed: TrialList) -> GaussianModel:
         from dre_plugins.recommend.gaussian_model import GaussianModel
 
         return GaussianModel(
             self.space,
             task.history,
             task.units,
-            self._lists(task)[0],
+            observed,
             candidates=task.candidates,
             reference_seed=self.seed,
             rng=np.random.default_rng([self.seed, task.index]),
