@@ -43,7 +43,7 @@ class GaussianModel:
         units: Canonical coordinates of their configurations `[N, P]`.
         observed: The list of their final values.
         candidates: All that may be chosen `[C, P]`; None searches the space.
-        reference_seed: Seed of the reference points, see `search.reference`.
+        reference_seed: Seed of the reference points, see `CandidateSearch.reference`.
         rng: Source of all randomness of this suggestion.
     """
 

@@ -7,7 +7,8 @@ candidates, a column for each, from which their values follow.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -66,20 +67,18 @@ class CandidateSearch:
         space: The search space.
         candidates: Canonical coordinates of all that may be chosen `[C, P]`; None: all there is.
         rng: Source of all draws.
-
-    Attributes:
-        table: All candidates `[C, P]` where they are given or few; None where they are too many.
     """
 
     space: SearchSpace
     candidates: Units | None
     rng: np.random.Generator
-    table: Units | None = field(init=False)
 
-    def __post_init__(self) -> None:
-        given = self.candidates
-        table = enumerate_units(self.space, MAX_TABLE) if given is None else given
-        object.__setattr__(self, "table", table)
+    @cached_property
+    def table(self) -> Units | None:
+        """Return all candidates `[C, P]` where they are given or few, None for too many."""
+        if self.candidates is not None:
+            return self.candidates
+        return enumerate_units(self.space, MAX_TABLE)
 
     def reference(self, seed: int) -> Units:
         """Return the points `[K, P]` that ranks are taken against: the table, or spread ones.

@@ -208,6 +208,8 @@ def test_infinities_and_failures_are_as_the_worst_and_best() -> None:
     assert np.isfinite(target([math.inf, -math.inf, math.nan])).all()
 
 
-@pytest.mark.parametrize("values", [[1.0], [2.0, 2.0, 2.0], [math.inf] * 2, [0.0] * 5])
+@pytest.mark.parametrize(
+    "values", [[1.0], [2.0] * 3, [math.inf] * 2, [0.0] * 5, [0.1] * 3, [-1 / 3] * 7, [1e-320] * 4]
+)
 def test_equal_values_are_zeros(values) -> None:
     assert (target(values) == 0.0).all()
