@@ -15,13 +15,9 @@ from typing import Any
 
 from dre_plugins.engine.settings import Preset
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.recommender import (
-    ANNOUNCEMENTS,
-    N_STARTUP_TRIALS,
-    Recommender,
-    Suggestion,
-)
+from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender, Suggestion
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.turns import N_STARTUP_TRIALS
 from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace

@@ -18,20 +18,13 @@ from scipy.stats import norm, rankdata
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.gaussian_process import GaussianProcess
-from dre_plugins.recommend.lists import TrialList, final_value
+from dre_plugins.recommend.lists import final_value, trial_lists
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch, Choice
+from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
-
-# Of a study's suggestions, one of so many is the process's.
-EVERY = 2
-
-
-def is_gaussian_turn(index: int) -> bool:
-    """Say whether a suggestion of that number is the process's."""
-    return index % EVERY == EVERY - 1
 
 
 class GaussianModel:
@@ -39,9 +32,9 @@ class GaussianModel:
 
     Args:
         space: The search space.
-        history: Trials, larger values are better.
+        settings: The recommender's settings.
+        history: Trials, larger values are better, whose final values make one list.
         units: Canonical coordinates of their configurations `[N, P]`.
-        observed: The list of their final values.
         candidates: All that may be chosen `[C, P]`; None searches the space.
         reference_seed: Seed of the reference points, see `CandidateSearch.reference`.
         rng: Source of all randomness of this suggestion.
@@ -53,9 +46,9 @@ class GaussianModel:
     def __init__(
         self,
         space: SearchSpace,
+        settings: RecommenderSettings,
         history: Sequence[Trial],
         units: Units,
-        observed: TrialList,
         *,
         candidates: Units | None,
         reference_seed: int,
@@ -63,6 +56,7 @@ class GaussianModel:
     ) -> None:
         self._space = space
         self._search = CandidateSearch(space, candidates, rng)
+        (observed,) = trial_lists(history, failed=settings.failed, max_length=settings.max_history)
         self._units = units[observed.trials]
         order = np.argsort(-observed.ranks, kind="stable")
         self._elite = self._units[order[:N_PARENTS]]

@@ -13,12 +13,18 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset, require
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.lists import TrialList, final_value, has_failed, trial_lists
+from dre_plugins.recommend.lists import trial_lists
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import as_one_objective, draw_weights, n_objectives
 from dre_plugins.recommend.prior import PriorLike, aligned
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
+from dre_plugins.recommend.turns import (
+    N_GAUSSIAN_STARTUP_TRIALS,
+    N_STARTUP_TRIALS,
+    is_gaussian_turn,
+    is_ready,
+)
 from dre_plugins.space.candidates import (
     distinct,
     keys,
@@ -36,9 +42,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("dre_plugins")
 
 Units = NDArray[np.float64]
-
-# Space-filling trials from which random weights learn enough to be worth asking.
-N_STARTUP_TRIALS = 10
 
 # Draws among which a start-up suggestion looks for a configuration that is new, before a finite
 # space is searched whole.
@@ -185,14 +188,10 @@ class Recommender:
         """
         require(count >= 1, "count", count, "at least 1")
         task = self._task(history, count, index, fixed, candidates)
-        suggestions = None
-        if self._is_model_ready(task.history):
-            suggestions = self._model_suggestions(task)
-            source = "fallback"
+        if set(self._turns(task)) == {"random"}:
+            suggestions = self._startup_suggestions(task, "random")
         else:
-            source = "random"
-        if suggestions is None:
-            suggestions = self._startup_suggestions(task, source)
+            suggestions = self._model_suggestions(task)
         if candidates is None:  # whose coordinates tell which one it is
             suggestions = [self._complete(one, index + i) for i, one in enumerate(suggestions)]
         for suggestion in suggestions:
@@ -253,16 +252,21 @@ class Recommender:
             return self.settings.n_startup_trials
         return 0 if self._priors else N_STARTUP_TRIALS
 
-    def _is_model_ready(self, history: Sequence[Trial]) -> bool:
-        if self._priors and self.n_startup_trials == 0:
-            return True
-        n_ended = sum(trial.state is not TrialState.RUNNING for trial in history)
-        rankable = any(
-            final_value(trial) is not None
-            or (trial.state is TrialState.PRUNED and not has_failed(trial))
-            for trial in history
-        )
-        return rankable and n_ended >= self.n_startup_trials and self.space.n_parameters > 0
+    def _turns(self, task: _Task) -> list[str]:
+        """Return who makes each suggestion: "random", "model" or "gaussian-process"."""
+        given, n_startup_trials = self.settings.n_startup_trials, self.n_startup_trials
+        is_enough = n_startup_trials == 0 and bool(self._priors)
+        is_enough = is_enough or self._is_ready(task, n_startup_trials)
+        others = "model" if is_enough else "random"
+        is_partner = self._is_ready(task, N_GAUSSIAN_STARTUP_TRIALS if given is None else given)
+        is_partner = is_partner and self._has_one_list(task)
+        return [
+            "gaussian-process" if is_partner and is_gaussian_turn(index) else others
+            for index in range(task.index, task.index + task.count)
+        ]
+
+    def _is_ready(self, task: _Task, n_startup_trials: int) -> bool:
+        return self.space.n_parameters > 0 and is_ready(task.history, n_startup_trials)
 
     def _fixed_units(self, fixed: Mapping[str, Any]) -> Units:
         """Return the coordinates `[P]` of fixed values, NaN for parameters that are free."""
@@ -276,8 +280,8 @@ class Recommender:
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
 
-    def _model_suggestions(self, task: _Task) -> list[Suggestion] | None:
-        """Return the surrogate's suggestions, or None if it failed.
+    def _model_suggestions(self, task: _Task) -> list[Suggestion]:
+        """Return the surrogate's suggestions, or space-filling ones if it failed.
 
         A broken surrogate must never cost its user a trial (R1), whatever breaks: numerics,
         memory, a device that is gone. So this one border catches everything, counts it and says
@@ -294,7 +298,7 @@ class Recommender:
             return self._ask_model(task, replace(self.settings, device="cpu"))
         except Exception as error:
             self._count("fallbacks", error, "failed", "space-filling points")
-            return None
+            return self._startup_suggestions(task, "fallback")
 
     def _count(self, counter: str, error: Exception, what: str, instead: str) -> None:
         """Count a failure of the surrogate, and say the first one."""
@@ -327,31 +331,38 @@ class Recommender:
             suggestions: list[Suggestion] = []
             for index, model in enumerate(models, task.index):
                 if len(believed):
-                    for each in dict.fromkeys(models):
+                    for each in dict.fromkeys(one for one in models if one is not None):
                         each.believe(believed)
-                if model.needs_contrast:
-                    suggestion = self._startup_suggestion(task, seen, index, "contrast")
-                else:
-                    suggestion = self._model_suggestion(model, seen, index, task.fixed)
-                suggestions.append(replace(suggestion, prior_weight=model.prior_weight))
+                suggestion = self._next(task, model, seen, index)
+                suggestions.append(suggestion)
                 believed = self.space.canonical(suggestion.units[None])
                 if not self.settings.allow_duplicates:
                     seen.update(keys(believed))
             return suggestions
 
+    def _next(
+        self, task: _Task, model: RankingModel | GaussianModel | None, seen: set[bytes], index: int
+    ) -> Suggestion:
+        """Return the suggestion of a model, or a space-filling one where it needs that."""
+        if model is None:
+            return self._startup_suggestion(task, seen, index, "random")
+        if model.needs_contrast:
+            suggestion = self._startup_suggestion(task, seen, index, "contrast")
+        else:
+            suggestion = self._model_suggestion(model, seen, index, task.fixed)
+        return replace(suggestion, prior_weight=model.prior_weight)
+
     def _models(
         self, task: _Task, settings: RecommenderSettings
-    ) -> list[RankingModel | GaussianModel]:
-        """Return the model that makes each suggestion of a call: one of two in turns."""
-        from dre_plugins.recommend.gaussian_model import is_gaussian_turn
-
-        turns = [is_gaussian_turn(index) for index in range(task.index, task.index + task.count)]
-        observed = self._only_list(task) if any(turns) else None
-        if observed is None:
-            return [self._model(task, settings)] * task.count
-        gaussian = self._gaussian_model(task, observed)
-        other = gaussian if all(turns) else self._model(task, settings)
-        return [gaussian if turn else other for turn in turns]
+    ) -> list[RankingModel | GaussianModel | None]:
+        """Return the model that makes each suggestion of a call, None for a start-up point."""
+        turns = self._turns(task)
+        models: dict[str, RankingModel | GaussianModel | None] = {"random": None}
+        if "gaussian-process" in turns:
+            models["gaussian-process"] = self._gaussian_model(task, settings)
+        if "model" in turns:
+            models["model"] = self._model(task, settings)
+        return [models[turn] for turn in turns]
 
     def _model(self, task: _Task, settings: RecommenderSettings) -> RankingModel:
         return self.model_type()(
@@ -366,29 +377,29 @@ class Recommender:
             rng=np.random.default_rng([self.seed, task.index]),
         )
 
-    def _only_list(self, task: _Task) -> TrialList | None:
-        """Return the list of final values if it is all there is, for a Gaussian process.
+    def _has_one_list(self, task: _Task) -> bool:
+        """Say whether one list of final values is all there is, for a Gaussian process.
 
-        None where there are priors, rungs, violated constraints or several objectives, and where
-        the ensemble alone was asked for.
+        There are more with rungs and several objectives, and what it knows nothing of with priors
+        and violated constraints. Nor has it turns where the ensemble alone was asked for.
         """
-        is_alone = self.settings.acquisition is not None or self._priors
-        if is_alone or not get_preset(self.settings.preset).gaussian_turns:
-            return None
-        if len(task.weights) > 1 or not feasible(task.history).all():
-            return None
         settings = self.settings
+        is_alone = settings.acquisition is not None or bool(self._priors)
+        if is_alone or not get_preset(settings.preset).gaussian_turns:
+            return False
+        if len(task.weights) > 1 or not feasible(task.history).all():
+            return False
         lists = trial_lists(task.history, failed=settings.failed, max_length=settings.max_history)
-        return lists[0] if len(lists) == 1 else None
+        return len(lists) == 1
 
-    def _gaussian_model(self, task: _Task, observed: TrialList) -> GaussianModel:
+    def _gaussian_model(self, task: _Task, settings: RecommenderSettings) -> GaussianModel:
         from dre_plugins.recommend.gaussian_model import GaussianModel
 
         return GaussianModel(
             self.space,
+            settings,
             task.history,
             task.units,
-            observed,
             candidates=task.candidates,
             reference_seed=self.seed,
             rng=np.random.default_rng([self.seed, task.index]),

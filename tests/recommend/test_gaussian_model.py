@@ -1,4 +1,4 @@
-"""Turns of the ensemble and the Gaussian process: whose they are, and what the process does."""
+"""The Gaussian process, with which the ensemble takes turns: what it suggests and fits."""
 
 import math
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.gaussian_model import EVERY, is_gaussian_turn, targets
+from dre_plugins.recommend.gaussian_model import targets
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
 
 DEFAULT = get_preset("default")
@@ -26,56 +26,6 @@ def history_of(n: int, f=bowl) -> list[Trial]:
     draws = np.random.default_rng(0).uniform(-1.0, 1.0, (n, 2))
     configurations = [{"x": float(x), "y": float(y)} for x, y in draws]
     return [Trial(one, TrialState.COMPLETE, f(one)) for one in configurations]
-
-
-def sources(history, count: int = 4, settings=SETTINGS, **arguments) -> list[str]:
-    recommender = Recommender(PLANE, settings, seed=0)
-    made = [recommender.suggest(history, index=index, **arguments)[0] for index in range(count)]
-    return [one.source for one in made]
-
-
-# ------------------------------------------------------------------------------------ whose turn
-
-
-def test_they_take_turns() -> None:
-    assert sources(history_of(8)) == ["model", "gaussian-process"] * 2
-    assert [is_gaussian_turn(index) for index in range(EVERY)] == [False] * (EVERY - 1) + [True]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        replace(SETTINGS, acquisition="log-rank-ei"),  # what the user asks for
-        replace(SETTINGS, preset=replace(QUICK, gaussian_turns=False)),
-    ],
-)
-def test_the_ensemble_alone_can_be_had(settings) -> None:
-    assert sources(history_of(8), settings=settings) == ["model"] * 4
-
-
-def test_the_preset_of_the_paper_is_the_ensemble_alone() -> None:
-    assert not get_preset("paper").gaussian_turns
-
-
-def test_what_is_more_than_one_list_of_values_is_the_ensembles() -> None:
-    history = history_of(8)
-    pruned = [replace(one, state=TrialState.PRUNED, rungs={1: one.value}) for one in history]
-    rungs = [*history[:4], *pruned[4:]]
-    constrained = [replace(one, constraints={"c": one.value + 1.0}) for one in history]
-    objectives = [replace(one, value=None, objectives=(one.value, 1.0)) for one in history]
-    for told in (rungs, constrained, objectives):
-        assert sources(told) == ["model"] * 4
-    met = [replace(one, constraints={"c": -1.0}) for one in history]
-    assert sources(met) == ["model", "gaussian-process"] * 2
-
-
-def test_a_prior_leaves_no_turns() -> None:
-    from test_recommender_prior import PRESET, SPACE, FixedPrior, observed
-
-    settings = RecommenderSettings(preset=replace(PRESET, gaussian_turns=True))
-    recommender = Recommender(SPACE, settings, seed=0, prior=FixedPrior())
-    trials = observed(np.random.default_rng(0).random((8, 2)))
-    assert {recommender.suggest(trials, index=i)[0].source for i in (8, 9)} == {"model"}
 
 
 # ------------------------------------------------------------------------------ what it suggests
@@ -96,16 +46,6 @@ def test_it_knows_which_ranks_to_expect() -> None:
     (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history_of(40), index=41)
     assert one.predicted_rank < 10.0 and one.spread < 10.0
     assert "Gaussian process" in str(one.explanation)
-
-
-@pytest.mark.parametrize("count", [4, 5])
-def test_a_batch_takes_turns_and_repeats_nothing(count: int) -> None:
-    recommender = Recommender(PLANE, SETTINGS, seed=0)
-    batch = recommender.suggest(history_of(12), count, index=12)
-    assert [one.source for one in batch] == (["model", "gaussian-process"] * 3)[:count]
-    points = np.array([[one.configuration["x"], one.configuration["y"]] for one in batch])
-    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    assert distances[np.triu_indices(count, 1)].min() > 1e-3
 
 
 def test_what_runs_is_believed() -> None:

@@ -1,0 +1,30 @@
+"""Whose turn a suggestion is: start-up points, then the ensemble and a Gaussian process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dre_plugins.recommend.lists import final_value, has_failed
+from dre_plugins.recommend.trials import Trial, TrialState
+
+# Space-filling trials from which random weights learn enough to be worth asking.
+N_STARTUP_TRIALS = 10
+# A Gaussian process is worth asking earlier, in its turns between them (docs/decisions.md).
+N_GAUSSIAN_STARTUP_TRIALS = 5
+# Of a study's suggestions, one of so many is the process's.
+GAUSSIAN_EVERY = 2
+
+
+def is_gaussian_turn(index: int) -> bool:
+    """Say whether a suggestion of that number is the Gaussian process's."""
+    return index % GAUSSIAN_EVERY == GAUSSIAN_EVERY - 1
+
+
+def is_ready(history: Sequence[Trial], n_startup_trials: int) -> bool:
+    """Say whether so many trials have ended, and any of them can be ranked."""
+    n_ended = sum(trial.state is not TrialState.RUNNING for trial in history)
+    return n_ended >= n_startup_trials and any(
+        final_value(trial) is not None
+        or (trial.state is TrialState.PRUNED and not has_failed(trial))
+        for trial in history
+    )
