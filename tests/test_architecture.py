@@ -18,8 +18,12 @@ NUMERICS = {"numpy", "scipy", "torch", "safetensors"}
 ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "engine": ({"numpy", "torch", "safetensors"}, set()),
     "space": ({"numpy", "scipy"}, set()),
-    "recommend": (NUMERICS, {"engine", "space"}),
-    "transfer": (NUMERICS | {"pandas", "xgboost", "rich"}, {"engine", "space", "recommend"}),
+    "universal": ({"numpy", "torch", "safetensors"}, {"engine"}),
+    "recommend": (NUMERICS, {"engine", "space", "universal"}),
+    "transfer": (
+        NUMERICS | {"pandas", "xgboost", "rich"},
+        {"engine", "space", "universal", "recommend"},
+    ),
     "adapters": (NUMERICS | FRAMEWORKS | {"pandas"}, {"engine", "space", "recommend", "transfer"}),
     "plots": (
         {"numpy", "scipy", "matplotlib"},
@@ -34,11 +38,20 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         | FRAMEWORKS
         | {"botorch", "filelock", "gpytorch", "matplotlib", "onnxruntime", "pandas", "rich"}
         | {"scikit_posthocs", "sklearn", "smac", "ConfigSpace"},
-        {"engine", "space", "recommend", "transfer", "adapters", "baselines", "plots"},
+        {
+            "engine",
+            "space",
+            "universal",
+            "recommend",
+            "transfer",
+            "adapters",
+            "baselines",
+            "plots",
+        },
     ),
     "cli": (
         NUMERICS | FRAMEWORKS | {"matplotlib", "rich", "typer"},
-        {"engine", "space", "recommend", "transfer", "adapters", "benchmarks"},
+        {"engine", "space", "universal", "recommend", "transfer", "adapters", "benchmarks"},
     ),
 }
 # Files at the top of the package, which every room may import.

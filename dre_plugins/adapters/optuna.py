@@ -54,6 +54,7 @@ from dre_plugins.adapters.optuna_explanation import (
 from dre_plugins.adapters.optuna_history import History
 from dre_plugins.adapters.optuna_prior import Knowledge, PastStudies
 from dre_plugins.adapters.optuna_process import ThisProcess
+from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.transfer.knowledge import GivenPrior, Known
 
 logger = logging.getLogger("dre_plugins.optuna")
@@ -102,10 +103,13 @@ class DRESampler(BaseSampler):
     Args:
         seed: Non-negative seed. Workers of one study may be given the same seed: their trials
             differ by trial number. None takes one from the operating system, once.
-        prior: What past tasks taught: the name of a prior that ships with the package
-            ("xgboost", "decision-tree"), the path of one, or a `dre_plugins.Prior`. The very
-            first trial comes from it, whether or not the search spaces are the same. With
-            several objectives a list of these, one for each, None where there is none.
+        prior: What is known beforehand. "universal": of functions on any search space, which
+            takes turns with an ensemble from random weights (or the path of another one, of
+            `dre meta-train --synthetic`); None: nothing, the ensemble alone. Or what past tasks
+            taught: the name of a prior that ships with the package ("xgboost",
+            "decision-tree"), the path of one, or a `dre_plugins.Prior`. The very first trial
+            comes from it, whether or not the search spaces are the same. With several objectives
+            a list of these, one for each, None where there is none.
         past_studies: Studies of the same kind to learn from: studies, a storage or its URL,
             several of these, or a `dre_plugins.MetaDataset`. Learning takes some seconds, here
             and now. Their search spaces, metrics and directions may differ; one that has the
@@ -113,7 +117,8 @@ class DRESampler(BaseSampler):
             (`Prior.train`, `dre meta-train`).
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             parameters are points of one scrambled Sobol sequence. Trials of all workers count,
-            as do enqueued and added ones. None takes 10, or 0 with a prior.
+            as do enqueued and added ones. None takes 10 for the ensemble and 5 for the universal
+            prior in its turns, or 0 with a prior of past tasks.
         acquisition: "log-rank-ei" (expected improvement of the logarithm of the rank), "ei" (of
             the rank, as in the paper), "pi" (probability of improvement), "lcb" (lower confidence
             bound), "average-rank" or "thompson". None takes the preset's: "log-rank-ei" by
@@ -141,14 +146,14 @@ class DRESampler(BaseSampler):
 
     Attributes:
         stats: Counts "suggestions" and among them "random", "prior", "model",
-            "gaussian-process", "contrast", "exploration", "fallback" and "exhausted"; further
+            "universal-prior", "contrast", "exploration", "fallback" and "exhausted"; further
             "independent" parameters, "conflicts" with other workers, "fallbacks", and
             "device_fallbacks" to the CPU.
 
     Note:
         The user attribute "dre:explanation" of a trial, which `explain` reads, tells where its
         parameters come from: "random" (start-up), "prior" (nothing was observed yet), "model",
-        "gaussian-process" (with which the ensemble takes turns), "contrast" (a space-filling
+        "universal-prior" (with which the ensemble takes turns), "contrast" (a space-filling
         point by which the prior is checked), "exploration" (the best far from all trials, while
         nothing improves), "independent" (no parameter was known yet), "fallback" (the surrogate
         failed), "exhausted" (nothing new is left) or "enqueued"; and of a model's suggestion the
@@ -165,7 +170,7 @@ class DRESampler(BaseSampler):
         self,
         *,
         seed: int | None = None,
-        prior: GivenPrior = None,
+        prior: GivenPrior = UNIVERSAL,
         past_studies: PastStudies | None = None,
         n_startup_trials: int | None = None,
         acquisition: str | None = None,
@@ -393,7 +398,7 @@ class DRESampler(BaseSampler):
         try:
             return with_prior(prior)
         except ValueError as error:
-            if prior is None or not self._knowledge.is_for(n):
+            if prior in (None, UNIVERSAL) or not self._knowledge.is_for(n):
                 raise
             self._say(
                 logging.WARNING,

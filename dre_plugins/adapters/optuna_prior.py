@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from dre_plugins.adapters.optuna_sources import Source, metadata_from_studies
+from dre_plugins.recommend.prior import UNIVERSAL, UniversalFile
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
@@ -35,7 +36,7 @@ class Knowledge:
     ) -> None:
         self.prior: Known | None = None
         self._metadata: MetaDataset | None = None
-        if prior is not None and past_studies is not None:
+        if prior not in (None, UNIVERSAL) and past_studies is not None:
             raise ValueError(
                 "prior and past_studies cannot be combined: leave one of them out, or train a "
                 "prior on all of it with Prior.train."
@@ -66,20 +67,23 @@ class Knowledge:
         try:
             self.prior = Prior.of_few(self._metadata)
         except ValueError:  # nothing to learn from is left
-            self.prior = None
+            self.prior = UNIVERSAL
 
     def is_for(self, n_objectives: int) -> bool:
         """Say whether a study of so many objectives can use the prior: it is one, or one each."""
         return not isinstance(self.prior, tuple) or len(self.prior) == n_objectives
 
-    def usable_on(self, space: SearchSpace) -> Known | None:
-        """Return those priors of a list that have something in common with a search space."""
+    def usable_on(self, space: SearchSpace) -> Known:
+        """Return those priors of a list that have something in common with a search space.
+
+        If none has, this is the universal one, which needs nothing in common.
+        """
         if not isinstance(self.prior, tuple):
-            return None
+            return UNIVERSAL
         usable = tuple(
             prior if prior is not None and _fits(prior, space) else None for prior in self.prior
         )
-        return usable if any(prior is not None for prior in usable) else None
+        return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
     def knows(self, name: str, domain: Domain) -> bool:
         """Say whether a parameter of a study is one of a prior's."""
@@ -94,7 +98,8 @@ class Knowledge:
 
     def _each(self) -> list[Prior]:
         given = self.prior if isinstance(self.prior, tuple) else (self.prior,)
-        return [prior for prior in given if prior is not None]
+        no_parameters = (str, UniversalFile, type(None))
+        return [prior for prior in given if not isinstance(prior, no_parameters)]
 
 
 def _fits(prior: Prior, space: SearchSpace) -> bool:

@@ -44,6 +44,7 @@ from dre_plugins.adapters.ray_tune_arguments import (
 from dre_plugins.adapters.ray_tune_conversion import ParamSpace
 from dre_plugins.adapters.ray_tune_results import Running, mark, meets, numbers_of, value_in
 from dre_plugins.adapters.ray_tune_state import RestorableSearcher
+from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
 
 logger = logging.getLogger("dre_plugins.ray_tune")
@@ -105,7 +106,8 @@ class DRESearch(RestorableSearcher):
         evaluated_rewards: Values of the metric at `points_to_evaluate`, which are then learnt
             from and not run.
         seed: Non-negative seed; None draws one.
-        prior: What past tasks taught: the name of a prior that ships with the package
+        prior: What is known beforehand: "universal" (of functions on any space), None (nothing),
+            or what past tasks taught: the name of a prior that ships with the package
             ("xgboost", "decision-tree"), the path of one, or a `dre_plugins.Prior`. The very
             first trial comes from it, whether or not the search spaces are the same. With
             several metrics a list of these, one for each, None where there is none.
@@ -119,7 +121,7 @@ class DRESearch(RestorableSearcher):
             chosen by what it may gain and how likely it keeps within all of them.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             configurations are points of a scrambled Sobol sequence. Points to evaluate and
-            evaluated ones count. None takes 10, or 0 with a prior.
+            evaluated ones count. None: 10 (universal prior: 5), or 0 with one of past tasks.
         acquisition: "log-rank-ei" (expected improvement of the logarithm of the rank), "ei" (of
             the rank, as in the paper), "pi" (probability of improvement), "lcb" (lower confidence
             bound), "average-rank" or "thompson". None takes the preset's: "log-rank-ei" by
@@ -155,7 +157,7 @@ class DRESearch(RestorableSearcher):
         evaluated_rewards: Sequence[Any] | None = None,
         *,
         seed: int | None = None,
-        prior: GivenPrior = None,
+        prior: GivenPrior = UNIVERSAL,
         past_results: PastResults | None = None,
         constraints: Mapping[str, Any] | None = None,
         n_startup_trials: int | None = None,
@@ -187,7 +189,7 @@ class DRESearch(RestorableSearcher):
             "max_history": max_history,
         }
         RecommenderSettings(**self._settings)  # says at once what is wrong
-        if prior is not None and past_results is not None:
+        if prior not in (None, UNIVERSAL) and past_results is not None:
             raise ValueError(
                 "prior and past_results cannot be combined: leave one of them out, or train a "
                 "prior on all of it with Prior.train."

@@ -15,6 +15,7 @@ import numpy as np
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
+from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.transfer.knowledge import GivenPrior
 from dre_plugins.transfer.metadata import MetaDataset
@@ -80,7 +81,7 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         do_minimize: Whether small values are good.
         random_seed: Non-negative seed; None takes one from the operating system.
         points_to_evaluate: Configurations to begin with, see `DRESearcher`.
-        prior: What past tasks taught, see `DRESearcher`.
+        prior: What is known beforehand, see `DRESearcher`.
         constraints: Limits on other metrics that trials report, by name: the highest value
             allowed, or a pair of the lowest and the highest, where None is no limit.
         settings: Further settings of `DRESearcher`, by name.
@@ -112,7 +113,7 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         do_minimize: bool | None = True,
         random_seed: int | None = None,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
-        prior: GivenPrior = None,
+        prior: GivenPrior = UNIVERSAL,
         constraints: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
@@ -215,7 +216,7 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
         points_to_evaluate: Configurations to begin with, see `DRESearcher`.
         reduction_factor: Of so many trials one goes on at each rung.
         brackets: How many brackets, each with a later first rung.
-        prior: What past tasks taught, see `DRESearcher`.
+        prior: What is known beforehand, see `DRESearcher`.
         constraints: Limits on other metrics that trials report, by name: the highest value
             allowed, or a pair of the lowest and the highest, where None is no limit.
         settings: Further settings of `DRESearcher`, by name.
@@ -236,7 +237,7 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         reduction_factor: float = 3,
         brackets: int = 1,
-        prior: GivenPrior = None,
+        prior: GivenPrior = UNIVERSAL,
         constraints: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:

@@ -14,6 +14,7 @@ from dre_plugins.adapters.syne_tune_scheduler import TellingScheduler
 from dre_plugins.adapters.syne_tune_study import StudySearcher, seed_from
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
+from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.trials import Trial as StudyTrial
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_integer
@@ -144,8 +145,8 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
         do_minimize: Whether small values are good, of all metrics or of each.
         random_seed: Non-negative seed; None takes one from the operating system.
         points_to_evaluate: Configurations to begin with, see `DRESearcher`.
-        prior: What past tasks taught, see `DRESearcher`; or a list with one for each metric, None
-            where there is none.
+        prior: What is known beforehand, see `DRESearcher`; or a list with one for each metric,
+            None where there is none.
         constraints: Limits on metrics that trials report, by name: the highest value allowed, or
             a pair of the lowest and the highest, where None is no limit.
         settings: Further settings of `DRESearcher`, by name.
@@ -179,7 +180,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
         do_minimize: bool | Sequence[bool] = True,
         random_seed: int | None = None,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
-        prior: GivenPrior = None,
+        prior: GivenPrior = UNIVERSAL,
         constraints: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:

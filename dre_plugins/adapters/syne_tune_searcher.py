@@ -16,6 +16,7 @@ from syne_tune.optimizer.schedulers.searchers.single_objective_searcher import (
 
 from dre_plugins.adapters.syne_tune_study import StudySearcher
 from dre_plugins.engine.settings import Preset
+from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.transfer.knowledge import GivenPrior
 
@@ -60,11 +61,14 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         points_to_evaluate: Configurations to begin with, in order. Parameters that are missing
             are chosen to go with the others; a number out of its range is tried as it is.
         random_seed: Non-negative seed; None takes one from the operating system.
-        prior: What past tasks taught: the name of a prior that ships with the package, the path
-            of one, or a `dre_plugins.Prior`. The very first trial comes from it.
+        prior: What is known beforehand. "universal": of functions on any search space, which
+            takes turns with an ensemble from random weights (or the path of another one, of
+            `dre meta-train --synthetic`); None: nothing, the ensemble alone. Or what past tasks
+            taught: the name of a prior that ships with the package, the path of one, or a
+            `dre_plugins.Prior`. The very first trial comes from it.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
-            suggestions are points of one scrambled Sobol sequence. None takes 10, or 0 with a
-            prior.
+            suggestions are points of one scrambled Sobol sequence. None takes 10 for the
+            ensemble and 5 for the universal prior in its turns, or 0 with a prior of past tasks.
         acquisition: "log-rank-ei", "ei", "pi", "lcb", "average-rank" or "thompson"; None takes
             the preset's.
         allow_duplicates: Whether a configuration may be suggested again.
@@ -88,7 +92,7 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         random_seed: int | None = None,
         *,
-        prior: GivenPrior = None,
+        prior: GivenPrior = UNIVERSAL,
         n_startup_trials: int | None = None,
         acquisition: str | None = None,
         allow_duplicates: bool = False,

@@ -18,6 +18,7 @@ from dre_plugins.adapters.syne_tune_conversion import cast, hyperparameters, spa
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import is_integer, match_key
 from dre_plugins.transfer.knowledge import GivenPrior, prior_from
@@ -36,7 +37,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         random_seed: Non-negative seed; None takes one from the operating system.
         direction: "minimize", or a list of these for several objectives; schedulers flip the
             sign of what is to be maximised.
-        prior: What past tasks taught, see `DRESearcher`.
+        prior: What is known beforehand, see `DRESearcher`.
         order_numeric_choices: Whether choices that are numbers in ascending order are treated as
             ordered.
         settings: Options of `RecommenderSettings`, by name.
@@ -52,7 +53,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         random_seed: int | None,
         *,
         direction: str | Sequence[str],
-        prior: GivenPrior = None,
+        prior: GivenPrior = UNIVERSAL,
         order_numeric_choices: bool = True,
         **settings: Any,
     ) -> None:

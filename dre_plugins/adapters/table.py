@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dre_plugins.engine.settings import Preset, require
+from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -45,8 +46,8 @@ class DRETable:
 
     Args:
         seed: Non-negative seed. None takes one from the operating system, once.
-        prior: What past tasks taught: a `dre_plugins.Prior`, its path or its name. Its parameters
-            and the columns are matched by name.
+        prior: What is known beforehand, see `DRESampler`. Parameters of a prior of past tasks and
+            the columns are matched by name.
         names: Names of the columns; None: "x0", "x1", …, as `load_hpob` names them.
         n_startup_trials: Rows that must be observed before the surrogate takes over; until then
             pending rows are drawn at random. Benchmarks give the first rows themselves.
@@ -70,7 +71,7 @@ class DRETable:
         self,
         *,
         seed: int | None = None,
-        prior: GivenPrior = None,
+        prior: GivenPrior = UNIVERSAL,
         names: Sequence[str] | None = None,
         n_startup_trials: int = 0,
         acquisition: str | None = None,

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 Tasks = Annotated[
     list[Path], typer.Argument(help="Past tasks, as dre import writes them; one file or several.")
 ]
+OptionalTasks = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Past tasks, as dre import writes them; one file or several."),
+]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.")]
 Device = Annotated[str, typer.Option(help="Where to meta-train: cpu, cuda, cuda:1, …")]
 Threads = Annotated[int, typer.Option(help="Threads of the CPU.")]

@@ -176,8 +176,8 @@ class Preset:
             feature, and bends somewhere in its range. None draws it like the other layers.
         tempering: Factor by which errors of predicted ranks exceed the disagreement of members.
             For what is reported; acquisitions take the disagreement as it is.
-        gaussian_turns: Whether every second suggestion is a Gaussian process's, where there is no
-            prior and nothing but one list of values is known.
+        universal_turns: Whether every second suggestion is the universal prior's, where it is what
+            is given and nothing but one list of values is known.
     """
 
     scorer: ScorerSettings
@@ -188,7 +188,7 @@ class Preset:
     acquisition: str = "log-rank-ei"
     first_slope: float | None = None
     tempering: float = 1.0
-    gaussian_turns: bool = False
+    universal_turns: bool = False
 
     def __post_init__(self) -> None:
         check_acquisition(self.acquisition)
@@ -217,7 +217,7 @@ PRESETS: Mapping[str, Preset] = {
         ),
         first_slope=8.0,
         tempering=3.0,
-        gaussian_turns=True,
+        universal_turns=True,
     ),
 }
 

@@ -22,7 +22,7 @@ from dre_plugins.plots.style import (
 COLOUR_OF = {
     "prior": PINK,
     "model": BLUE,
-    "gaussian-process": BLUE,
+    "universal-prior": BLUE,
     "exploration": SKY,
     "contrast": ORANGE,
     "random": GREEN,
@@ -35,7 +35,7 @@ COLOUR_OF = {
 # Told apart also without colours.
 MARK_OF = {
     "prior": "*",
-    "gaussian-process": "d",
+    "universal-prior": "d",
     "exploration": "D",
     "contrast": "s",
     "random": "^",

@@ -17,7 +17,7 @@ import numpy as np
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.pareto import layers
-from dre_plugins.recommend.prior import PriorLike
+from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender, Suggestion
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState, feasible, number_of
@@ -44,8 +44,9 @@ class AskTell:
             are numbers in ascending order are treated as ordered.
         direction: "minimize" or "maximize"; a list of these for several objectives.
         seed: Non-negative seed of everything random; None draws one.
-        prior: What past tasks taught, such as a `dre_plugins.Prior`; or a list with one for each
-            objective, None where there is none.
+        prior: What is known beforehand: "universal" (of functions on any search space), None
+            (nothing), or what past tasks taught, such as a `dre_plugins.Prior`; or a list with
+            one for each objective, None where there is none.
         settings: Options of `RecommenderSettings`, by name.
 
     Attributes:
@@ -72,7 +73,7 @@ class AskTell:
         *,
         direction: str | Sequence[str] = "minimize",
         seed: int | None = None,
-        prior: PriorLike | Sequence[PriorLike | None] | None = None,
+        prior: GivenPrior = UNIVERSAL,
         **settings: Any,
     ) -> None:
         directions = [direction] if isinstance(direction, str) else [*direction]

@@ -10,7 +10,7 @@ SOURCES: Mapping[str, str] = {
     "random": "a space-filling start-up point",
     "prior": "the prior's choice, as nothing was observed yet",
     "model": "the ensemble's choice",
-    "gaussian-process": "the choice of a Gaussian process, with which the ensemble takes turns",
+    "universal-prior": "the choice of the universal prior, with which the ensemble takes turns",
     "contrast": "a space-filling point by which the prior is checked",
     "exploration": "the ensemble's choice far from all trials, as nothing improves",
     "fallback": "a space-filling point, as the surrogate failed",

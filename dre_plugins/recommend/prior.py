@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dre_plugins.engine.settings import require
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
 
 Encode = Callable[[NDArray[np.float64]], NDArray[np.float32]]
+
+UNIVERSAL: Literal["universal"] = "universal"
+"""Name of the prior that knows no parameters: of functions on any search space."""
+
+
+@dataclass(frozen=True, slots=True)
+class UniversalFile:
+    """Name a universal prior on disk, other than the one that ships.
+
+    Args:
+        path: Where `dre meta-train --synthetic` wrote it.
+    """
+
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +61,29 @@ class PriorLike(Protocol):
         """
 
 
+Several: TypeAlias = "list[PriorLike | None] | tuple[PriorLike | None, ...]"
+Universal: TypeAlias = "Literal['universal'] | UniversalFile"
+GivenPrior: TypeAlias = "PriorLike | Several | Universal | None"
+
+
 def aligned(
-    prior: PriorLike | Sequence[PriorLike | None] | None,
+    prior: GivenPrior,
     space: SearchSpace,
     n_objectives: int | None,
 ) -> tuple[AlignedPrior | None, ...]:
     """Return what a prior knows of a search space: of all objectives as one, or of each.
 
+    The universal prior knows nothing of any search space.
+
     Raises:
         ValueError: If the two spaces have no parameter in common, or the objectives are more or
             fewer than the priors.
     """
-    if prior is None or not space.n_parameters:
+    if isinstance(prior, str):
+        require(prior == UNIVERSAL, "prior", prior, f"{UNIVERSAL!r}, None, or a loaded Prior")
+    if prior is None or isinstance(prior, (str, UniversalFile)) or not space.n_parameters:
         return ()
-    if not isinstance(prior, Sequence):
+    if not isinstance(prior, (list, tuple)):
         return (prior.on(space),)
     known = tuple(None if one is None else one.on(space) for one in prior)
     if n_objectives is not None and len(known) != n_objectives:

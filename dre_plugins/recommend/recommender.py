@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,20 @@ from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.lists import trial_lists
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import as_one_objective, draw_weights, n_objectives
-from dre_plugins.recommend.prior import PriorLike, aligned
+from dre_plugins.recommend.prior import (
+    UNIVERSAL,
+    GivenPrior,
+    Universal,
+    UniversalFile,
+    aligned,
+)
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
 from dre_plugins.recommend.turns import (
-    N_GAUSSIAN_STARTUP_TRIALS,
     N_STARTUP_TRIALS,
-    is_gaussian_turn,
+    N_UNIVERSAL_STARTUP_TRIALS,
     is_ready,
+    is_universal_turn,
 )
 from dre_plugins.space.candidates import (
     distinct,
@@ -36,8 +42,10 @@ from dre_plugins.space.candidates import (
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
-    from dre_plugins.recommend.gaussian_model import GaussianModel
     from dre_plugins.recommend.model import RankingModel
+    from dre_plugins.recommend.universal_model import UniversalModel
+
+    Model: TypeAlias = RankingModel | UniversalModel
 
 logger = logging.getLogger("dre_plugins")
 
@@ -63,7 +71,7 @@ class Suggestion:
         configuration: Values of active parameters and constants, by name.
         units: Coordinates `[P]`, also of inactive parameters, or those of the given candidate.
         source: "random" (start-up), "prior" (nothing was observed yet), "model" (the ensemble),
-            "gaussian-process" (with which it takes turns), "contrast" (a space-filling point to
+            "universal-prior" (with which it takes turns), "contrast" (a space-filling point to
             check the prior by), "exploration" (the ensemble's best far from all trials, because
             the study stagnates), "fallback" (the surrogate failed) or "exhausted" (every
             configuration of a finite space was evaluated).
@@ -129,7 +137,8 @@ class Recommender:
             how often a surrogate failed, and "device_fallbacks", how often it did on a device
             other than the CPU, which then took over.
         prior: What past tasks taught, such as a `dre_plugins.Prior`, or a list with one for each
-            objective, None where there is none; None starts from nothing.
+            objective, None where there is none. "universal" takes turns between the ensemble,
+            from random weights, and the universal prior; None leaves it to the ensemble.
         n_objectives: Number of objectives; None takes it from the history.
 
     Raises:
@@ -144,7 +153,7 @@ class Recommender:
         *,
         seed: int,
         stats: Counter[str] | None = None,
-        prior: PriorLike | Sequence[PriorLike | None] | None = None,
+        prior: GivenPrior = UNIVERSAL,
         n_objectives: int | None = None,
     ) -> None:
         self.space = space
@@ -154,6 +163,7 @@ class Recommender:
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
         self._priors = aligned(prior, space, n_objectives)
+        self._universal = prior if isinstance(prior, (str, UniversalFile)) else None
 
     def suggest(
         self,
@@ -253,15 +263,15 @@ class Recommender:
         return 0 if self._priors else N_STARTUP_TRIALS
 
     def _turns(self, task: _Task) -> list[str]:
-        """Return who makes each suggestion: "random", "model" or "gaussian-process"."""
+        """Return who makes each suggestion: "random", "model" or "universal-prior"."""
         given, n_startup_trials = self.settings.n_startup_trials, self.n_startup_trials
         is_enough = n_startup_trials == 0 and bool(self._priors)
         is_enough = is_enough or self._is_ready(task, n_startup_trials)
         others = "model" if is_enough else "random"
-        is_partner = self._is_ready(task, N_GAUSSIAN_STARTUP_TRIALS if given is None else given)
+        is_partner = self._is_ready(task, N_UNIVERSAL_STARTUP_TRIALS if given is None else given)
         is_partner = is_partner and self._has_one_list(task)
         return [
-            "gaussian-process" if is_partner and is_gaussian_turn(index) else others
+            "universal-prior" if is_partner and is_universal_turn(index) else others
             for index in range(task.index, task.index + task.count)
         ]
 
@@ -341,7 +351,11 @@ class Recommender:
             return suggestions
 
     def _next(
-        self, task: _Task, model: RankingModel | GaussianModel | None, seen: set[bytes], index: int
+        self,
+        task: _Task,
+        model: Model | None,
+        seen: set[bytes],
+        index: int,
     ) -> Suggestion:
         """Return the suggestion of a model, or a space-filling one where it needs that."""
         if model is None:
@@ -352,14 +366,12 @@ class Recommender:
             suggestion = self._model_suggestion(model, seen, index, task.fixed)
         return replace(suggestion, prior_weight=model.prior_weight)
 
-    def _models(
-        self, task: _Task, settings: RecommenderSettings
-    ) -> list[RankingModel | GaussianModel | None]:
+    def _models(self, task: _Task, settings: RecommenderSettings) -> list[Model | None]:
         """Return the model that makes each suggestion of a call, None for a start-up point."""
         turns = self._turns(task)
-        models: dict[str, RankingModel | GaussianModel | None] = {"random": None}
-        if "gaussian-process" in turns:
-            models["gaussian-process"] = self._gaussian_model(task, settings)
+        models: dict[str, Model | None] = {"random": None}
+        if "universal-prior" in turns and self._universal is not None:
+            models["universal-prior"] = self._universal_model(self._universal, task, settings)
         if "model" in turns:
             models["model"] = self._model(task, settings)
         return [models[turn] for turn in turns]
@@ -378,24 +390,27 @@ class Recommender:
         )
 
     def _has_one_list(self, task: _Task) -> bool:
-        """Say whether one list of final values is all there is, for a Gaussian process.
+        """Say whether one list of final values is all there is, for the universal prior.
 
         There are more with rungs and several objectives, and what it knows nothing of with priors
         and violated constraints. Nor has it turns where the ensemble alone was asked for.
         """
         settings = self.settings
-        is_alone = settings.acquisition is not None or bool(self._priors)
-        if is_alone or not get_preset(settings.preset).gaussian_turns:
+        is_alone = settings.acquisition is not None or self._universal is None
+        if is_alone or not get_preset(settings.preset).universal_turns:
             return False
         if len(task.weights) > 1 or not feasible(task.history).all():
             return False
         lists = trial_lists(task.history, failed=settings.failed, max_length=settings.max_history)
         return len(lists) == 1
 
-    def _gaussian_model(self, task: _Task, settings: RecommenderSettings) -> GaussianModel:
-        from dre_plugins.recommend.gaussian_model import GaussianModel
+    def _universal_model(
+        self, prior: Universal, task: _Task, settings: RecommenderSettings
+    ) -> UniversalModel:
+        from dre_plugins.recommend.universal_model import UniversalModel
 
-        return GaussianModel(
+        return UniversalModel(
+            prior,
             self.space,
             settings,
             task.history,
@@ -406,7 +421,7 @@ class Recommender:
         )
 
     def _model_suggestion(
-        self, model: RankingModel | GaussianModel, seen: set[bytes], index: int, fixed: Units
+        self, model: Model, seen: set[bytes], index: int, fixed: Units
     ) -> Suggestion:
         choice = model.choose(seen, fixed, index)
         return Suggestion(

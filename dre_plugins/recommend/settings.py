@@ -19,7 +19,8 @@ class RecommenderSettings:
 
     Args:
         n_startup_trials: Trials that must have ended before the surrogate takes over; until
-            then suggestions are scrambled Sobol points. None takes 10, or 0 with a prior.
+            then suggestions are scrambled Sobol points. None takes 10 for the ensemble and 5 for
+            the universal prior in its turns, or 0 with a prior of past tasks.
         acquisition: "log-rank-ei", "ei", "pi", "lcb", "average-rank" or "thompson"; None takes
             the preset's.
         allow_duplicates: Whether a configuration may be suggested again.

@@ -1,4 +1,4 @@
-"""Whose turn a suggestion is: start-up points, then the ensemble and a Gaussian process."""
+"""Whose turn a suggestion is: start-up points, then the ensemble and the universal prior."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dre_plugins.recommend.trials import Trial, TrialState
 
 # Space-filling trials from which random weights learn enough to be worth asking.
 N_STARTUP_TRIALS = 10
-# A Gaussian process is worth asking earlier, in its turns between them (docs/decisions.md).
-N_GAUSSIAN_STARTUP_TRIALS = 5
-# Of a study's suggestions, one of so many is the process's.
-GAUSSIAN_EVERY = 2
+# The universal prior is worth asking earlier, in its turns between them (docs/decisions.md).
+N_UNIVERSAL_STARTUP_TRIALS = 5
+# Of a study's suggestions, one of so many is the universal prior's.
+UNIVERSAL_EVERY = 2
 
 
-def is_gaussian_turn(index: int) -> bool:
-    """Say whether a suggestion of that number is the Gaussian process's."""
-    return index % GAUSSIAN_EVERY == GAUSSIAN_EVERY - 1
+def is_universal_turn(index: int) -> bool:
+    """Say whether a suggestion of that number is the universal prior's."""
+    return index % UNIVERSAL_EVERY == UNIVERSAL_EVERY - 1
 
 
 def is_ready(history: Sequence[Trial], n_startup_trials: int) -> bool:

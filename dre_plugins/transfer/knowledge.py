@@ -7,30 +7,45 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
 
 OnePrior: TypeAlias = "Prior | str | os.PathLike[str] | None"
 GivenPrior: TypeAlias = "OnePrior | Sequence[OnePrior]"
-Known: TypeAlias = "Prior | tuple[Prior | None, ...]"
+Known: TypeAlias = "Prior | tuple[Prior | None, ...] | Universal"
 
 
 def prior_from(given: GivenPrior) -> Known | None:
     """Return a prior that was given itself, by name, by path, or not at all.
 
     Args:
-        given: The prior; or a list with one for each objective, None where there is none.
+        given: The prior; "universal", which stays what it is; or a list with one for each
+            objective, None where there is none.
 
     Raises:
         ValueError: If there is no such prior, its file cannot be read, or a list has none at all.
     """
+    if given == UNIVERSAL:
+        return UNIVERSAL
     if not isinstance(given, (list, tuple)):
-        return _one(given)
+        return _universal(given) or _one(given)
     priors = tuple(_one(prior) for prior in given)
     is_any = any(prior is not None for prior in priors)
     require(is_any, "prior", given, "a prior for one objective at least")
     return priors
+
+
+def _universal(given: object) -> UniversalFile | None:
+    if not isinstance(given, (str, os.PathLike)) or not os.path.isfile(given):
+        return None
+    from dre_plugins.universal.file import is_universal, ready  # imports torch
+
+    if not is_universal(given):
+        return None
+    ready(os.fspath(given))  # says at once what is wrong with it
+    return UniversalFile(os.fspath(given))
 
 
 def _one(given: object) -> Prior | None:

@@ -303,7 +303,7 @@ def test_a_prior_of_something_else_is_not_used_and_says_so_once(prior, caplog):
     (warning,) = [record for record in caplog.records if "prior is not used" in record.message]
     assert "other" in warning.message and "rate" in warning.message
     assert {source_of(trial) for trial in study.trials} == {
-        *("independent", "random", "model", "gaussian-process")
+        *("independent", "random", "model", "universal-prior")
     }
 
 

@@ -10,5 +10,5 @@ SMALL = Preset(
     from_random=FITTING,
     from_prior=FITTING,
     from_tasks=FITTING,
-    gaussian_turns=True,
+    universal_turns=True,
 )

@@ -3,7 +3,7 @@
 Suggestions are compared exactly. Three invariances hold less far; what holds of them is tested:
 
 - The scale of the metric. The ensemble sees the order of trials alone. The Gaussian process in its
-  turns sees values as well, whatever their unit (`tests/recommend/test_gaussian_model.py`).
+  turns sees values as well, whatever their unit (`tests/recommend/test_universal_model.py`).
 - The order of parameters and of categories. Random weights and coordinates of the Sobol sequence
   are drawn by position, so that another order is another draw. They could be drawn by name
   instead, but then names would matter, and the same space is named differently in Ray Tune and in
@@ -80,7 +80,7 @@ def study_of(space: SearchSpace, seed: int, **arguments: Any) -> AskTell:
 @cases(20)
 @given(space_cases(), seeds, st.integers(1, 12), st.sampled_from([*INCREASING]))
 def test_the_scale_of_the_metric(case: SpaceCase, seed: int, n: int, name: str) -> None:
-    f, alone = INCREASING[name], replace(SMALL, gaussian_turns=False)
+    f, alone = INCREASING[name], replace(SMALL, universal_turns=False)
     plain = suggested(told(study_of(case.space, seed, preset=alone), seed, n))
     assert suggested(told(study_of(case.space, seed, preset=alone), seed, n, f), f) == plain
 

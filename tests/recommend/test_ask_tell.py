@@ -76,7 +76,7 @@ def test_it_survives_failures_of_objective_and_surrogate(monkeypatch) -> None:
         raise MemoryError
 
     monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
-    monkeypatch.setattr("dre_plugins.recommend.gaussian_process.minimize", broken)
+    monkeypatch.setattr("dre_plugins.recommend.universal_model.ready", broken)
     study = AskTell(GRID, direction="maximize", preset=QUICK, n_startup_trials=4)
     seen = []
     for i in range(18):
@@ -198,7 +198,7 @@ def test_reports_of_running_trials_teach_at_once() -> None:
     silent, silent_asked = run(is_told=False)
     _, told_asked = run(is_told=True)
     assert silent_asked == told_asked
-    assert silent.stats["model"] == silent.stats["gaussian-process"] == 4
+    assert silent.stats["model"] == silent.stats["universal-prior"] == 4
     assert all(silent.is_running(number) for number in range(12))
 
 

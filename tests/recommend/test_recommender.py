@@ -75,7 +75,7 @@ def test_the_model_finds_a_smooth_optimum() -> None:
     history = history_of(6)
     for _ in range(14):
         (suggestion,) = suggest(history)
-        assert suggestion.source == ("gaussian-process" if len(history) % 2 else "model")
+        assert suggestion.source == ("universal-prior" if len(history) % 2 else "model")
         assert suggestion.predicted_rank is not None and suggestion.spread is not None
         value = sphere(suggestion.configuration)
         history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
@@ -155,7 +155,7 @@ def test_the_last_configurations_of_a_larger_finite_space_are_found() -> None:
     cells = [{"a": a, "b": b} for a in range(70) for b in range(70)]
     left = cells.pop(1234)
     history = [Trial(cell, TrialState.COMPLETE, float(cell["a"])) for cell in cells]
-    for index, source in ((4900, "model"), (4901, "gaussian-process")):
+    for index, source in ((4900, "model"), (4901, "universal-prior")):
         (last,) = suggest(history, space=space, index=index)
         assert (last.configuration, last.source) == (left, source)
 
@@ -228,7 +228,7 @@ def test_a_failing_surrogate_falls_back_warns_once_and_is_counted(monkeypatch, c
         raise FittingError("scorer.0.weight is not finite after 100 fitting steps.")
 
     monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
-    monkeypatch.setattr("dre_plugins.recommend.gaussian_process.minimize", broken)
+    monkeypatch.setattr("dre_plugins.recommend.universal_model.ready", broken)
     stats: Counter[str] = Counter()
     with caplog.at_level(logging.WARNING, logger="dre_plugins"):
         for index in range(3):

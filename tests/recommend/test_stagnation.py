@@ -86,7 +86,7 @@ def test_what_still_runs_is_no_stagnation() -> None:
 
 def test_a_study_that_improves_does_not_explore() -> None:
     improving = settled(12)[::-1]
-    assert {one.source for one in suggestions(improving)} == {"model", "gaussian-process"}
+    assert {one.source for one in suggestions(improving)} == {"model", "universal-prior"}
 
 
 def test_several_objectives_do_not_explore() -> None:
@@ -105,7 +105,7 @@ def test_finite_spaces_do_not_explore() -> None:
     ]
     recommender = Recommender(table, RecommenderSettings(n_startup_trials=5), seed=0)
     sources = {recommender.suggest(history, index=index)[0].source for index in range(3)}
-    assert sources == {"model", "gaussian-process"}
+    assert sources == {"model", "universal-prior"}
 
 
 def test_given_values_and_constraints_leave_no_room_to_explore() -> None:

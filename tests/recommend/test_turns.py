@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_gaussian_model import PLANE, QUICK, SETTINGS, bowl, history_of
+from test_universal_model import PLANE, QUICK, SETTINGS, bowl, history_of
 
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.turns import is_gaussian_turn
+from dre_plugins.recommend.turns import is_universal_turn
 
 
 def sources(history, count: int = 4, settings=SETTINGS, **arguments) -> list[str]:
@@ -18,15 +18,15 @@ def sources(history, count: int = 4, settings=SETTINGS, **arguments) -> list[str
 
 
 def test_they_take_turns() -> None:
-    assert sources(history_of(8)) == ["model", "gaussian-process"] * 2
-    assert [is_gaussian_turn(index) for index in range(4)] == [False, True, False, True]
+    assert sources(history_of(8)) == ["model", "universal-prior"] * 2
+    assert [is_universal_turn(index) for index in range(4)] == [False, True, False, True]
 
 
 @pytest.mark.parametrize(
     "settings",
     [
         replace(SETTINGS, acquisition="log-rank-ei"),  # what the user asks for
-        replace(SETTINGS, preset=replace(QUICK, gaussian_turns=False)),
+        replace(SETTINGS, preset=replace(QUICK, universal_turns=False)),
     ],
 )
 def test_the_ensemble_alone_can_be_had(settings) -> None:
@@ -34,7 +34,7 @@ def test_the_ensemble_alone_can_be_had(settings) -> None:
 
 
 def test_the_preset_of_the_paper_is_the_ensemble_alone() -> None:
-    assert not get_preset("paper").gaussian_turns
+    assert not get_preset("paper").universal_turns
 
 
 def test_what_is_more_than_one_list_of_values_is_the_ensembles() -> None:
@@ -46,13 +46,13 @@ def test_what_is_more_than_one_list_of_values_is_the_ensembles() -> None:
     for told in (rungs, constrained, objectives):
         assert sources(told) == ["model"] * 4
     met = [replace(one, constraints={"c": -1.0}) for one in history]
-    assert sources(met) == ["model", "gaussian-process"] * 2
+    assert sources(met) == ["model", "universal-prior"] * 2
 
 
 def test_a_prior_leaves_no_turns() -> None:
     from test_recommender_prior import PRESET, SPACE, FixedPrior, observed
 
-    settings = RecommenderSettings(preset=replace(PRESET, gaussian_turns=True))
+    settings = RecommenderSettings(preset=replace(PRESET, universal_turns=True))
     recommender = Recommender(SPACE, settings, seed=0, prior=FixedPrior())
     trials = observed(np.random.default_rng(0).random((8, 2)))
     assert {recommender.suggest(trials, index=i)[0].source for i in (8, 9)} == {"model"}
@@ -62,7 +62,7 @@ def test_a_prior_leaves_no_turns() -> None:
 def test_a_batch_takes_turns_and_repeats_nothing(count: int) -> None:
     recommender = Recommender(PLANE, SETTINGS, seed=0)
     batch = recommender.suggest(history_of(12), count, index=12)
-    assert [one.source for one in batch] == (["model", "gaussian-process"] * 3)[:count]
+    assert [one.source for one in batch] == (["model", "universal-prior"] * 3)[:count]
     points = np.array([[one.configuration["x"], one.configuration["y"]] for one in batch])
     distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
     assert distances[np.triu_indices(count, 1)].min() > 1e-3
@@ -83,14 +83,14 @@ def in_order(n: int, **arguments) -> list[str]:
 
 
 def test_the_process_joins_after_five_trials() -> None:
-    early = ["random"] * 5 + ["gaussian-process", "random"] * 2 + ["gaussian-process"]
-    assert in_order(14) == early + ["model", "gaussian-process"] * 2
+    early = ["random"] * 5 + ["universal-prior", "random"] * 2 + ["universal-prior"]
+    assert in_order(14) == early + ["model", "universal-prior"] * 2
 
 
 def test_start_up_trials_that_are_asked_for_are_space_filling() -> None:
     assert in_order(10, n_startup_trials=8)[:8] == ["random"] * 8
-    assert in_order(6, n_startup_trials=3) == ["random"] * 3 + ["gaussian-process", "model"] + [
-        "gaussian-process"
+    assert in_order(6, n_startup_trials=3) == ["random"] * 3 + ["universal-prior", "model"] + [
+        "universal-prior"
     ]
 
 
@@ -101,13 +101,13 @@ def test_only_trials_that_have_ended_let_it_join() -> None:
     for history in (running, failed, history_of(4) + running[4:]):
         assert sources(history, 10, settings) == ["random"] * 10
     one_is_known = [*failed[:8], history_of(9)[8]]
-    assert sources(one_is_known, 2, settings) == ["random", "gaussian-process"]
+    assert sources(one_is_known, 2, settings) == ["random", "universal-prior"]
 
 
 def test_a_batch_of_the_start_up_takes_turns() -> None:
     recommender = Recommender(PLANE, RecommenderSettings(preset=QUICK), seed=0)
     batch = recommender.suggest(history_of(6), 4, index=6)
-    assert [one.source for one in batch] == ["random", "gaussian-process"] * 2
+    assert [one.source for one in batch] == ["random", "universal-prior"] * 2
     assert len({tuple(one.units) for one in batch}) == 4
 
 

@@ -80,7 +80,7 @@ class Variant:
             from_random=replace(default.from_random, **self.fitting),
             from_prior=replace(default.from_prior, **self.fine_tuning),
             from_tasks=replace(default.from_tasks, **self.fine_tuning),
-            gaussian_turns=False,
+            universal_turns=False,
         )
         return RecommenderSettings(n_startup_trials=0, preset=preset, **self.search)
 

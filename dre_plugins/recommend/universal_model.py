@@ -1,9 +1,9 @@
-"""The ensemble's partner: every second suggestion without a prior is a Gaussian process's.
+"""The ensemble's partner: every second suggestion is the universal prior's.
 
 Both see the same trials and search the same candidates. What one of them is sure and wrong of, the
 other tries, which is worth more than either alone (docs/decisions.md, Search).
 
-Notation: see docs/architecture.md.
+Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 """
 
 from __future__ import annotations
@@ -13,24 +13,27 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
 
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
-from dre_plugins.recommend.gaussian_process import GaussianProcess
 from dre_plugins.recommend.lists import final_value, trial_lists
+from dre_plugins.recommend.prior import Universal, UniversalFile
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch, Choice
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.universal.file import ready
+from dre_plugins.universal.processes import Processes
+from dre_plugins.universal.targets import blended
 
 Units = NDArray[np.float64]
 
 
-class GaussianModel:
-    """Choose configurations by a Gaussian process of one list.
+class UniversalModel:
+    """Choose configurations by the processes that the universal prior proposes.
 
     Args:
+        prior: The universal prior that ships, or the file of another one.
         space: The search space.
         settings: The recommender's settings.
         history: Trials, larger values are better, whose final values make one list.
@@ -45,6 +48,7 @@ class GaussianModel:
 
     def __init__(
         self,
+        prior: Universal,
         space: SearchSpace,
         settings: RecommenderSettings,
         history: Sequence[Trial],
@@ -64,9 +68,12 @@ class GaussianModel:
         self._reference = self._search.resolving(spread, self._units)
         values = [final_value(history[trial]) for trial in observed.trials]
         known = np.array([np.nan if value is None else value for value in values])
-        self._targets = torch.from_numpy(targets(known, observed.ranks))
+        self._targets = targets(known, observed.ranks)
         self._best = float(self._targets.max())
-        self._process = GaussianProcess.fit(self._features(self._units), self._targets)
+        network = ready(prior.path) if isinstance(prior, UniversalFile) else ready()
+        self._processes, self._weights = network(
+            self._features(self._units)[None], self._targets[None]
+        )
 
     @property
     def n_reference(self) -> int:
@@ -74,15 +81,17 @@ class GaussianModel:
         return len(self._reference)
 
     def believe(self, units: Units) -> None:
-        """Believe unfinished trials where the process expects them.
+        """Believe unfinished trials where the processes expect them.
 
         Args:
             units: Canonical coordinates of the unfinished trials `[U, P]`.
         """
-        expected, _ = self._process.posterior(self._features(units))
+        expected, _ = self._mixed(self._posterior(units))
         self._units = np.concatenate([self._units, units])
         self._targets = torch.cat([self._targets, expected])
-        self._process = self._process.conditioned(self._features(self._units), self._targets)
+        self._processes = Processes.conditioned(
+            self._processes.hypotheses, self._features(self._units)[None], self._targets[None]
+        )
 
     def choose(self, seen: set[bytes], fixed: Units, index: int) -> Choice:
         """Choose the candidate of the largest expected improvement, see `RankingModel.choose`."""
@@ -93,50 +102,56 @@ class GaussianModel:
             favourites=self._units[:0],
             fixed=fixed,
         )
-        units, (mean, deviation), is_new = self._search.best(
+        units, judged, is_new = self._search.best(
             pool, judged, self._judge, self._value, seen=seen, fixed=fixed
         )
-        reference, _ = self._process.posterior(self._features(self._reference))
+        mean, deviation = self._mixed(judged)
+        reference, _ = self._mixed(self._posterior(self._reference))
         around = torch.cat([mean, mean - deviation, mean + deviation])
         rank, worse, better = ranks_against(around[None], reference[None])[0].tolist()
-        return Choice(units, rank, 0.5 * (worse - better), is_new, "gaussian-process")
+        return Choice(units, rank, 0.5 * (worse - better), is_new, "universal-prior")
 
     def _judge(self, pool: Units) -> torch.Tensor:
-        """Return means and standard deviations `[2, C]` of coordinates `[C, P]`."""
-        return torch.stack(self._process.posterior(self._features(self._space.canonical(pool))))
+        return self._posterior(self._space.canonical(pool))
+
+    def _posterior(self, units: Units) -> torch.Tensor:
+        """Return means, then deviations, of all processes `[2 H, C]`."""
+        means, variances = self._processes.posterior(self._features(units)[None])
+        return torch.cat([means[0], variances[0].sqrt()])
+
+    def _mixed(self, judged: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return mean and deviation of the mixture `[C]`."""
+        means, deviations = judged.chunk(2)
+        weights = self._weights[0, :, None].exp()
+        mean = (weights * means).sum(0)
+        square = (weights * (deviations.square() + means.square())).sum(0)
+        return mean, (square - mean.square()).clamp_min(0.0).sqrt()
 
     def _value(self, judged: torch.Tensor) -> torch.Tensor:
-        return log_expected_improvement(judged[0], judged[1], self._best)
+        """Return the logarithm of the expected improvement of the mixture `[C]`."""
+        means, deviations = judged.chunk(2)
+        each = log_expected_improvement(means, deviations, self._best)
+        return torch.logsumexp(self._weights[0, :, None] + each, 0)
 
     def _features(self, units: Units) -> torch.Tensor:
-        return torch.from_numpy(self._space.features(units))
+        return torch.from_numpy(self._space.features(units)).double()
 
 
-def targets(values: Units, ranks: Units) -> Units:
-    """Return what the process is fitted to: half values, half their order, standardised `[N]`.
+def targets(values: Units, ranks: Units) -> torch.Tensor:
+    """Return what the processes are conditioned on, see `universal.targets`, `[N]`.
 
-    Values tell how flat an optimum is, normal scores of their order keep outliers and decades
-    from hiding all else. Infinities are as good as the largest finite value on their side, and
-    failures as bad as the worst.
+    Infinities are as good as the largest finite value on their side, and failures as bad as the
+    worst.
 
     Args:
         values: Final values `[N]`, larger is better; NaN for failures.
         ranks: Their dense ranks `[N]`.
     """
-    scores = norm.ppf(rankdata(ranks) / (len(ranks) + 1))
     finite = values[np.isfinite(values)]
     if not len(finite):
-        return _standardised(scores)
+        return blended(torch.from_numpy(ranks), torch.zeros(len(ranks), dtype=torch.float64))[0]
     low, high = finite.min(), finite.max()
     known = np.clip(np.where(np.isnan(values), low, values), low, high)
     # By the largest first: sums and squares of 1e300 are no floats.
     known = known / max(abs(low), abs(high), np.finfo(np.float64).tiny)
-    return _standardised(_standardised(scores) + _standardised(known))
-
-
-def _standardised(numbers: Units) -> Units:
-    """Return numbers with mean 0 and variance 1; zeros if they are all the same."""
-    centred = numbers - numbers.mean()
-    spread = centred.std()
-    standardised: Units = centred / spread if spread > 0 else np.zeros_like(centred)
-    return standardised
+    return blended(torch.from_numpy(ranks), torch.from_numpy(known))[0]

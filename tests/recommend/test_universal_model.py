@@ -1,4 +1,4 @@
-"""The Gaussian process, with which the ensemble takes turns: what it suggests and fits."""
+"""The universal prior in its turns: what it suggests, and what it is conditioned on."""
 
 import math
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.gaussian_model import targets
+from dre_plugins.recommend.universal_model import targets
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
 
 DEFAULT = get_preset("default")
@@ -36,7 +36,7 @@ def test_it_finds_a_smooth_optimum_alone() -> None:
     recommender = Recommender(PLANE, SETTINGS, seed=0)
     for _ in range(10):
         (one,) = recommender.suggest(history, index=2 * len(history) + 1)
-        assert one.source == "gaussian-process"
+        assert one.source == "universal-prior"
         assert 0.0 < one.predicted_rank <= one.n_reference and one.spread >= 0.0
         history.append(Trial(one.configuration, TrialState.COMPLETE, bowl(one.configuration)))
     assert max(trial.value for trial in history) > -0.02
@@ -45,7 +45,7 @@ def test_it_finds_a_smooth_optimum_alone() -> None:
 def test_it_knows_which_ranks_to_expect() -> None:
     (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history_of(40), index=41)
     assert one.predicted_rank < 10.0 and one.spread < 10.0
-    assert "Gaussian process" in str(one.explanation)
+    assert "universal prior" in str(one.explanation)
 
 
 def test_what_runs_is_believed() -> None:
@@ -55,13 +55,13 @@ def test_what_runs_is_believed() -> None:
     running = Trial(first.configuration, TrialState.RUNNING)
     (second,) = recommender.suggest([*history, running], index=21)
     moved = [abs(first.configuration[name] - second.configuration[name]) for name in "xy"]
-    assert second.source == "gaussian-process" and max(moved) > 0.01
+    assert second.source == "universal-prior" and max(moved) > 0.01
 
 
 def test_given_values_are_kept() -> None:
     recommender = Recommender(PLANE, SETTINGS, seed=0)
     (one,) = recommender.suggest(history_of(12), index=13, fixed={"x": -0.3})
-    assert one.source == "gaussian-process"
+    assert one.source == "universal-prior"
     assert one.configuration["x"] == -0.3 and one.configuration["y"] < 0.0
 
 
@@ -71,7 +71,7 @@ def test_a_table_is_searched_whole() -> None:
     (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(
         history_of(15), index=15, candidates=PLANE.canonical(rows)
     )
-    assert one.source == "gaussian-process"
+    assert one.source == "universal-prior"
     assert values[int(np.abs(rows - one.units).sum(1).argmin())] > np.quantile(values, 0.9)
 
 
@@ -94,7 +94,7 @@ def test_conditional_and_mixed_spaces() -> None:
     for i in range(24):
         number, configuration = study.ask()
         study.tell(number, None if i % 7 == 3 else f(configuration))
-    assert study.stats["gaussian-process"] == 9 and study.stats["fallbacks"] == 0
+    assert study.stats["universal-prior"] == 9 and study.stats["fallbacks"] == 0
     late = [trial.configuration for trial in study.trials[12:]]
     assert [one["kind"] for one in late] == ["a"] * 12  # the worst of which is better than all b
 
@@ -103,14 +103,14 @@ def test_its_failure_costs_no_trial(monkeypatch) -> None:
     def broken(*args, **kwargs):
         raise np.linalg.LinAlgError("not positive definite")
 
-    monkeypatch.setattr("dre_plugins.recommend.gaussian_process.minimize", broken)
+    monkeypatch.setattr("dre_plugins.recommend.universal_model.ready", broken)
     stats: Counter[str] = Counter()
     recommender = Recommender(PLANE, SETTINGS, seed=0, stats=stats)
     made = [recommender.suggest(history_of(8), index=index)[0].source for index in range(4)]
     assert made == ["model", "fallback"] * 2 and stats["fallbacks"] == 2
 
 
-# --------------------------------------------------------------------------- what it is fitted to
+# ----------------------------------------------------------------------- what it is conditioned on
 
 
 def ranks(values) -> np.ndarray:
@@ -119,7 +119,7 @@ def ranks(values) -> np.ndarray:
 
 
 def target(values) -> np.ndarray:
-    return targets(np.array(values, dtype=float), ranks(values))
+    return targets(np.array(values, dtype=float), ranks(values)).numpy()
 
 
 def test_targets_are_standardised_and_in_order() -> None:

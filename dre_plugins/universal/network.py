@@ -1,0 +1,173 @@
+"""The network of the universal prior: trials in, a mixture of Gaussian processes out.
+
+It reads every feature by itself, so that it has no number of features, no order of them and no
+order of trials. What it says of a feature depends on the trials along it and on all others in the
+mean. The first guess of each process is refined by the gradient of its evidence, in steps that
+were learnt as well.
+
+Notation: `B` tasks, `H` processes, `N` trials, `D` features, `W` width.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dre_plugins.engine.settings import require
+from dre_plugins.universal.processes import Hypotheses, Processes
+
+# Limits of logarithms: what lengthscales, noises and exponents of warps can be.
+LENGTHSCALES = (-3.5, 6.0)
+NOISES = (-8.0, 0.7)
+WARP = 1.5
+# Where guesses begin: lengthscales grow with the number of features (Hvarfner et al., 2024), those
+# of the processes differ by a factor of 20.
+LENGTHSCALE, BY_DIMENSION, SPREAD, NOISE = 0.3, 0.35, 1.5, -4.0
+# How far the output of a network of about 1 moves a guess, and how far a gradient of 1 does.
+REACH, STEP = 3.0, 0.3
+# Of weights, whatever the user's defaults are.
+_KIND: Any = {"dtype": torch.float32, "device": "cpu"}
+# Output layers begin small: before any training the guesses are those above.
+SMALL = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class UniversalSettings:
+    """Choose the size of the network.
+
+    Args:
+        n_processes: Gaussian processes in the mixture H.
+        width: Of hidden layers W.
+        n_refinements: How often guesses are refined.
+
+    Raises:
+        ValueError: If any is no integer, or outside its limits.
+    """
+
+    n_processes: int = 8
+    width: int = 48
+    n_refinements: int = 2
+
+    def __post_init__(self) -> None:
+        # Files say these, too: what they ask for must fit into memory.
+        limits = {"n_processes": (1, 64), "width": (1, 1024), "n_refinements": (0, 16)}
+        for name, (low, high) in limits.items():
+            value = getattr(self, name)
+            is_integer = isinstance(value, int) and not isinstance(value, bool)
+            remedy = f"an integer from {low} to {high}"
+            require(is_integer and low <= value <= high, name, value, remedy)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for the header of a file."""
+        return asdict(self)
+
+
+class UniversalPrior(nn.Module):
+    """Propose Gaussian processes for the trials of any task.
+
+    Args:
+        settings: Its size.
+        generator: Source of the initial weights; None takes zeros, to be overwritten.
+    """
+
+    def __init__(
+        self, settings: UniversalSettings, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        n, width = settings.n_processes, settings.width
+        self.cell = _network(2, width, width)
+        self.column = _network(2 * width + 3, width, width)
+        self.task = _network(width, width, width)
+        self.scales = _network(2 * width, width, n + 2)
+        self.rest = _network(width, width, 2 * n)
+        rounds = range(settings.n_refinements)
+        self.scale_steps = nn.ModuleList(_network(2 * (width + n), width, n) for _ in rounds)
+        self.noise_steps = nn.ModuleList(_network(width + 2 * n, width, n) for _ in rounds)
+        self.spread = nn.Parameter(torch.linspace(-SPREAD, SPREAD, n, **_KIND))
+        self.trust = nn.Parameter(torch.ones((), **_KIND))
+        self._draw(generator)
+
+    def forward(self, features: Tensor, targets: Tensor) -> tuple[Processes, Tensor]:
+        """Return processes that are conditioned on trials, and how likely each is.
+
+        Args:
+            features: Of the trials `[B, N, D]`, numbers from 0 to 1.
+            targets: What was observed `[B, N]`, see `targets`.
+
+        Returns:
+            The processes, and the logarithms of their weights `[B, H]`.
+        """
+        columns, task = self._read(features, targets)
+        hypotheses = self._guess(columns, task)
+        for scale_step, noise_step in zip(self.scale_steps, self.noise_steps, strict=True):
+            processes = Processes.conditioned(hypotheses, features, targets)
+            gradient = processes.gradient()
+            by_scale, by_noise = (torch.asinh(one).to(features.dtype) / 2.0 for one in gradient)
+            scales, noises = hypotheses.lengthscales, hypotheses.noises
+            along = [columns, by_scale.mT, (scales.mT - 1.0) / 2.0]
+            scales = scales + STEP * by_scale + scale_step(torch.cat(along, -1)).mT
+            about = [task, by_noise, (noises - NOISE) / 2.0]
+            noises = noises + STEP * by_noise + noise_step(torch.cat(about, -1))
+            hypotheses = Hypotheses(
+                scales.clamp(*LENGTHSCALES),
+                noises.clamp(*NOISES),
+                hypotheses.weights,
+                hypotheses.warps,
+            )
+        processes = Processes.conditioned(hypotheses, features, targets)
+        # Evidence is tempered: it is that of a Matérn process, which no task is exactly.
+        believed = hypotheses.weights + torch.sigmoid(self.trust) * processes.evidence
+        return processes, torch.log_softmax(believed, -1)
+
+    def _read(self, features: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what is known of each feature `[B, D, 2 W]`, and of the task `[B, W]`."""
+        n_tasks, n_trials, n_features = features.shape
+        along = targets[..., None].expand(-1, -1, n_features)
+        cells = self.cell(torch.stack([2.0 * features - 1.0, along], -1))
+        size = features.new_full((n_tasks, n_features), math.log(n_trials) / 4.0)
+        moments = [features.mean(1), features.std(1, correction=0), size]
+        pooled = [cells.mean(1), cells.amax(1), torch.stack(moments, -1)]
+        columns = self.column(torch.cat(pooled, -1))
+        task = self.task(columns.mean(1))
+        return torch.cat([columns, task[:, None].expand(-1, n_features, -1)], -1), task
+
+    def _guess(self, columns: Tensor, task: Tensor) -> Hypotheses:
+        n = self.settings.n_processes
+        said = self.scales(columns)
+        middle = LENGTHSCALE + BY_DIMENSION * math.log(columns.shape[1])
+        scales = middle + self.spread[None, :, None] + REACH * said[..., :n].mT
+        noises, weights = (REACH * self.rest(task)).split(n, -1)
+        return Hypotheses(
+            scales.clamp(*LENGTHSCALES),
+            (NOISE + noises).clamp(*NOISES),
+            weights,
+            (REACH * said[..., n:]).clamp(-WARP, WARP),
+        )
+
+    def _draw(self, generator: torch.Generator | None) -> None:
+        """Draw weights as torch does for linear layers, but reproducibly."""
+        outputs = [self.scales, self.rest, *self.scale_steps, *self.noise_steps]
+        last = {id(network[-1]) for network in outputs}
+        with torch.no_grad():
+            for layer in self.modules():
+                if not isinstance(layer, nn.Linear):
+                    continue
+                if generator is None:
+                    layer.weight.zero_()
+                else:
+                    bound = layer.in_features**-0.5 * (SMALL if id(layer) in last else 1.0)
+                    layer.weight.uniform_(-bound, bound, generator=generator)
+                layer.bias.zero_()
+
+
+def _network(n_in: int, width: int, n_out: int) -> nn.Sequential:
+    # Without torch's own initial weights, which would take numbers of the user's generator.
+    first, last = (
+        nn.utils.skip_init(nn.Linear, *sizes, **_KIND) for sizes in ((n_in, width), (width, n_out))
+    )
+    return nn.Sequential(first, nn.SiLU(), last)

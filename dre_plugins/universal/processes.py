@@ -1,0 +1,147 @@
+"""Mixtures of Gaussian processes: several hypotheses of how smooth a task is, weighed.
+
+Each process has a Matérn 5/2 covariance with a lengthscale for every feature, unit variance and
+noise of its own; all share one monotone warp of each feature (Kumaraswamy's distribution function,
+as in Snoek et al., 2014). Everything here is float64, whatever comes in: squared distances of near
+trials are differences of large numbers.
+
+Notation: `B` tasks, `H` processes of each, `N` trials, `C` candidates, `D` features.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+# Added to the diagonal of covariances, and what is left of a variance at least.
+JITTER = 1e-6
+MIN_VARIANCE = 1e-6
+# Features are kept this far from 0 and 1, where warps have no slope.
+MARGIN = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Hypotheses:
+    """Hold what processes are made of, all in logarithms.
+
+    Args:
+        lengthscales: Of each feature `[B, H, D]`.
+        noises: Variances of the noise, where targets have variance 1 `[B, H]`.
+        weights: How likely each process is before the trials are seen `[B, H]`.
+        warps: Both exponents of each feature's warp `[B, D, 2]`.
+    """
+
+    lengthscales: Tensor
+    noises: Tensor
+    weights: Tensor
+    warps: Tensor
+
+    def double(self) -> Hypotheses:
+        """Return the same in float64."""
+        parts = (self.lengthscales, self.noises, self.weights, self.warps)
+        return Hypotheses(*(part.double() for part in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Hold processes that are conditioned on trials.
+
+    Args:
+        hypotheses: What they are made of.
+        inputs: Warped features of the trials `[B, N, D]`.
+        slopes: Of their covariances, see `matern`, `[B, H, N, N]`.
+        roots: Cholesky factors of the covariances of what is observed `[B, H, N, N]`.
+        solved: Targets, solved by these covariances `[B, H, N, 1]`.
+        evidence: Logarithm of the density of the targets under each process `[B, H]`.
+    """
+
+    hypotheses: Hypotheses
+    inputs: Tensor
+    slopes: Tensor
+    roots: Tensor
+    solved: Tensor
+    evidence: Tensor
+
+    @classmethod
+    def conditioned(cls, hypotheses: Hypotheses, features: Tensor, targets: Tensor) -> Processes:
+        """Return the processes of some hypotheses, conditioned on trials.
+
+        Args:
+            hypotheses: See `Hypotheses`.
+            features: Of the trials `[B, N, D]`, numbers from 0 to 1.
+            targets: What was observed `[B, N]`, about standardised.
+        """
+        hypotheses = hypotheses.double()
+        inputs = warped(features.double(), hypotheses.warps)
+        covariance, slopes = matern(inputs, inputs, hypotheses.lengthscales)
+        n = features.shape[1]
+        noise = hypotheses.noises.exp()[..., None, None] + JITTER
+        eye = torch.eye(n, dtype=torch.float64, device=features.device)
+        roots = torch.linalg.cholesky(covariance + noise * eye)
+        observed = targets.double()[:, None, :, None].expand(-1, roots.shape[1], -1, -1)
+        solved = torch.cholesky_solve(observed, roots)
+        fit = (observed * solved).sum((-1, -2))
+        volume = roots.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        evidence = -0.5 * fit - volume - 0.5 * n * math.log(2.0 * math.pi)
+        return cls(hypotheses, inputs, slopes, roots, solved, evidence)
+
+    def gradient(self) -> tuple[Tensor, Tensor]:
+        """Return the gradient of the evidence by lengthscales `[B, H, D]` and noises `[B, H]`.
+
+        With K the covariance, a = K⁻¹ z and G = (K⁻¹ − a aᵀ) ∘ slope, it is −½ Σ Gᵢⱼ (xᵢ − xⱼ)²
+        over all pairs of trials; multiplied out, one product for all lengthscales.
+        """
+        residual = torch.cholesky_inverse(self.roots) - self.solved @ self.solved.mT
+        inputs = self.inputs[:, None] / self.hypotheses.lengthscales.exp()[:, :, None]
+        weighted = residual * self.slopes
+        squares = (weighted.sum(-1, keepdim=True) * inputs.square()).sum(-2)
+        by_scale = (inputs * (weighted @ inputs)).sum(-2) - squares
+        trace = residual.diagonal(dim1=-2, dim2=-1).sum(-1)
+        return by_scale, -0.5 * self.hypotheses.noises.exp() * trace
+
+    def posterior(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Return means and variances `[B, H, C]` of what candidates are worth, without noise.
+
+        Args:
+            features: Of the candidates `[B, C, D]`.
+        """
+        inputs = warped(features.double(), self.hypotheses.warps)
+        across, _ = matern(inputs, self.inputs, self.hypotheses.lengthscales)
+        mean = (across @ self.solved)[..., 0]
+        seen = torch.linalg.solve_triangular(self.roots, across.mT, upper=False)
+        variance = (1.0 - seen.square().sum(-2)).clamp_min(MIN_VARIANCE)
+        return mean, variance
+
+
+def warped(features: Tensor, warps: Tensor) -> Tensor:
+    """Return features `[B, N, D]`, each by a monotone map of 0..1 to 0..1.
+
+    Beyond, where ranges have changed, they stay as far from these bounds as they are.
+    """
+    first, second = (one[:, None] for one in warps.exp().unbind(-1))
+    inside: Tensor = features.clamp(MARGIN, 1.0 - MARGIN)
+    return 1.0 - (1.0 - inside**first) ** second + (features - features.clamp(0.0, 1.0))
+
+
+def matern(inputs: Tensor, others: Tensor, lengthscales: Tensor) -> tuple[Tensor, Tensor]:
+    """Return covariances `[B, H, N, C]`, and their slopes.
+
+    A slope times the squared difference along a feature, in lengthscales, is the derivative by
+    the logarithm of that lengthscale.
+
+    Args:
+        inputs: `[B, N, D]`.
+        others: `[B, C, D]`.
+        lengthscales: Logarithms `[B, H, D]`.
+    """
+    inverse = (-lengthscales).exp()[:, :, None]
+    rows, columns = inputs[:, None] * inverse, others[:, None] * inverse
+    squares = rows.square().sum(-1)[..., None] + columns.square().sum(-1)[..., None, :]
+    # Not 0, where a root has no slope.
+    distance = math.sqrt(5.0) * (squares - 2.0 * rows @ columns.mT).clamp_min(1e-12).sqrt()
+    decay = torch.exp(-distance)
+    slope = 5.0 / 3.0 * (1.0 + distance) * decay
+    return (1.0 + distance + distance.square() / 3.0) * decay, slope

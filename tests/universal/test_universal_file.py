@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save as to_bytes
+from scipy.stats import spearmanr
+
+from dre_plugins.universal.file import (
+    FORMAT,
+    SHIPPED,
+    VERSION,
+    UniversalPriorError,
+    is_universal,
+    load,
+    ready,
+    save,
+)
+from dre_plugins.universal.network import UniversalPrior, UniversalSettings
+from dre_plugins.universal.targets import blended
+
+SIZE = UniversalSettings(n_processes=2, width=4, n_refinements=1)
+HEADER = {
+    "format": FORMAT,
+    "version": str(VERSION),
+    "settings": json.dumps(SIZE.to_dict()),
+    "note": "",
+}
+
+
+def untrained() -> UniversalPrior:
+    return UniversalPrior(SIZE, torch.Generator().manual_seed(0))
+
+
+def write(path: Path, changed: dict[str, Any] | None = None, **header: str | None) -> Path:
+    """Write a file with changes to its tensors and its header; None leaves a part out."""
+    tensors = {**untrained().state_dict(), **(changed or {})}
+    whole = {key: value for key, value in {**HEADER, **header}.items() if value is not None}
+    present = {name: value for name, value in tensors.items() if value is not None}
+    path.write_bytes(to_bytes(present, metadata=whole))
+    return path
+
+
+def draw(n: int, d: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(n, d, generator=generator, dtype=torch.float64)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "p.safetensors"
+
+
+# ---- round trip
+
+
+def test_what_is_read_says_what_was_written(path: Path) -> None:
+    written = untrained()
+    save(written, path)
+    read = load(path)
+    features, targets = draw(10, 3).float()[None], torch.linspace(-1, 1, 10)[None]
+    ours, weights = written(features, targets)
+    theirs, same = read(features, targets)
+    assert read.settings == written.settings and torch.equal(weights, same)
+    for one, other in zip(ours.posterior(features), theirs.posterior(features), strict=True):
+        assert torch.equal(one, other)
+    assert not any(weight.requires_grad for weight in read.parameters())
+
+
+def test_a_prior_in_float64_is_written_in_float32(path: Path) -> None:
+    save(untrained().double(), path)
+    assert all(
+        torch.equal(value, untrained().state_dict()[name])
+        for name, value in load(path).state_dict().items()
+    )
+
+
+def test_the_header_tells_how_it_was_made(path: Path) -> None:
+    save(untrained(), path, note="30 steps")
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    assert json.loads(content[8 : 8 + size])["__metadata__"] == {**HEADER, "note": "30 steps"}
+
+
+def test_an_old_file_stays_whole_if_writing_fails(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(untrained(), path)
+    before = path.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="no space left"):
+        save(untrained(), path, note="again")
+    assert path.read_bytes() == before and [*path.parent.iterdir()] == [path]
+
+
+def test_the_default_device_of_a_user_does_not_matter(path: Path) -> None:
+    save(untrained(), path)
+    with torch.device("meta"):
+        read = load(path)
+    assert {weight.device.type for weight in read.parameters()} == {"cpu"}
+
+
+def test_the_default_type_of_a_user_does_not_matter(path: Path) -> None:
+    save(untrained(), path)
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        read = load(path)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(read.double().cell[0].weight, untrained().double().cell[0].weight)
+
+
+# ---- what is no universal prior
+
+
+class Canary:
+    """Leave a file behind when it is unpickled."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[Path]]:
+        return Path.touch, (self.place,)
+
+
+def test_a_missing_file_is_named(path: Path) -> None:
+    for missing in (path, path.parent):
+        with pytest.raises(UniversalPriorError, match=f"{missing}: not a readable safetensors"):
+            load(missing)
+
+
+def test_a_pickle_is_not_loaded(path: Path) -> None:
+    sung = path.with_name("sung")
+    for make in (
+        lambda: path.write_bytes(pickle.dumps(Canary(sung))),
+        lambda: torch.save(Canary(sung), path),
+    ):
+        make()
+        with pytest.raises(UniversalPriorError, match=f"{path}: not a readable safetensors"):
+            load(path)
+    assert not sung.exists() and not is_universal(path)
+    pickle.loads(pickle.dumps(Canary(sung)))
+    assert sung.exists()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.999])
+def test_a_truncated_file_is_refused(path: Path, share: float) -> None:
+    content = write(path).read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(UniversalPriorError, match=f"{path}: not a readable safetensors"):
+        load(path)
+
+
+HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
+    "foreign": ({"format": "dre-plugins/prior"}, "format is 'dre-plugins/prior', expected"),
+    "without a format": ({"format": None}, "format is None, expected"),
+    "newer": ({"version": str(VERSION + 1)}, f"version {VERSION + 1} is newer.*upgrade"),
+    "of no version": ({"version": None}, "damaged header"),
+    "of an odd version": ({"version": "one"}, "damaged header"),
+    "without settings": ({"settings": None}, "damaged header"),
+    "without JSON": ({"settings": "{"}, "damaged header"),
+    "too deep": ({"settings": "[" * 50_000}, "damaged header"),
+    "with a list": ({"settings": "[1]"}, "damaged header"),
+    "with too much": ({"settings": '{"depth": 1}'}, "damaged header.*depth"),
+    "with a wrong size": ({"settings": '{"width": 0}'}, "damaged header.*width.*got 0"),
+    "of another size": ({"settings": '{"width": 5}'}, "tensors do not fit"),
+}
+
+
+@pytest.mark.parametrize("fault", HEADERS)
+def test_a_wrong_header_is_refused(path: Path, fault: str) -> None:
+    header, message = HEADERS[fault]
+    with pytest.raises(UniversalPriorError, match=f"{path}: .*{message}"):
+        load(write(path, **header))
+
+
+SIZES = [("width", 4.0), ("n_processes", True), ("n_refinements", 1.0), ("width", 10**15)]
+
+
+@pytest.mark.parametrize(("name", "value"), SIZES)
+def test_a_size_that_cannot_be_built_is_refused(path: Path, name: str, value: object) -> None:
+    settings = json.dumps({**SIZE.to_dict(), name: value})
+    with pytest.raises(UniversalPriorError, match=str(path)):
+        load(write(path, settings=settings))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
+def test_tensors_of_another_type_are_refused(path: Path, dtype: torch.dtype) -> None:
+    with pytest.raises(UniversalPriorError, match=str(path)):
+        load(write(path, {"spread": torch.ones(2).to(dtype)}))
+
+
+TENSORS: dict[str, tuple[dict[str, torch.Tensor | None], str]] = {
+    "missing": ({"spread": None}, "do not fit"),
+    "too many": ({"more": torch.zeros(2)}, "do not fit"),
+    "of another shape": ({"spread": torch.zeros(3)}, "do not fit"),
+    "transposed": ({"cell.0.weight": torch.zeros(2, 4)}, "do not fit"),
+    "of NaN": ({"spread": torch.tensor([0.0, torch.nan])}, "not finite"),
+    "infinite": ({"trust": torch.tensor(torch.inf)}, "not finite"),
+}
+
+
+@pytest.mark.parametrize("fault", TENSORS)
+def test_wrong_tensors_are_refused(path: Path, fault: str) -> None:
+    changed, message = TENSORS[fault]
+    with pytest.raises(UniversalPriorError, match=f"{path}: .*{message}"):
+        load(write(path, changed))
+
+
+def test_a_file_is_known_by_its_format(path: Path) -> None:
+    assert not is_universal(path)
+    assert is_universal(write(path)) and is_universal(str(path))
+    assert is_universal(write(path, version="99"))
+    assert not is_universal(write(path, format="dre-plugins/prior"))
+    assert not is_universal(write(path, format=None))
+
+
+# ---- the one that ships with the package
+
+
+def test_the_shipped_one_is_small_and_read_once() -> None:
+    assert SHIPPED.stat().st_size < 2 * 2**20
+    prior = ready()
+    assert prior is ready() and not any(weight.requires_grad for weight in prior.parameters())
+    assert {weight.dtype for weight in prior.parameters()} == {torch.float64}
+
+
+SMOOTH: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "bowl": lambda x: -(x - torch.tensor([0.3, 0.6, 0.5])).square().sum(-1),
+    "wave": lambda x: torch.sin(4 * x[:, 0]) + x[:, 1].square() - x[:, 2],
+    "one parameter of three": lambda x: torch.cos(5 * x[:, 1]),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_the_shipped_one_predicts_smooth_functions(name: str) -> None:
+    known, unknown = draw(25, 3), draw(100, 3, seed=1)
+    values, truth = SMOOTH[name](known), SMOOTH[name](unknown)
+    targets, scale = blended(values, values)
+    processes, weights = ready()(known[None], targets[None])
+    means, variances = processes.posterior(unknown[None])
+    shares = weights.exp()[..., None]
+    mean = (shares * means).sum(1)[0]
+    spread = ((shares * (variances + means.square())).sum(1)[0] - mean.square()).sqrt()
+    errors = (mean - scale.targets(truth)).abs()
+    assert spearmanr(mean, truth).statistic > 0.9
+    assert (errors < 2 * spread).float().mean() > 0.8

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from itertools import pairwise
+
+import pytest
+import torch
+
+from dre_plugins.universal.network import (
+    BY_DIMENSION,
+    LENGTHSCALE,
+    LENGTHSCALES,
+    NOISE,
+    NOISES,
+    SPREAD,
+    WARP,
+    UniversalPrior,
+    UniversalSettings,
+)
+from dre_plugins.universal.processes import Hypotheses
+from dre_plugins.universal.targets import blended
+
+SMALL = UniversalSettings(n_processes=3, width=8, n_refinements=2)
+
+
+def prior_of(settings: UniversalSettings = SMALL, seed: int = 0) -> UniversalPrior:
+    prior = UniversalPrior(settings, torch.Generator().manual_seed(seed))
+    return prior.double().requires_grad_(False)
+
+
+def draw(n_tasks: int, n: int, d: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    features = torch.rand(n_tasks, n, d, generator=generator, dtype=torch.float64)
+    values = torch.sin(5 * features[..., 0]) + features[..., -1]
+    return features, blended(values, values)[0]
+
+
+def parts(hypotheses: Hypotheses) -> list[torch.Tensor]:
+    return [getattr(hypotheses, field.name) for field in fields(hypotheses)]
+
+
+def test_the_order_of_features_does_not_matter() -> None:
+    features, targets = draw(2, 15, 6)
+    candidates, _ = draw(2, 9, 6, seed=1)
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    prior = prior_of()
+    ours, weights = prior(features, targets)
+    theirs, same = prior(features[..., order], targets)
+    assert ours.hypotheses.lengthscales.std(-1).min() > 1e-3
+    torch.testing.assert_close(
+        ours.hypotheses.lengthscales[..., order], theirs.hypotheses.lengthscales
+    )
+    torch.testing.assert_close(ours.hypotheses.warps[:, order], theirs.hypotheses.warps)
+    torch.testing.assert_close(weights, same)
+    found = zip(ours.posterior(candidates), theirs.posterior(candidates[..., order]), strict=True)
+    for one, other in found:
+        torch.testing.assert_close(one, other)
+
+
+def test_the_order_of_trials_does_not_matter() -> None:
+    features, targets = draw(2, 15, 6)
+    candidates, _ = draw(2, 9, 6, seed=1)
+    order = torch.randperm(15, generator=torch.Generator().manual_seed(0))
+    prior = prior_of()
+    ours, weights = prior(features, targets)
+    theirs, same = prior(features[:, order], targets[:, order])
+    torch.testing.assert_close(weights, same)
+    for one, other in zip(ours.posterior(candidates), theirs.posterior(candidates), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_batch_equals_its_tasks() -> None:
+    features, targets = draw(3, 10, 4)
+    prior = prior_of()
+    whole, weights = prior(features, targets)
+    for b in range(3):
+        alone, same = prior(features[b : b + 1], targets[b : b + 1])
+        torch.testing.assert_close(weights[b : b + 1], same)
+        for one, other in zip(parts(whole.hypotheses), parts(alone.hypotheses), strict=True):
+            torch.testing.assert_close(one[b : b + 1], other)
+
+
+@pytest.mark.parametrize("n", [1, 2, 17, 128])
+@pytest.mark.parametrize("d", [1, 2, 13, 60])
+def test_any_number_of_trials_and_features_will_do(n: int, d: int) -> None:
+    features, targets = draw(2, n, d)
+    features[1] = features[1].round()
+    features[1, -1] = features[1, 0]
+    processes, weights = prior_of()(features, targets)
+    assert processes.hypotheses.lengthscales.shape == (2, 3, d)
+    means, variances = processes.posterior(features)
+    for found in (*parts(processes.hypotheses), weights, means, variances):
+        assert torch.isfinite(found).all()
+    torch.testing.assert_close(weights.exp().sum(-1), torch.ones(2).double())
+
+
+def test_float32_is_about_float64() -> None:
+    features, targets = draw(2, 30, 5)
+    double, weights = prior_of()(features, targets)
+    single, rough = prior_of().float()(features.float(), targets.float())
+    assert rough.dtype == torch.float64
+    torch.testing.assert_close(rough, weights, atol=1e-3, rtol=1e-3)
+    for one, other in zip(double.posterior(features), single.posterior(features), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("d", [1, 20])
+@pytest.mark.parametrize(("is_drawn", "tolerance"), [(False, 1e-6), (True, 0.5)])
+def test_before_training_it_guesses_what_is_documented(
+    d: int, is_drawn: bool, tolerance: float
+) -> None:
+    generator = torch.Generator().manual_seed(0) if is_drawn else None
+    prior = UniversalPrior(UniversalSettings(n_refinements=0), generator)
+    features, targets = draw(4, 20, d)
+    said = prior(features.float(), targets.float())[0].hypotheses
+    middle = LENGTHSCALE + BY_DIMENSION * math.log(d)
+    spread = torch.linspace(-SPREAD, SPREAD, 8)[:, None].expand(-1, d)
+    expected = (middle + spread, torch.full((8,), NOISE), torch.zeros(8), torch.zeros(d, 2))
+    for found, one in zip(parts(said), expected, strict=True):
+        assert (found - one).abs().max() <= tolerance
+    assert math.exp(2 * SPREAD) == pytest.approx(20, abs=0.1)
+
+
+def test_weights_follow_the_evidence() -> None:
+    features, targets = draw(2, 20, 3)
+    prior = UniversalPrior(SMALL).double()
+    processes, weights = prior(features, targets)
+    share = torch.sigmoid(prior.trust)
+    torch.testing.assert_close(weights, torch.log_softmax(share * processes.evidence, -1))
+    assert 0 < share < 1
+
+
+def test_refinement_follows_the_gradient() -> None:
+    features, targets = draw(4, 30, 3)
+    evidence = [
+        UniversalPrior(UniversalSettings(4, 8, rounds)).double()(features, targets)[0].evidence
+        for rounds in range(4)
+    ]
+    for before, after in pairwise(evidence):
+        assert after.mean() > before.mean()
+
+
+def test_guesses_stay_within_limits() -> None:
+    features, targets = draw(3, 20, 5)
+    prior = prior_of()
+    for weight in prior.parameters():
+        weight.mul_(20.0)
+    said = prior(features, targets)[0].hypotheses
+    for found, (low, high) in (
+        (said.lengthscales, LENGTHSCALES),
+        (said.noises, NOISES),
+        (said.warps, (-WARP, WARP)),
+    ):
+        assert found.min() >= low and found.max() <= high
+        assert ((found == low) | (found == high)).any()
+
+
+def test_all_weights_learn() -> None:
+    features, targets = draw(3, 20, 5)
+    prior = prior_of().requires_grad_(True)
+    processes, weights = prior(features, targets)
+    means, variances = processes.posterior(draw(3, 7, 5, seed=1)[0])
+    (weights.exp() * (means.square() + variances).mean(-1)).sum().backward()
+    for name, weight in prior.named_parameters():
+        assert weight.grad is not None and weight.grad.abs().max() > 0, name
+
+
+def test_the_seed_alone_decides_the_weights() -> None:
+    state, same, other = (prior_of(seed=seed).state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(state[name], same[name]) for name in state)
+    assert not torch.equal(state["cell.0.weight"], other["cell.0.weight"])
+
+
+@pytest.mark.parametrize("generator", [None, torch.Generator()])
+def test_the_users_random_numbers_stay(generator: torch.Generator | None) -> None:
+    state = torch.get_rng_state()
+    UniversalPrior(SMALL, generator)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("n_processes", 0), ("width", 0), ("n_refinements", -1)]
+)
+def test_a_wrong_size_is_named(name: str, value: int) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be an integer from .*, got {value}"):
+        UniversalSettings(**{name: value})

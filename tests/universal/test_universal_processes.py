@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import multivariate_normal
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Matern
+
+from dre_plugins.universal.processes import (
+    JITTER,
+    MARGIN,
+    MIN_VARIANCE,
+    Hypotheses,
+    Processes,
+    warped,
+)
+
+
+def draw(n_tasks: int, n: int, d: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = np.random.default_rng(seed)
+    features = rng.uniform(0.01, 0.99, (n_tasks, n, d))
+    return torch.from_numpy(features), torch.from_numpy(rng.standard_normal((n_tasks, n)))
+
+
+def hypotheses(
+    n_tasks: int, n_processes: int, d: int, *, warp: float = 0.0, seed: int = 0
+) -> Hypotheses:
+    rng = np.random.default_rng(seed)
+    shape = n_tasks, n_processes
+    parts = (
+        0.5 * rng.standard_normal((*shape, d)),
+        rng.uniform(-6.0, 0.0, shape),
+        np.zeros(shape),
+        warp * rng.standard_normal((n_tasks, d, 2)),
+    )
+    return Hypotheses(*map(torch.from_numpy, parts))
+
+
+def fixed(d: int, lengthscale: float, noise: float) -> Hypotheses:
+    """Return one process whose lengthscales are all the same; logarithms."""
+    return Hypotheses(
+        torch.full((1, 1, d), lengthscale),
+        torch.full((1, 1), noise),
+        torch.zeros(1, 1),
+        torch.zeros(1, d, 2),
+    )
+
+
+def part(whole: Hypotheses, i: int) -> Hypotheses:
+    parts = whole.lengthscales, whole.noises, whole.weights, whole.warps
+    return Hypotheses(*(one[i : i + 1] for one in parts))
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 3), (40, 12)])
+def test_scikit_learn_agrees(n: int, d: int) -> None:
+    believed = hypotheses(2, 3, d)
+    features, targets = draw(2, n, d)
+    candidates, _ = draw(2, 25, d, seed=1)
+    processes = Processes.conditioned(believed, features, targets)
+    means, variances = processes.posterior(candidates)
+    for b, h in np.ndindex(2, 3):
+        lengthscales = believed.lengthscales[b, h].exp().numpy()
+        theirs = GaussianProcessRegressor(
+            Matern(lengthscales, nu=2.5),
+            alpha=believed.noises[b, h].exp().item() + JITTER,
+            optimizer=None,
+        ).fit(features[b], targets[b])
+        mean, deviation = theirs.predict(candidates[b], return_std=True)
+        np.testing.assert_allclose(means[b, h], mean, atol=1e-8)
+        np.testing.assert_allclose(variances[b, h], deviation**2, atol=1e-8)
+        evidence = theirs.log_marginal_likelihood_value_
+        assert processes.evidence[b, h].item() == pytest.approx(evidence, abs=1e-7)
+
+
+def test_the_evidence_is_the_density_of_what_is_observed() -> None:
+    features, targets = draw(1, 9, 2)
+    believed = hypotheses(1, 1, 2, warp=0.7)
+    processes = Processes.conditioned(believed, features, targets)
+    inputs = warped(features, believed.warps)[0].numpy()
+    covariance = Matern(believed.lengthscales[0, 0].exp().numpy(), nu=2.5)(inputs)
+    covariance += (believed.noises.exp().item() + JITTER) * np.eye(9)
+    expected = multivariate_normal.logpdf(targets[0], cov=covariance)
+    assert processes.evidence.item() == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 2), (6, 1), (25, 7)])
+def test_the_gradient_is_that_of_the_evidence(n: int, d: int) -> None:
+    believed = hypotheses(2, 3, d, warp=0.5)
+    moved = [believed.lengthscales.requires_grad_(), believed.noises.requires_grad_()]
+    features, targets = draw(2, n, d)
+    features[:, -1] = features[:, 0]  # a configuration that was tried twice
+    processes = Processes.conditioned(believed, features, targets)
+    expected = torch.autograd.grad(processes.evidence.sum(), moved)
+    for ours, theirs in zip(processes.gradient(), expected, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-6)
+
+
+def test_without_noise_trials_are_known_and_far_from_them_nothing_is() -> None:
+    features, targets = draw(1, 15, 2)
+    processes = Processes.conditioned(fixed(2, -2.5, -30.0), features, targets)
+    means, variances = processes.posterior(features)
+    torch.testing.assert_close(means[:, 0], targets, atol=1e-3, rtol=0)
+    assert variances.max() < 1e-4 and variances.min() >= MIN_VARIANCE
+    processes = Processes.conditioned(fixed(2, -7.0, -30.0), features, targets)
+    means, variances = processes.posterior(draw(1, 5, 2, seed=1)[0])
+    torch.testing.assert_close(means, torch.zeros_like(means), atol=1e-3, rtol=0)
+    torch.testing.assert_close(variances, torch.ones_like(variances), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("lengthscale", [-3.5, 6.0])
+@pytest.mark.parametrize("apart", [0.0, 1e-9, 1e-6])
+def test_trials_next_to_each_other_do_no_harm(lengthscale: float, apart: float) -> None:
+    features, targets = draw(1, 60, 30)
+    features[:, 30:] = features[:, :30] + apart
+    processes = Processes.conditioned(fixed(30, lengthscale, -8.0), features, targets)
+    means, variances = processes.posterior(features)
+    for found in (processes.evidence, *processes.gradient(), means, variances):
+        assert torch.isfinite(found).all()
+    both = targets[0, :30] + targets[0, 30:]
+    if lengthscale < 0:  # each pair is alone
+        torch.testing.assert_close(means[0, 0, :30], both / 2, atol=1e-3, rtol=1e-3)
+
+
+def test_float32_is_computed_as_float64() -> None:
+    features, targets = draw(1, 20, 3)
+    single = Processes.conditioned(fixed(3, -1.0, -8.0), features.float(), targets.float())
+    double = Processes.conditioned(
+        fixed(3, -1.0, -8.0).double(), features.float().double(), targets.float().double()
+    )
+    assert torch.equal(single.evidence, double.evidence)
+    assert single.posterior(features.float())[0].dtype == torch.float64
+
+
+def test_a_batch_equals_its_tasks() -> None:
+    believed = hypotheses(3, 2, 4, warp=0.5)
+    features, targets = draw(3, 12, 4)
+    candidates, _ = draw(3, 5, 4, seed=1)
+    whole = Processes.conditioned(believed, features, targets)
+    found = whole.evidence, *whole.gradient(), *whole.posterior(candidates)
+    for b in range(3):
+        one = slice(b, b + 1)
+        alone = Processes.conditioned(part(believed, b), features[one], targets[one])
+        expected = alone.evidence, *alone.gradient(), *alone.posterior(candidates[one])
+        for ours, theirs in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours[one], theirs, atol=1e-9, rtol=1e-9)
+
+
+# ---- warps
+
+
+def test_a_warp_of_0_changes_nothing() -> None:
+    features, _ = draw(2, 30, 3)
+    torch.testing.assert_close(warped(features, torch.zeros(2, 3, 2).double()), features)
+
+
+def test_warps_are_monotone_maps_into_0_to_1() -> None:
+    line = torch.linspace(0, 1, 501, dtype=torch.float64)[None, :, None].expand(1, -1, 25)
+    sides = torch.linspace(-1.5, 1.5, 5, dtype=torch.float64)
+    out = warped(line, torch.cartesian_prod(sides, sides)[None])
+    assert out.min() >= 0 and out.max() <= 1
+    assert (out[:, 1:-1].diff(dim=1) > 0).all() and (out.diff(dim=1) >= 0).all()
+
+
+def test_a_warp_moves_its_own_feature_only() -> None:
+    features, _ = draw(1, 10, 3)
+    exponents = torch.zeros(1, 3, 2).double()
+    exponents[0, 1, 0] = 1.0
+    moved = warped(features, exponents) - features
+    assert moved[..., 1].abs().min() > 0
+    torch.testing.assert_close(moved[..., [0, 2]], torch.zeros(1, 10, 2).double())
+
+
+def test_warps_have_slopes_at_the_bounds() -> None:
+    exponents = torch.full((1, 1, 2), -1.5, dtype=torch.float64, requires_grad=True)
+    bounds = torch.tensor([0.0, 1.0], dtype=torch.float64)[None, :, None]
+    out = warped(bounds, exponents)
+    assert torch.equal(out, warped(bounds.clamp(MARGIN, 1 - MARGIN), exponents))
+    (slope,) = torch.autograd.grad(out.sum(), exponents)
+    assert torch.isfinite(slope).all() and slope.abs().min() > 0
+
+
+def test_what_lies_outside_the_range_stays_apart() -> None:
+    places = torch.tensor([-0.5, -0.1, 0.0, 0.5, 1.0, 1.1, 2.0], dtype=torch.float64)
+    for exponents in (-1.0, 0.0, 1.0):
+        found = warped(places[None, :, None], torch.full((1, 1, 2), exponents).double())[0, :, 0]
+        assert (found.diff() > 0.05).all()
+        assert found[[0, -1]].tolist() == pytest.approx(
+            (found[[2, 4]] + torch.tensor([-0.5, 1.0])).tolist()
+        )

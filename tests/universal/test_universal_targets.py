@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from scipy.stats import norm, rankdata
+
+from dre_plugins.universal.targets import blended, normal_scores
+
+
+def draw(*shape: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def targets_of(values: torch.Tensor) -> torch.Tensor:
+    return blended(values, values)[0]
+
+
+@pytest.mark.parametrize("n", [2, 3, 30, 300])
+def test_targets_have_mean_0_and_variance_1(n: int) -> None:
+    targets = targets_of(draw(5, n).exp())
+    torch.testing.assert_close(targets.mean(-1), torch.zeros(5).double(), atol=1e-12, rtol=0)
+    torch.testing.assert_close(targets.var(-1, correction=0), torch.ones(5).double())
+
+
+def test_they_are_half_values_and_half_order() -> None:
+    values = torch.tensor([3.0, -1.0, 50.0, 0.5], dtype=torch.float64)
+    scores = torch.from_numpy(norm.ppf(rankdata(values) / 5))
+    by_hand = sum((one - one.mean()) / one.std(correction=0) for one in (values, scores))
+    torch.testing.assert_close(targets_of(values), by_hand / by_hand.std(correction=0))
+
+
+def test_order_is_kept() -> None:
+    values = draw(40).exp()
+    assert torch.equal(targets_of(values).argsort(), values.argsort())
+
+
+@pytest.mark.parametrize("unit", [1e-9, 3.0, 1e9])
+@pytest.mark.parametrize("shift", [0.0, -7.0, 1e4])
+def test_units_and_shifts_do_not_matter(unit: float, shift: float) -> None:
+    values = draw(30)
+    torch.testing.assert_close(
+        targets_of(unit * (values + shift)), targets_of(values), atol=1e-9, rtol=1e-9
+    )
+
+
+def test_an_outlier_leaves_the_others_apart() -> None:
+    values = torch.cat([torch.linspace(0, 1, 20), torch.tensor([1e6])]).double()
+    standardised = (values - values.mean()) / values.std(correction=0)
+    assert standardised[:20].diff().max() < 1e-6
+    assert targets_of(values)[:20].diff().min() > 0.05
+
+
+def test_equal_values_have_equal_targets() -> None:
+    values = torch.tensor([2.0, 1.0, 2.0, 0.0, 1.0, 2.0])
+    targets = targets_of(values)
+    assert len(targets.unique()) == 3
+    assert (targets[[0, 2, 5]] == targets[0]).all() and targets[1] == targets[4]
+
+
+def test_scores_of_ties_are_those_of_mean_ranks() -> None:
+    numbers = draw(4, 25).mul(2.0).round()
+    expected = norm.ppf(rankdata(numbers, axis=1) / 26)
+    torch.testing.assert_close(
+        normal_scores(numbers), torch.from_numpy(expected), atol=1e-6, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -1 / 3, 1e-30, 1e6])
+@pytest.mark.parametrize("n", [1, 3, 7, 60])
+def test_values_that_are_all_the_same_say_nothing(value: float, n: int) -> None:
+    values = torch.full((2, n), value, dtype=torch.float64)
+    assert torch.equal(targets_of(values), torch.zeros(2, n).double())
+    assert torch.equal(targets_of(values.float()), torch.zeros(2, n))
+
+
+def test_a_batch_equals_its_tasks() -> None:
+    values, queries = draw(4, 20).exp(), draw(4, 9, seed=1).exp()
+    values[2] = 0.1
+    targets, scale = blended(values, values)
+    asked = scale.targets(queries)
+    for i in range(4):
+        alone, scale = blended(values[i], values[i])
+        torch.testing.assert_close(targets[i], alone, atol=1e-12, rtol=0)
+        torch.testing.assert_close(asked[i], scale.targets(queries[i]), atol=1e-12, rtol=1e-12)
+
+
+def test_order_may_tell_apart_what_values_do_not() -> None:
+    targets, _ = blended(torch.arange(5.0), torch.zeros(5))
+    assert (targets.diff() > 0).all() and targets.std(correction=0).item() == pytest.approx(1.0)
+
+
+def test_the_users_default_type_does_not_matter() -> None:
+    values = draw(30)
+    expected = targets_of(values)
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        found = targets_of(values)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(found, expected)
+
+
+# ---- other configurations on the same scale
+
+
+@pytest.mark.parametrize("n", [1, 2, 30])
+def test_the_scale_gives_trials_their_own_targets(n: int) -> None:
+    values = draw(3, n).mul(4.0).round()  # some of them equal
+    targets, scale = blended(values, values)
+    torch.testing.assert_close(scale.targets(values), targets)
+
+
+def test_between_two_trials_it_lies_between_their_targets() -> None:
+    values = draw(12).exp().sort().values
+    targets, scale = blended(values, values)
+    between = scale.targets(0.7 * values[:-1] + 0.3 * values[1:])
+    assert (targets[:-1] < between).all() and (between < targets[1:]).all()
+
+
+def test_it_grows_without_end_and_without_jumps() -> None:
+    values = draw(12)
+    targets, scale = blended(values, values)
+    read = scale.targets(torch.linspace(-9, 9, 200_001, dtype=torch.float64))
+    assert 0 < read.diff().min() and read.diff().max() < 0.01
+    assert read[0] < targets.min() - 1.0 and read[-1] > targets.max() + 1.0
+
+
+@pytest.mark.parametrize("values", [[0.1], [0.1] * 6])
+def test_it_is_finite_where_values_are_the_same(values: list[float]) -> None:
+    known = torch.tensor(values, dtype=torch.float64)
+    read = blended(known, known)[1].targets(torch.tensor([-1.0, 0.1, 1.0], dtype=torch.float64))
+    assert torch.isfinite(read).all() and (read.diff() > 0).all()
+    assert read[1].item() == pytest.approx(0.0, abs=1e-12)
