@@ -52,12 +52,12 @@ class Parameter:
 
 
 def draw_space(rng: np.random.Generator, max_features: int = MAX_FEATURES) -> list[Parameter]:
-    """Draw a search space of at most so many features; a half of them have less than a fifth."""
+    """Draw a search space of 2 to so many features; a half of them have less than a fifth."""
     n_features = round(math.exp(rng.uniform(math.log(1.5), math.log(max_features))))
     categorical = rng.choice([0.0, 0.2, 0.5, 1.0], p=[0.45, 0.3, 0.15, 0.1])
     integer = rng.choice([0.0, 0.3, 0.8], p=[0.5, 0.3, 0.2])
     space: list[Parameter] = []
-    left = max(1, n_features)
+    left = n_features
     while left:
         categories = [i for i, one in enumerate(space) if one.is_category]
         if left >= 2 and rng.random() < categorical:

@@ -25,6 +25,8 @@ from dre_plugins.transfer.sources.hpob import load_hpob, load_hpob_initialisatio
 from dre_plugins.transfer.sources.tables import from_table
 from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
 from dre_plugins.transfer.training_state import TrainingState
+from dre_plugins.universal import file as universal
+from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "n": Integer(1, 9), "kind": Categorical(["a", "b"])})
 SCORER = ScorerSettings(n_members=2, hidden=(4,))
@@ -140,6 +142,11 @@ READERS = {
     "training": Reader(
         lambda path: training_state.save(path, training(), {"plan": 1}),
         lambda path: training_state.load(path, training(), {"plan": 1}),
+        "a.safetensors",
+    ),
+    "universal prior": Reader(
+        lambda path: universal.save(UniversalPrior(UniversalSettings(1, 4, 1)), path),
+        universal.load,
         "a.safetensors",
     ),
     "metadata.json": Reader(lambda path: metadata().save(path), MetaDataset.load, "a.json"),
