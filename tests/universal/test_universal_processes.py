@@ -188,3 +188,21 @@ def test_what_lies_outside_the_range_stays_apart() -> None:
         assert found[[0, -1]].tolist() == pytest.approx(
             (found[[2, 4]] + torch.tensor([-0.5, 1.0])).tolist()
         )
+
+
+def test_with_and_without_a_gradient_the_posterior_is_the_same() -> None:
+    generator = torch.Generator().manual_seed(0)
+    features, targets = torch.rand(2, 9, 3, generator=generator), torch.rand(2, 9)
+    asked = torch.cat([features[:, :2], torch.rand(2, 5, 3, generator=generator)], 1)
+    parts = (
+        torch.zeros(2, 4, 3),
+        torch.full((2, 4), -5.0),
+        torch.zeros(2, 4),
+        torch.zeros(2, 3, 2),
+    )
+    known = Processes.conditioned(Hypotheses(*parts), features, targets)
+    learnt = Hypotheses(*(part.clone().requires_grad_() for part in parts))
+    trained = Processes.conditioned(learnt, features, targets)
+    for one, other in zip(known.posterior(asked), trained.posterior(asked), strict=True):
+        assert torch.allclose(one, other, atol=1e-9)
+        assert not one.requires_grad and other.requires_grad
