@@ -269,7 +269,7 @@ class Recommender:
         is_enough = is_enough or self._is_ready(task, n_startup_trials)
         others = "model" if is_enough else "random"
         is_partner = self._is_ready(task, N_UNIVERSAL_STARTUP_TRIALS if given is None else given)
-        is_partner = is_partner and self._has_one_list(task)
+        is_partner = is_partner and self._has_universal_turns(task)
         return [
             "universal-prior" if is_partner and is_universal_turn(index) else others
             for index in range(task.index, task.index + task.count)
@@ -389,11 +389,11 @@ class Recommender:
             rng=np.random.default_rng([self.seed, task.index]),
         )
 
-    def _has_one_list(self, task: _Task) -> bool:
-        """Say whether one list of final values is all there is, for the universal prior.
+    def _has_universal_turns(self, task: _Task) -> bool:
+        """Say whether the universal prior takes turns with the ensemble.
 
-        There are more with rungs and several objectives, and what it knows nothing of with priors
-        and violated constraints. Nor has it turns where the ensemble alone was asked for.
+        It is for one list of final values: not for rungs, violated constraints and several
+        objectives; nor where another prior is given, or the ensemble alone was asked for.
         """
         settings = self.settings
         is_alone = settings.acquisition is not None or self._universal is None

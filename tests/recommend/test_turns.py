@@ -121,3 +121,17 @@ def test_early_turns_are_worth_more_than_space_filling_points() -> None:
 
     gains = [best(None, seed) - best(10, seed) for seed in range(8)]
     assert np.mean(gains) > 0.0 and np.median(gains) > 0.0
+
+
+def test_the_prior_says_whether_there_are_turns() -> None:
+    def made(prior) -> list[str]:
+        study = AskTell(PLANE, seed=0, preset=QUICK, n_startup_trials=2, prior=prior)
+        for _ in range(4):
+            number, configuration = study.ask()
+            study.tell(number, bowl(configuration))
+        return [study.explain(number).source for number in range(4)]
+
+    assert made("universal") == ["random"] * 2 + ["model", "universal-prior"]
+    assert made(None) == ["random"] * 2 + ["model"] * 2
+    with pytest.raises(ValueError, match=r"prior must be 'universal'.*'xgboost'"):
+        made("xgboost")
