@@ -108,9 +108,9 @@ class DRESearch(RestorableSearcher):
         seed: Non-negative seed; None draws one.
         prior: What is known beforehand: "universal" (of functions on any space), None (nothing),
             or what past tasks taught: the name of a prior that ships with the package
-            ("xgboost", "decision-tree"), the path of one, or a `dre_plugins.Prior`. The very
-            first trial comes from it, whether or not the search spaces are the same. With
-            several metrics a list of these, one for each, None where there is none.
+            ("xgboost", "decision-tree"), the path of one, or a `dre_plugins.Prior`. The first
+            trial comes from it, even if the search spaces differ. With several metrics a list
+            of these, one for each, None where there is none.
         past_results: Experiments of the same kind to learn from: what `Tuner.fit` has returned,
             an `ExperimentAnalysis`, a folder of experiments, several of these, or a
             `dre_plugins.MetaDataset`. Their metric has the same name. Learning takes some
