@@ -121,7 +121,7 @@ class DRESearch(RestorableSearcher):
             chosen by what it may gain and how likely it keeps within all of them.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             configurations are points of a scrambled Sobol sequence. Points to evaluate and
-            evaluated ones count. None: 10 (universal prior: 5), or 0 with one of past tasks.
+            evaluated ones count. None: 10 (universal prior: 5), 0 with one of past tasks.
         acquisition: "log-rank-ei" (expected improvement of the logarithm of the rank), "ei" (of
             the rank, as in the paper), "pi" (probability of improvement), "lcb" (lower confidence
             bound), "average-rank" or "thompson". None takes the preset's: "log-rank-ei" by
