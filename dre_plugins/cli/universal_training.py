@@ -19,6 +19,8 @@ def train_universal(
         device: Where to compute.
         n_threads: Threads of the CPU.
     """
+    import torch
+
     from dre_plugins.engine.runtime import isolated
     from dre_plugins.universal.file import save
     from dre_plugins.universal.network import UniversalPrior, UniversalSettings
@@ -41,10 +43,11 @@ def train_universal(
             progress=lambda steps: tracked(steps, "meta-training", len(steps)),
         )
         lessons = validation_lessons()
-        loss, untrained = validated(prior, lessons), validated(UniversalPrior(size), lessons)
+        untrained = UniversalPrior(size, torch.Generator().manual_seed(seed))
+        loss, before = validated(prior, lessons), validated(untrained, lessons)
     save(prior, output, f"dre meta-train --synthetic --steps {settings.n_steps} --seed {seed}")
     console().print(
         f"{settings.n_steps} steps: minus the log density of answers on {len(lessons)} lessons "
-        f"that were not trained on is {loss:.3f}; {untrained:.3f} before."
+        f"that were not trained on is {loss:.3f}; {before:.3f} before."
     )
     console().print(f"written to {output}", soft_wrap=True)

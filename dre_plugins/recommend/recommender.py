@@ -198,10 +198,11 @@ class Recommender:
         """
         require(count >= 1, "count", count, "at least 1")
         task = self._task(history, count, index, fixed, candidates)
-        if set(self._turns(task)) == {"random"}:
+        turns = self._turns(task)
+        if set(turns) == {"random"}:
             suggestions = self._startup_suggestions(task, "random")
         else:
-            suggestions = self._model_suggestions(task)
+            suggestions = self._model_suggestions(task, turns)
         if candidates is None:  # whose coordinates tell which one it is
             suggestions = [self._complete(one, index + i) for i, one in enumerate(suggestions)]
         for suggestion in suggestions:
@@ -290,7 +291,7 @@ class Recommender:
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
 
-    def _model_suggestions(self, task: _Task) -> list[Suggestion]:
+    def _model_suggestions(self, task: _Task, turns: list[str]) -> list[Suggestion]:
         """Return the surrogate's suggestions, or space-filling ones if it failed.
 
         A broken surrogate must never cost its user a trial (R1), whatever breaks: numerics,
@@ -301,11 +302,11 @@ class Recommender:
         device = self.settings.device
         if device != "cpu":
             try:
-                return self._ask_model(task, self.settings)
+                return self._ask_model(task, self.settings, turns)
             except Exception as error:
                 self._count("device_fallbacks", error, f"fails on {device!r}", "the CPU")
         try:
-            return self._ask_model(task, replace(self.settings, device="cpu"))
+            return self._ask_model(task, replace(self.settings, device="cpu"), turns)
         except Exception as error:
             self._count("fallbacks", error, "failed", "space-filling points")
             return self._startup_suggestions(task, "fallback")
@@ -328,14 +329,16 @@ class Recommender:
 
         return RankingModel
 
-    def _ask_model(self, task: _Task, settings: RecommenderSettings) -> list[Suggestion]:
+    def _ask_model(
+        self, task: _Task, settings: RecommenderSettings, turns: list[str]
+    ) -> list[Suggestion]:
         # torch: only when it is needed
         from dre_plugins.engine.runtime import isolated
 
         # Ranks and acquisitions too: on tensors this small, several threads that wait for each
         # other cost 10 ms per operation, and the user's default device may be any.
         with isolated("cpu", self.settings.n_threads):
-            models = self._models(task, settings)
+            models = self._models(task, settings, turns)
             seen = self._seen(task)
             believed = task.units[[t.state is TrialState.RUNNING for t in task.history]]
             suggestions: list[Suggestion] = []
@@ -366,9 +369,10 @@ class Recommender:
             suggestion = self._model_suggestion(model, seen, index, task.fixed)
         return replace(suggestion, prior_weight=model.prior_weight)
 
-    def _models(self, task: _Task, settings: RecommenderSettings) -> list[Model | None]:
+    def _models(
+        self, task: _Task, settings: RecommenderSettings, turns: list[str]
+    ) -> list[Model | None]:
         """Return the model that makes each suggestion of a call, None for a start-up point."""
-        turns = self._turns(task)
         models: dict[str, Model | None] = {"random": None}
         if "universal-prior" in turns and self._universal is not None:
             models["universal-prior"] = self._universal_model(self._universal, task, settings)

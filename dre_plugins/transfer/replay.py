@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.fitting import FittingError
-from dre_plugins.recommend.prior import PriorLike
+from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, PriorLike
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -183,7 +183,7 @@ def replay(
     regret = table.regret
     settings = RecommenderSettings(n_threads=n_threads)
 
-    def orders_of(prior: PriorLike | None) -> list[NDArray[np.intp]]:
+    def orders_of(prior: GivenPrior) -> list[NDArray[np.intp]]:
         return [
             # Named after the task, so that no draw of luck is shared by all tasks.
             picks(
@@ -199,7 +199,7 @@ def replay(
             for seed in seeds
         ]
 
-    rows = {PRIOR: orders_of(prior), FRESH: orders_of(None), YOURS: [np.arange(len(table))]}
+    rows = {PRIOR: orders_of(prior), FRESH: orders_of(UNIVERSAL), YOURS: [np.arange(len(table))]}
     curves = {
         way: np.mean([best_so_far(regret[one[:n_picks]]) for one in orders], axis=0)
         for way, orders in rows.items()

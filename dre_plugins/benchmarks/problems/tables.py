@@ -25,6 +25,7 @@ from dre_plugins.benchmarks.problems import ablations
 from dre_plugins.benchmarks.runs import Record, Run, Sources
 from dre_plugins.benchmarks.samplers import parse_arguments, prior_for
 from dre_plugins.benchmarks.tables import Table, Units, tables_of
+from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -144,16 +145,18 @@ def _chooser(sources: Sources, run: Run, table: Table) -> Chooser:
         )
     options = parse_arguments(arguments)
     if name == "dre":
-        prior = _prior(sources, run.scenario, options.pop("prior", None))
+        known = _prior(sources, run.scenario, options.pop("prior", UNIVERSAL))
         settings = RecommenderSettings(n_startup_trials=0, **options)
-        recommender = Recommender(table.space, settings, seed=run.seed, prior=prior)
+        recommender = Recommender(table.space, settings, seed=run.seed, prior=known)
         return dre_chooser(recommender, table)
     return method_chooser(_baseline(sources, run, name, options), table)
 
 
-def _prior(sources: Sources, scenario: str, given: Any) -> Prior | None:
+def _prior(sources: Sources, scenario: str, given: str | None) -> GivenPrior:
     if given is None:
         return None
+    if given == UNIVERSAL:
+        return UNIVERSAL
     if given == "trained":
         return ablations.trained(sources, scenario, ablations.DEFAULT)
     return _loaded(prior_for(scenario, given))
