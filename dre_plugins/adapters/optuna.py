@@ -108,8 +108,9 @@ class DRESampler(BaseSampler):
             `dre meta-train --synthetic`); None: nothing, the ensemble alone. Or what past tasks
             taught: the name of a prior that ships with the package ("xgboost",
             "decision-tree"), the path of one, or a `dre_plugins.Prior`. The very first trial
-            comes from it, whether or not the search spaces are the same. With several objectives
-            a list of these, one for each, None where there is none.
+            comes from it, whether or not the search spaces are the same; from the eleventh on
+            the universal prior, which reads what it expects, has its turns as well. With several
+            objectives a list of these, one for each, None where there is none.
         past_studies: Studies of the same kind to learn from: studies, a storage or its URL,
             several of these, or a `dre_plugins.MetaDataset`. Learning takes some seconds, here
             and now. Their search spaces, metrics and directions may differ; one that has the

@@ -65,7 +65,8 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             takes turns with an ensemble from random weights (or the path of another one, of
             `dre meta-train --synthetic`); None: nothing, the ensemble alone. Or what past tasks
             taught: the name of a prior that ships with the package, the path of one, or a
-            `dre_plugins.Prior`. The very first trial comes from it.
+            `dre_plugins.Prior`. The very first trial comes from it; from the eleventh on the
+            universal prior, which reads what it expects, has its turns as well.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             suggestions are points of one scrambled Sobol sequence. None takes 10 for the
             ensemble and 5 for the universal prior in its turns, or 0 with a prior of past tasks.

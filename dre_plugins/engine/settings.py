@@ -176,7 +176,7 @@ class Preset:
             feature, and bends somewhere in its range. None draws it like the other layers.
         tempering: Factor by which errors of predicted ranks exceed the disagreement of members.
             For what is reported; acquisitions take the disagreement as it is.
-        universal_turns: Whether every second suggestion is the universal prior's, where it is what
+        universal_turns: Whether every second suggestion is the universal prior's, where any prior
             is given and nothing but one list of values is known.
     """
 

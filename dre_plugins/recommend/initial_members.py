@@ -13,7 +13,7 @@ from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.joint import JointPart
 from dre_plugins.recommend.lists import TrialList
-from dre_plugins.recommend.mixture import Members, Mixture, Part
+from dre_plugins.recommend.mixture import Members, Part
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.retrieval import disagreement, draw_tasks
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -73,27 +73,11 @@ class InitialMembers:
         known = [prior.ensemble.settings.n_members for prior in self._priors if prior]
         return min(known, default=self._preset.scorer.n_members)
 
-    def expectation(self, units: Units, reference: Units) -> Units:
-        """Return where each prior, before it sees anything of this study, ranks trials `[A, N]`.
-
-        As a share of the reference, 0 = best; of objectives without a prior there is no row.
-
-        Args:
-            units: Canonical coordinates of the trials `[N, P]`.
-            reference: Canonical coordinates that ranks are taken against `[K, P]`.
-        """
-        known = [prior for prior in self._priors if prior is not None]
-        if not len(units):
-            return np.empty((len(known), 0))
-        parts = [self._from_prior(prior, self.n_members, []) for prior in known]
-        ranks = [Mixture([part], reference).mean_ranks(units) for part in parts]
-        return np.reshape(ranks, (len(known), len(units))) / len(reference)
-
     def trusts(self, expected: Units) -> list[float]:
         """Return how far each prior is trusted: by the order of its own objective.
 
         Args:
-            expected: What `expectation` returned of all trials `[A, N]`.
+            expected: What `Expectation.shares` returned of all trials `[A, N]`.
         """
         own = [self._lists] if len(self._priors) == 1 else self._objectives
         known = [

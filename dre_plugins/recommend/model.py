@@ -1,8 +1,8 @@
 """The surrogate's side of a suggestion: lists → fit → candidates → acquisition → choice.
 
-Notation: see docs/architecture.md. Of `recommend/`, only this file and those that it alone uses
-(`initial_members.py`, `mixture.py`, `joint.py`, `feasibility.py`) import torch, at the first
-suggestion that needs them.
+Notation: see docs/architecture.md. Of `recommend/`, only this file, `universal_model.py` and what
+they alone use (`initial_members.py`, `expectation.py`, `mixture.py`, `joint.py`, `feasibility.py`,
+`search.py`) import torch, at the first suggestion that needs them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
+from dre_plugins.recommend.expectation import Expectation
 from dre_plugins.recommend.feasibility import Feasibility, constraints_of
 from dre_plugins.recommend.initial_members import InitialMembers
 from dre_plugins.recommend.lists import TrialList, trial_lists, with_believed
@@ -120,7 +121,8 @@ class RankingModel:
             is_constrained=bool(self._constraints),
             rng=rng,
         )
-        self._expected = self._initial.expectation(units, self._reference)
+        self._expectation = Expectation(priors, self._reference, settings)
+        self._expected = self._expectation.shares(units)
         parts = self._initial_parts()
         # Members of constraints are fitted once, in one batch with fresh ones of the objective.
         # Their boundary is one surface: members that bend at many places doubt all of it.
@@ -161,8 +163,7 @@ class RankingModel:
         """
         positions = np.arange(len(self._units), len(self._units) + len(units))
         self._units = np.concatenate([self._units, units])
-        expected = self._initial.expectation(units, self._reference)
-        self._expected = np.concatenate([self._expected, expected], axis=1)
+        self._expected = np.concatenate([self._expected, self._expectation.shares(units)], axis=1)
         self._lists = with_believed(
             self._lists, positions, lambda at: self._mixture.mean_ranks(self._units[at])
         )

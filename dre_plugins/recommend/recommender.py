@@ -26,6 +26,7 @@ from dre_plugins.recommend.prior import (
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
 from dre_plugins.recommend.turns import (
+    N_PRIOR_TRIALS,
     N_STARTUP_TRIALS,
     N_UNIVERSAL_STARTUP_TRIALS,
     is_ready,
@@ -137,8 +138,8 @@ class Recommender:
             how often a surrogate failed, and "device_fallbacks", how often it did on a device
             other than the CPU, which then took over.
         prior: What past tasks taught, such as a `dre_plugins.Prior`, or a list with one for each
-            objective, None where there is none. "universal" takes turns between the ensemble,
-            from random weights, and the universal prior; None leaves it to the ensemble.
+            objective, None where there is none; "universal" starts the ensemble from random
+            weights. Either takes turns with the universal prior; None is the ensemble alone.
         n_objectives: Number of objectives; None takes it from the history.
 
     Raises:
@@ -163,7 +164,9 @@ class Recommender:
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
         self._priors = aligned(prior, space, n_objectives)
-        self._universal = prior if isinstance(prior, (str, UniversalFile)) else None
+        self._universal: Universal | None = UNIVERSAL if prior is not None else None
+        if isinstance(prior, UniversalFile):
+            self._universal = prior
 
     def suggest(
         self,
@@ -263,13 +266,21 @@ class Recommender:
             return self.settings.n_startup_trials
         return 0 if self._priors else N_STARTUP_TRIALS
 
+    @property
+    def _n_before_universal(self) -> int:
+        """Return how many trials must end before the universal prior joins."""
+        given = self.settings.n_startup_trials
+        if self._priors:
+            return max(given or 0, N_PRIOR_TRIALS)
+        return N_UNIVERSAL_STARTUP_TRIALS if given is None else given
+
     def _turns(self, task: _Task) -> list[str]:
         """Return who makes each suggestion: "random", "model" or "universal-prior"."""
-        given, n_startup_trials = self.settings.n_startup_trials, self.n_startup_trials
+        n_startup_trials = self.n_startup_trials
         is_enough = n_startup_trials == 0 and bool(self._priors)
         is_enough = is_enough or self._is_ready(task, n_startup_trials)
         others = "model" if is_enough else "random"
-        is_partner = self._is_ready(task, N_UNIVERSAL_STARTUP_TRIALS if given is None else given)
+        is_partner = self._is_ready(task, self._n_before_universal)
         is_partner = is_partner and self._has_universal_turns(task)
         return [
             "universal-prior" if is_partner and is_universal_turn(index) else others
@@ -397,7 +408,7 @@ class Recommender:
         """Say whether the universal prior takes turns with the ensemble.
 
         It is for one list of final values: not for rungs, violated constraints and several
-        objectives; nor where another prior is given, or the ensemble alone was asked for.
+        objectives; nor where the ensemble alone was asked for.
         """
         settings = self.settings
         is_alone = settings.acquisition is not None or self._universal is None
@@ -419,6 +430,7 @@ class Recommender:
             settings,
             task.history,
             task.units,
+            priors=self._priors,
             candidates=task.candidates,
             reference_seed=self.seed,
             rng=np.random.default_rng([self.seed, task.index]),

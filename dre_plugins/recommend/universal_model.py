@@ -1,7 +1,8 @@
 """The ensemble's partner: every second suggestion is the universal prior's.
 
 Both see the same trials and search the same candidates. What one of them is sure and wrong of, the
-other tries, which is worth more than either alone (docs/decisions.md, Search).
+other tries, which is worth more than either alone (docs/decisions.md, Search). What priors of past
+tasks expect is one more feature to it, of which its processes learn how much it tells.
 
 Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 """
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
+from dre_plugins.recommend.expectation import Expectation
 from dre_plugins.recommend.lists import final_value, trial_lists
-from dre_plugins.recommend.prior import Universal, UniversalFile
+from dre_plugins.recommend.prior import AlignedPrior, Universal, UniversalFile
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch, Choice
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
@@ -38,6 +40,7 @@ class UniversalModel:
         settings: The recommender's settings.
         history: Trials, larger values are better, whose final values make one list.
         units: Canonical coordinates of their configurations `[N, P]`.
+        priors: Meta-trained scorers of past tasks.
         candidates: All that may be chosen `[C, P]`; None searches the space.
         reference_seed: Seed of the reference points, see `CandidateSearch.reference`.
         rng: Source of all randomness of this suggestion.
@@ -54,6 +57,7 @@ class UniversalModel:
         history: Sequence[Trial],
         units: Units,
         *,
+        priors: Sequence[AlignedPrior | None],
         candidates: Units | None,
         reference_seed: int,
         rng: np.random.Generator,
@@ -65,6 +69,7 @@ class UniversalModel:
         order = np.argsort(-observed.ranks, kind="stable")
         self._elite = self._units[order[:N_PARENTS]]
         spread = self._search.reference(reference_seed)
+        self._expectation = Expectation(priors, spread, settings)
         self._reference = self._search.resolving(spread, self._units)
         values = [final_value(history[trial]) for trial in observed.trials]
         known = np.array([np.nan if value is None else value for value in values])
@@ -134,7 +139,8 @@ class UniversalModel:
         return torch.logsumexp(self._weights[0, :, None] + each, 0)
 
     def _features(self, units: Units) -> torch.Tensor:
-        return torch.from_numpy(self._space.features(units)).double()
+        own, expected = self._space.features(units), self._expectation.features(units)
+        return torch.from_numpy(np.concatenate([own, expected], axis=1)).double()
 
 
 def targets(values: Units, ranks: Units) -> torch.Tensor:

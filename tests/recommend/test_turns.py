@@ -49,13 +49,19 @@ def test_what_is_more_than_one_list_of_values_is_the_ensembles() -> None:
     assert sources(met) == ["model", "universal-prior"] * 2
 
 
-def test_a_prior_leaves_no_turns() -> None:
+@pytest.mark.parametrize(("given", "first"), [(None, 10), (0, 10), (14, 14)])
+def test_beside_a_prior_they_begin_later(given, first) -> None:
     from test_recommender_prior import PRESET, SPACE, FixedPrior, observed
 
-    settings = RecommenderSettings(preset=replace(PRESET, universal_turns=True))
+    preset = replace(PRESET, universal_turns=True)
+    settings = RecommenderSettings(preset=preset, n_startup_trials=given)
     recommender = Recommender(SPACE, settings, seed=0, prior=FixedPrior())
-    trials = observed(np.random.default_rng(0).random((8, 2)))
-    assert {recommender.suggest(trials, index=i)[0].source for i in (8, 9)} == {"model"}
+    trials = observed(np.random.default_rng(0).random((first, 2)))
+    before, after = (
+        [recommender.suggest(trials[:n], index=i)[0].source for i in (first, first + 1)]
+        for n in (first - 1, first)
+    )
+    assert "universal-prior" not in before and after.count("universal-prior") == 1
 
 
 @pytest.mark.parametrize("count", [4, 5])
