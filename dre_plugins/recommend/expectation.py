@@ -33,21 +33,14 @@ class Expectation:
         reference: Units,
         settings: RecommenderSettings,
     ) -> None:
+        device, n_threads = settings.device, settings.n_threads
         fitting = get_preset(settings.preset).from_prior
-        self._mixtures = [
-            Mixture(
-                [
-                    Part(
-                        prior.ensemble.to(settings.device, settings.n_threads),
-                        prior.encode,
-                        fitting,
-                    )
-                ],
-                reference,
-            )
+        parts = [
+            Part(prior.ensemble.to(device, n_threads), prior.encode, fitting)
             for prior in priors
             if prior is not None
         ]
+        self._mixtures = [Mixture([part], reference) for part in parts]
         self._n_reference = len(reference)
 
     def shares(self, units: Units) -> Units:

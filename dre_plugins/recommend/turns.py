@@ -11,7 +11,7 @@ from dre_plugins.recommend.trials import Trial, TrialState
 N_STARTUP_TRIALS = 10
 # The universal prior is worth asking earlier, in its turns between them (docs/decisions.md).
 N_UNIVERSAL_STARTUP_TRIALS = 5
-# A prior of past tasks knows better than that, for a while.
+# Beside a prior of past tasks, which knows better for a while (docs/decisions.md).
 N_PRIOR_TRIALS = 10
 # Of a study's suggestions, one of so many is the universal prior's.
 UNIVERSAL_EVERY = 2
