@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
+from dre_plugins.benchmarks.conditional import CONDITIONAL, conditional_scenario
 from dre_plugins.benchmarks.hpob_scenario import PREFIX, hpob_scenario
 from dre_plugins.benchmarks.learners import LEARNERS, learner_scenario
 from dre_plugins.benchmarks.runs import Sources
@@ -35,13 +36,15 @@ def scenario_of(sources: Sources, name: str) -> Scenario:
         return YahpoScenario(folder / name)
     if name.startswith(PREFIX):
         return hpob_scenario(sources, name)
+    if name in CONDITIONAL:
+        return conditional_scenario(name, sources.data)
     if is_synthetic(name):
         return synthetic_scenario(name)
     if name in LEARNERS:
         return learner_scenario(name)
     module, _, attribute = name.partition(":")
     if not attribute:
-        known = ", ".join([*SCENARIOS, *PUBLISHED, *OWN, *LEARNERS])
+        known = ", ".join([*SCENARIOS, *CONDITIONAL, *PUBLISHED, *OWN, *LEARNERS])
         raise ValueError(
             f"unknown scenario {name!r}; known: {known}, botorch:NAME, {PREFIX}SPACE, and "
             "module:attribute."

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
+from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.expectation import Expectation
 from dre_plugins.recommend.feasibility import Feasibility, constraints_of
 from dre_plugins.recommend.initial_members import InitialMembers
@@ -170,7 +171,9 @@ class RankingModel:
         parts = [part.believing(positions, self._units) for part in self._parts]
         self._use(self._fitted(parts, [self._lists] * len(parts), REFIT_SHARE))
 
-    def choose(self, seen: set[bytes], fixed: Units, index: int) -> Choice:
+    def choose(
+        self, seen: set[bytes], fixed: Units, index: int, branch: Units | None = None
+    ) -> Choice:
         """Choose the candidate of the largest acquisition.
 
         Args:
@@ -182,13 +185,14 @@ class RankingModel:
         Raises:
             FloatingPointError: If the ensemble's scores are not finite.
         """
-        value = self._value(self.incumbent(), index)
-        explores = bool(np.isnan(fixed).all()) and self._is_exploration_due(index)
+        value = self._value(self.incumbent(branch), index)
+        is_free = branch is None and bool(np.isnan(fixed).all())
+        explores = is_free and self._is_exploration_due(index)
         if explores:
             pool = self._search.far(self._elite(), self._units[: self._n_observed])
             judged = self._judge(pool)
         else:
-            pool, judged = self._pool(value, seen, fixed)
+            pool, judged = self._pool(value, seen, fixed, branch)
         units, judged, is_new = self._search.best(
             pool, judged, self._judge, value, seen=seen, fixed=fixed
         )
@@ -280,7 +284,9 @@ class RankingModel:
         # Some acquisitions are negative, of which a small share would be a gain.
         return (value - value.min().clamp_max(0.0)) * chance
 
-    def _pool(self, value: Value, seen: set[bytes], fixed: Units) -> tuple[Units, torch.Tensor]:
+    def _pool(
+        self, value: Value, seen: set[bytes], fixed: Units, branch: Units | None
+    ) -> tuple[Units, torch.Tensor]:
         """Return candidates `[C, P]` and their judgement `[M + 1, C]`."""
         favourites = self._favourites()
         # The favourites of one objective alone are no compromise with the others.
@@ -294,8 +300,11 @@ class RankingModel:
                     return with_fixed(recombine(parents, pool, N_MIXTURES, self._rng), fixed)
 
                 return bred(pool, self._judge, value, N_MIXINGS, N_MIXED, mixtures)
+        elite = self._elite()
+        if branch is not None:
+            elite = elite[is_within(elite, branch)]
         return self._search.pool(
-            self._judge, value, elite=self._elite(), favourites=favourites, fixed=fixed
+            self._judge, value, elite=elite, favourites=favourites, fixed=fixed, branch=branch
         )
 
     def _is_exploration_due(self, index: int) -> bool:
@@ -314,15 +323,19 @@ class RankingModel:
         known = np.concatenate([np.empty((0, self._space.n_parameters)), *favourites])
         return np.where(np.isnan(known), self._rng.random(known.shape), known)
 
-    def incumbent(self) -> torch.Tensor | None:
-        """Return the ranks `[M]` of the best observed configuration (section 3.4), if any."""
-        best = self._incumbents()
+    def incumbent(self, branch: Units | None = None) -> torch.Tensor | None:
+        """Return the ranks `[M]` of the best observed configuration (section 3.4), if any.
+
+        Args:
+            branch: Where it must lie, if any trial that counts does, see `branches`.
+        """
+        best = self._incumbents(branch)
         if not len(best):
             return None
         ranks = self._ranks(self._units[best])
         return ranks[:, ranks.mean(0).argmin()]
 
-    def _incumbents(self) -> NDArray[np.intp]:
+    def _incumbents(self, branch: Units | None = None) -> NDArray[np.intp]:
         """Return positions of the best feasible trials of the first list, if any."""
         if not self._lists:
             return np.empty(0, dtype=np.intp)
@@ -331,6 +344,9 @@ class RankingModel:
         observed[observed] = self._feasible[main.trials[observed]]
         if not observed.any():
             return np.empty(0, dtype=np.intp)
+        if branch is not None:
+            within = observed & is_within(self._units[main.trials], branch)
+            observed = within if within.any() else observed
         best: NDArray[np.intp] = main.trials[observed & (main.ranks == main.ranks[observed].max())]
         return best
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset, require
+from dre_plugins.recommend.branches import branch_to_try
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.lists import trial_lists
 from dre_plugins.recommend.noise import repetition_keys, without_noise
@@ -357,7 +358,8 @@ class Recommender:
                 if len(believed):
                     for each in dict.fromkeys(one for one in models if one is not None):
                         each.believe(believed)
-                suggestion = self._next(task, model, seen, index)
+                branch = self._branch(task, suggestions, index)
+                suggestion = self._next(task, model, seen, index, branch)
                 suggestions.append(suggestion)
                 believed = self.space.canonical(suggestion.units[None])
                 if not self.settings.allow_duplicates:
@@ -370,6 +372,7 @@ class Recommender:
         model: Model | None,
         seen: set[bytes],
         index: int,
+        branch: Units | None,
     ) -> Suggestion:
         """Return the suggestion of a model, or a space-filling one where it needs that."""
         if model is None:
@@ -377,8 +380,24 @@ class Recommender:
         if model.needs_contrast:
             suggestion = self._startup_suggestion(task, seen, index, "contrast")
         else:
-            suggestion = self._model_suggestion(model, seen, index, task.fixed)
+            suggestion = self._model_suggestion(model, seen, index, task.fixed, branch)
         return replace(suggestion, prior_weight=model.prior_weight)
+
+    def _branch(
+        self, task: _Task, suggestions: Sequence[Suggestion], index: int
+    ) -> Units | None:
+        """Return the branch that a suggestion must look into, if any, see `branch_to_try`.
+
+        A prior of past tasks knows which branches are worth a trial before any was made; where
+        values or candidates are given, there is no choice of branches.
+        """
+        is_given = task.candidates is not None or not np.isnan(task.fixed).all()
+        if is_given or (self._priors and not self._is_ready(task, N_PRIOR_TRIALS)):
+            return None
+        pending = [Trial(each.configuration, TrialState.RUNNING) for each in suggestions]
+        coordinates = [self.space.canonical(each.units[None]) for each in suggestions]
+        units = np.concatenate([task.units, *coordinates])
+        return branch_to_try(self.space, (*task.history, *pending), units, index)
 
     def _models(
         self, task: _Task, settings: RecommenderSettings, turns: list[str]
@@ -437,9 +456,14 @@ class Recommender:
         )
 
     def _model_suggestion(
-        self, model: Model, seen: set[bytes], index: int, fixed: Units
+        self,
+        model: Model,
+        seen: set[bytes],
+        index: int,
+        fixed: Units,
+        branch: Units | None,
     ) -> Suggestion:
-        choice = model.choose(seen, fixed, index)
+        choice = model.choose(seen, fixed, index, branch)
         return Suggestion(
             self.space.to_configuration(choice.units),
             choice.units,

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.stagnation import far_half
 from dre_plugins.space.candidates import (
     enumerate_units,
@@ -104,7 +105,14 @@ class CandidateSearch:
         return reference if self.table is not None else np.concatenate([reference, observed])
 
     def pool(
-        self, judge: Judge, value: Value, *, elite: Units, favourites: Units, fixed: Units
+        self,
+        judge: Judge,
+        value: Value,
+        *,
+        elite: Units,
+        favourites: Units,
+        fixed: Units,
+        branch: Units | None = None,
     ) -> tuple[Units, torch.Tensor]:
         """Return candidates `[C, P]` and their judgement `[J, C]`: the table, or what evolves.
 
@@ -117,10 +125,16 @@ class CandidateSearch:
             elite: The best observed configurations `[E, P]`, whose children are in the first pool.
             favourites: What else is in it `[F, P]`.
             fixed: Coordinates that every candidate must have `[P]`, NaN where it is free.
+            branch: Coordinates `[P]` that lead into the branch where candidates must lie, NaN
+                elsewhere; None where they may lie anywhere.
         """
         if self.table is not None:
             pool = with_fixed(self.table, fixed)
+            if branch is not None and is_within(pool, branch).any():
+                pool = pool[is_within(pool, branch)]
             return pool, judge(pool)
+        if branch is not None:
+            fixed = np.where(np.isnan(fixed), branch, fixed)
         first = np.concatenate([self._spread(elite), favourites])
 
         def children(parents: Units) -> Units:

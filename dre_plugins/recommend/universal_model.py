@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
+from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.expectation import Expectation
 from dre_plugins.recommend.lists import final_value, trial_lists
 from dre_plugins.recommend.prior import AlignedPrior, Universal, UniversalFile
@@ -98,14 +99,23 @@ class UniversalModel:
             self._processes.hypotheses, self._features(self._units)[None], self._targets[None]
         )
 
-    def choose(self, seen: set[bytes], fixed: Units, index: int) -> Choice:
+    def choose(
+        self, seen: set[bytes], fixed: Units, index: int, branch: Units | None = None
+    ) -> Choice:
         """Choose the candidate of the largest expected improvement, see `RankingModel.choose`."""
+        elite, self._best = self._elite, float(self._targets.max())
+        if branch is not None:
+            within = is_within(self._units, branch)
+            if within.any():
+                self._best = float(self._targets[torch.from_numpy(within)].max())
+            elite = elite[is_within(elite, branch)]
         pool, judged = self._search.pool(
             self._judge,
             self._value,
-            elite=self._elite,
+            elite=elite,
             favourites=self._units[:0],
             fixed=fixed,
+            branch=branch,
         )
         units, judged, is_new = self._search.best(
             pool, judged, self._judge, self._value, seen=seen, fixed=fixed

@@ -138,6 +138,46 @@ class SearchSpace:
             total = np.where(self._is_active(rows), np.array(sizes), 1.0).prod(axis=1).sum()
         return int(total) if total <= _MAX_COUNT else None
 
+    @cached_property
+    def choices(self) -> tuple[int, ...]:
+        """Return the columns of categorical parameters on which others depend."""
+        parents = {rule.parent for rule in self._rules if rule.parent != rule.child}
+        return tuple(
+            column
+            for column in sorted(parents)
+            if self._searched[column].is_binned and not self._searched[column].is_ordered
+        )
+
+    def leading_to(self, column: int, place: float, examples: Array) -> Array:
+        """Return coordinates `[P]` of a parameter and of those that make it active, NaN elsewhere.
+
+        Args:
+            column: The parameter.
+            place: Its coordinate.
+            examples: Canonical coordinates `[N, P]`; the first in which the parameter is active
+                shows what makes it so. Without any, the first possible one does.
+        """
+        ancestors = self._ancestors(column)
+        examples = examples[~np.isnan(examples[:, column])]
+        if not len(examples) and ancestors:
+            possible = self.assignments(_MAX_PARENT_ROWS, sorted(ancestors))
+            if possible is not None:
+                examples = possible[self._is_active(possible)[:, column]]
+        led = np.full(self.n_parameters, np.nan)
+        if len(examples):
+            led[sorted(ancestors)] = examples[0, sorted(ancestors)]
+        led[column] = place
+        return led
+
+    def _ancestors(self, column: int) -> set[int]:
+        """Return the columns on which the activity of a column depends."""
+        found: set[int] = set()
+        new = {column}
+        while new:
+            new = {rule.parent for rule in self._rules if rule.child in new} - found - {column}
+            found |= new
+        return found
+
     # ---- configurations <-> units
 
     def to_units(self, configurations: Sequence[Mapping[str, Any]]) -> Array:

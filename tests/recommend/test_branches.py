@@ -1,0 +1,150 @@
+"""No branch of a conditional space is dropped before it was beaten."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from dre_plugins.benchmarks.conditional import conditional_scenario
+from dre_plugins.recommend.branches import branch_to_try, is_within
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space import Categorical, Condition, Float, SearchSpace
+
+SPACE = SearchSpace(
+    {
+        "x": Float(0.0, 1.0),
+        "model": Categorical(("svm", "forest", "net")),
+        "C": Float(0.0, 1.0),
+        "solver": Categorical(("sgd", "adam")),
+        "momentum": Float(0.0, 1.0),
+    },
+    [
+        Condition("C", "model", ("svm",)),
+        Condition("solver", "model", ("net",)),
+        Condition("momentum", "solver", ("sgd",)),
+    ],
+)
+FLAT = SearchSpace(
+    {"x": Float(0.0, 1.0), "model": SPACE.domains["model"], "C": Float(0.0, 1.0)},
+    [Condition("C", "model", ("svm",))],
+)
+PLAIN = SearchSpace({"x": Float(0.0, 1.0), "kind": Categorical(("a", "b"))})
+# Suggestions of these numbers may be led into a branch, those of the others may not.
+LED, FREE = 2, 0
+
+
+def ended(model: str, value: float, **others) -> Trial:
+    configuration = {"x": 0.5, "model": model, **others}
+    return Trial(configuration, TrialState.COMPLETE, value)
+
+
+def svm(value: float) -> Trial:
+    return ended("svm", value, C=0.5)
+
+
+def net(value: float, solver: str = "adam") -> Trial:
+    return ended("net", value, solver=solver, **({"momentum": 0.5} if solver == "sgd" else {}))
+
+
+def chosen(
+    history: list[Trial], index: int = LED, space: SearchSpace = FLAT
+) -> dict[str, object]:
+    """Return the values that lead into the branch that is chosen, by name."""
+    units = space.to_units([trial.configuration for trial in history])
+    branch = branch_to_try(space, history, units, index)
+    if branch is None:
+        return {}
+    return {
+        name: space.domains[name].from_unit(unit)
+        for name, unit in zip(space.names, branch, strict=True)
+        if not np.isnan(unit)
+    }
+
+
+def test_a_branch_without_trials_comes_first() -> None:
+    history = [svm(1.0), svm(2.0), ended("forest", 0.0)]
+    assert chosen(history) == {"model": "net"}
+
+
+def test_some_suggestions_are_free() -> None:
+    assert chosen([svm(1.0), svm(2.0)], FREE) == {}
+
+
+def test_a_space_without_conditions_has_no_branches() -> None:
+    history = [Trial({"x": 0.5, "kind": "a"}, TrialState.COMPLETE, 1.0)] * 9
+    units = PLAIN.to_units([trial.configuration for trial in history])
+    assert branch_to_try(PLAIN, history, units, LED) is None
+
+
+def test_a_branch_is_beaten_when_its_last_trials_did_not_improve_it() -> None:
+    leading = [svm(10.0)] * 10
+    beaten = [ended("forest", 1.0)] * 6  # of 24 trials, five that do not improve it are enough
+    assert chosen([*leading, *beaten, *[net(2.0)] * 6]) == {}
+    improving = [ended("forest", float(value)) for value in range(6)]
+    assert chosen([*leading, *improving, *[net(2.0)] * 6]) == {"model": "forest"}
+
+
+def test_a_branch_as_good_as_the_leading_one_is_not_beaten() -> None:
+    history = [*[svm(1.0)] * 12, *[ended("forest", 1.0)] * 6, *[net(0.0)] * 6]
+    assert chosen(history) == {"model": "forest"}
+
+
+def test_the_beaten_are_tried_again_ever_more_rarely() -> None:
+    others = [*[ended("forest", 1.0)] * 6, *[net(2.0)] * 6]
+    due = [bool(chosen([*[svm(10.0)] * n, *others])) for n in (12, 60)]
+    assert due == [False, True]
+
+
+def test_running_trials_count_as_trials_and_not_as_failures_to_improve() -> None:
+    running = Trial({"x": 0.1, "model": "forest"}, TrialState.RUNNING)
+    history = [*[svm(10.0)] * 6, ended("forest", 1.0), *[net(2.0)] * 2, *[running] * 4]
+    assert chosen(history) == {"model": "net"}
+    assert chosen([*history, *[net(1.0)] * 6]) == {"model": "forest"}
+
+
+def test_a_branch_that_fails_is_beaten_in_the_end() -> None:
+    failed = Trial({"x": 0.1, "model": "forest"}, TrialState.FAILED)
+    history = [*[svm(10.0)] * 10, *[net(2.0)] * 6]
+    assert chosen([*history, *[failed] * 4]) == {"model": "forest"}
+    assert chosen([*history, *[failed] * 6]) == {}
+
+
+def test_a_branch_within_a_branch_is_led_to_by_all_its_parents() -> None:
+    history = [*[svm(1.0)] * 3, *[ended("forest", 1.0)] * 3, *[net(9.0)] * 9]
+    assert chosen(history, space=SPACE) == {"model": "net", "solver": "sgd"}
+
+
+def test_nothing_leads_into_a_branch_whose_parent_is_beaten() -> None:
+    history = [*[svm(10.0)] * 9, *[ended("forest", 1.0)] * 6, *[net(1.0)] * 6]
+    assert chosen(history, space=SPACE) == {}
+
+
+def test_what_lies_within_a_branch() -> None:
+    units = SPACE.to_units([t.configuration for t in (svm(0.0), net(0.0), net(0.0, "sgd"))])
+    branch = SPACE.leading_to(SPACE.names.index("solver"), units[2, 3], units)
+    assert is_within(units, branch).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_suggestions_go_where_they_are_led(count: int) -> None:
+    rng = np.random.default_rng(0)
+    history = [svm(float(value)) for value in rng.random(11)] + [net(-1.0)]
+    suggested = Recommender(SPACE, seed=0).suggest(history, count, index=LED)
+    models = [each.configuration["model"] for each in suggested]
+    assert models[0] == "forest"
+    assert count == 1 or models[1] == "net", "what is pending counts"
+
+
+@pytest.mark.slow
+def test_the_best_branch_is_found_where_it_looks_worst() -> None:
+    optuna = pytest.importorskip("optuna")
+    from dre_plugins import DRESampler
+
+    scenario = conditional_scenario("branches-4", None)
+    for task in range(3):
+        study = optuna.create_study(direction="maximize", sampler=DRESampler(seed=task))
+        study.optimize(lambda trial, task=task: scenario.objective(trial, task), n_trials=60)
+        tried = Counter(trial.params["branch"] for trial in study.trials)
+        assert min(tried.values()) >= 6
+        assert study.best_value > -0.1, "the other branches end below −0.13"
