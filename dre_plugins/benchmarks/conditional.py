@@ -183,7 +183,9 @@ class LearnerChoice(Scenario):
             for parameter in scenario.parameters:
                 name = f"{learner}.{parameter.name}"
                 if parameter.parent is None:
-                    renamed = replace(parameter, name=name, parent="learner", active_for=(learner,))
+                    renamed = replace(
+                        parameter, name=name, parent="learner", active_for=(learner,)
+                    )
                 else:
                     renamed = replace(parameter, name=name, parent=f"{learner}.{parameter.parent}")
                 parameters.append(renamed)

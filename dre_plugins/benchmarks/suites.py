@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dre_plugins.benchmarks.conditional import CONDITIONAL, LEARNER_CHOICE, PIPELINES
 from dre_plugins.benchmarks.learners import LEARNERS
 from dre_plugins.benchmarks.problems.ablations import DEFAULT, GROUPS
 from dre_plugins.benchmarks.problems.catalogue import RIVALS
@@ -45,7 +46,8 @@ class Suite:
         """What data it needs, as the option that names their folder."""
         if any(name.startswith("hpob") for name in self.scenarios):
             return "--hpob"
-        return "--data" if {*self.scenarios} & {*SCENARIOS} else ""
+        needs_data = {*SCENARIOS, LEARNER_CHOICE, PIPELINES}
+        return "--data" if {*self.scenarios} & needs_data else ""
 
 
 def _ablation(group: str) -> Suite:
@@ -82,6 +84,14 @@ SUITES: Mapping[str, Suite] = {
         (*SCENARIOS, *PUBLISHED, "mixed", "branches", *LEARNERS),
         tasks_per_scenario=ALL,
         trials=100,
+    ),
+    "conditional": Suite(
+        "Choices that open branches with parameters of their own, 60 trials.",
+        CONDITIONAL,
+        samplers=("random", "tpe", "tpe:multivariate=True,group=True", "dre"),
+        tasks_per_scenario=12,
+        seeds=2,
+        trials=60,
     ),
     "no-metadata": Suite("Full spaces of real tasks, nothing known beforehand."),
     "transfer": Suite(

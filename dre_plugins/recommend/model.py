@@ -194,7 +194,7 @@ class RankingModel:
         else:
             pool, judged = self._pool(value, seen, fixed, branch)
         units, judged, is_new = self._search.best(
-            pool, judged, self._judge, value, seen=seen, fixed=fixed
+            pool, judged, self._judge, value, observed=self._units, seen=seen, fixed=fixed
         )
         mean, spread = self._tempered(judged[:-1])
         source = "exploration" if explores else "model" if self._has_observed else "prior"

@@ -383,9 +383,7 @@ class Recommender:
             suggestion = self._model_suggestion(model, seen, index, task.fixed, branch)
         return replace(suggestion, prior_weight=model.prior_weight)
 
-    def _branch(
-        self, task: _Task, suggestions: Sequence[Suggestion], index: int
-    ) -> Units | None:
+    def _branch(self, task: _Task, suggestions: Sequence[Suggestion], index: int) -> Units | None:
         """Return the branch that a suggestion must look into, if any, see `branch_to_try`.
 
         A prior of past tasks knows which branches are worth a trial before any was made; where

@@ -118,7 +118,7 @@ class UniversalModel:
             branch=branch,
         )
         units, judged, is_new = self._search.best(
-            pool, judged, self._judge, self._value, seen=seen, fixed=fixed
+            pool, judged, self._judge, self._value, observed=self._units, seen=seen, fixed=fixed
         )
         mean, deviation = self._mixed(judged)
         reference, _ = self._mixed(self._posterior(self._reference))

@@ -229,3 +229,23 @@ def first_new(space: SearchSpace, units: Array, seen: set[bytes]) -> int | None:
             if key not in seen:
                 return row
     return None
+
+
+def first_apart(space: SearchSpace, units: Array, observed: Array, step: float) -> int | None:
+    """Return the first row that differs from all trials by `step` in some coordinate, if any.
+
+    Parameters that only one of two configurations has tell them apart as well.
+
+    Args:
+        space: The search space.
+        units: Coordinates `[C, P]`.
+        observed: Canonical coordinates of the trials `[N, P]`.
+        step: Difference in units from which on two configurations are apart.
+    """
+    known = np.nan_to_num(observed, nan=-1.0)
+    for start in range(0, len(units), _BLOCK):
+        block = np.nan_to_num(space.canonical(units[start : start + _BLOCK]), nan=-1.0)
+        for row, point in enumerate(block, start):
+            if not len(known) or np.abs(known - point).max(axis=1).min() >= step:
+                return row
+    return None

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from dre_plugins.benchmarks.conditional import CONDITIONAL
 from dre_plugins.benchmarks.runs import Sources
 from dre_plugins.benchmarks.scenarios import scenario_of
 from dre_plugins.benchmarks.suites import ALL, SUITES, suite_of
@@ -112,10 +113,36 @@ def test_what_botorch_needs_is_said(monkeypatch) -> None:
         synthetic_scenario("branin")
 
 
+NEED_DATA = ("pipelines", "learner-choice")
+
+
+def test_conditional_problems_say_what_is_active() -> None:
+    for name in CONDITIONAL:
+        if name in NEED_DATA:
+            with pytest.raises(ValueError, match="needs"):
+                scenario_of(Sources(), name)
+            continue
+        scenario = scenario_of(Sources(), name)
+        for configuration in scenario.random_configurations(20, np.random.default_rng(0)):
+            for parameter in scenario.parameters:
+                assert (parameter.name in configuration) == parameter.is_active(configuration)
+            assert np.isfinite(scenario.value(3, configuration))
+
+
+def test_the_best_of_the_branches_looks_worst() -> None:
+    scenario = scenario_of(Sources(), "branches-4")
+    drawn = scenario.random_configurations(4000, np.random.default_rng(0))
+    values = scenario.evaluate_many(7, drawn)["value"]
+    branches = np.array([configuration["branch"] for configuration in drawn])
+    best = {name: values[branches == name].max() for name in "abcd"}
+    typical = {name: np.median(values[branches == name]) for name in "abcd"}
+    assert max(best, key=best.get) == min(typical, key=typical.get)
+
+
 def test_suites_name_what_there_is() -> None:
     for suite in SUITES.values():
         needed = {
-            *["--data" for name in suite.scenarios if name in SCENARIOS],
+            *["--data" for name in suite.scenarios if name in (*SCENARIOS, *NEED_DATA)],
             *["--hpob" for name in suite.scenarios if name.startswith("hpob")],
         }
         assert {suite.needs} == (needed or {""})
