@@ -4,7 +4,7 @@ A categorical parameter that decides whether others are active opens a branch wi
 values. A surrogate that saw two poor configurations of a branch expects little of all others, and
 a greedy acquisition never corrects it. So branches are compared by how they develop, as rising
 bandits compare learners (Li et al., AAAI 2020), but by order only: a branch is beaten once its
-best value is below that of another one and its last ⌈log₂ n⌉ − 1 trials, of n, did not improve it.
+best value is below that of another one and its last ⌈log₂ n⌉ trials, of n, did not improve it.
 While any is not, every second suggestion goes to the one of them that has the fewest trials. As n
 grows, a beaten branch is tried again ever more rarely. Figures: docs/decisions.md, Search.
 
@@ -125,4 +125,4 @@ def _branches(
 
 def _patience(n_trials: int) -> int:
     """Return how many trials may fail to improve a branch, of all that made the choice."""
-    return max(MIN_PATIENCE, math.ceil(math.log2(max(2, n_trials))) - 1)
+    return max(MIN_PATIENCE, math.ceil(math.log2(max(2, n_trials))))

@@ -77,7 +77,7 @@ def test_a_space_without_conditions_has_no_branches() -> None:
 
 def test_a_branch_is_beaten_when_its_last_trials_did_not_improve_it() -> None:
     leading = [svm(10.0)] * 10
-    beaten = [ended("forest", 1.0)] * 6  # of 22 trials, four that do not improve it are enough
+    beaten = [ended("forest", 1.0)] * 6  # of 22 trials, five that do not improve it are enough
     assert chosen([*leading, *beaten, *[net(2.0)] * 6]) == {}
     improving = [ended("forest", float(value)) for value in range(6)]
     assert chosen([*leading, *improving, *[net(2.0)] * 6]) == {"model": "forest"}
@@ -104,8 +104,8 @@ def test_running_trials_count_as_trials_and_not_as_failures_to_improve() -> None
 def test_a_branch_that_fails_is_beaten_in_the_end() -> None:
     failed = Trial({"x": 0.1, "model": "forest"}, TrialState.FAILED)
     history = [*[svm(10.0)] * 10, *[net(2.0)] * 6]
-    assert chosen([*history, *[failed] * 3]) == {"model": "forest"}
-    assert chosen([*history, *[failed] * 5]) == {}
+    assert chosen([*history, *[failed] * 4]) == {"model": "forest"}
+    assert chosen([*history, *[failed] * 6]) == {}
 
 
 def test_a_branch_within_a_branch_is_led_to_by_all_its_parents() -> None:
