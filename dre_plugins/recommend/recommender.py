@@ -33,6 +33,7 @@ from dre_plugins.recommend.turns import (
     is_universal_turn,
 )
 from dre_plugins.space.candidates import (
+    Seen,
     distinct,
     keys,
     sobol,
@@ -112,6 +113,7 @@ class _Task:
         index: Number of the first one.
         candidates: Canonical coordinates of what may be suggested `[C, P]`; None: all there is.
         weights: Weights of the objectives `[O]`.
+        is_whole: Which trials stand for all configurations that agree with them `[N]`.
     """
 
     history: tuple[Trial, ...]
@@ -121,6 +123,7 @@ class _Task:
     index: int
     candidates: Units | None
     weights: Units
+    is_whole: NDArray[np.bool_]
 
 
 class Recommender:
@@ -176,6 +179,7 @@ class Recommender:
         index: int,
         fixed: Mapping[str, Any] | None = None,
         candidates: Units | None = None,
+        is_whole: NDArray[np.bool_] | None = None,
     ) -> list[Suggestion]:
         """Suggest the next configurations.
 
@@ -190,6 +194,8 @@ class Recommender:
             candidates: Canonical coordinates of the only configurations that may be suggested
                 `[C, P]`, such as a table of what was evaluated elsewhere; None searches the
                 whole space.
+            is_whole: Which trials needed nothing that their configuration lacks `[N]`, so that
+                configurations which have more are the same ones, see `define_by_run`; None: none.
 
         Returns:
             `count` suggestions, different from each other and from the history unless the space
@@ -200,7 +206,7 @@ class Recommender:
                 the history, is none that its parameter can have.
         """
         require(count >= 1, "count", count, "at least 1")
-        task = self._task(history, count, index, fixed, candidates)
+        task = self._task(history, count, index, fixed, candidates, is_whole)
         turns = self._turns(task)
         if set(turns) == {"random"}:
             suggestions = self._startup_suggestions(task, "random")
@@ -239,6 +245,7 @@ class Recommender:
         index: int,
         fixed: Mapping[str, Any] | None,
         candidates: Units | None,
+        is_whole: NDArray[np.bool_] | None = None,
     ) -> _Task:
         n, n_priors = n_objectives(history), len(self._priors)
         is_for = n_priors <= 1 or n in (0, n_priors)
@@ -257,6 +264,7 @@ class Recommender:
             index,
             candidates,
             weights,
+            np.zeros(len(history), dtype=np.bool_) if is_whole is None else is_whole,
         )
 
     @property
@@ -495,5 +503,6 @@ class Recommender:
         left = unseen(self.space, task.fixed, seen, rng, 1)
         return (left[0], True) if len(left) else (draws[0], False)
 
-    def _seen(self, task: _Task) -> set[bytes]:
-        return set() if self.settings.allow_duplicates else set(keys(task.units))
+    def _seen(self, task: _Task) -> Seen:
+        is_empty = self.settings.allow_duplicates
+        return Seen() if is_empty else Seen.of(self.space, task.units, task.is_whole)

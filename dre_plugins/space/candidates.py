@@ -6,7 +6,7 @@ coordinates have a number everywhere, canonical ones are NaN where a parameter i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -204,12 +204,62 @@ def unseen(
     return table[distinct(space.canonical(table), seen)][:most]
 
 
+class Seen(set[bytes]):
+    """The keys of configurations that are not to be suggested, and of parts of such.
+
+    A part is what agrees with it on some parameters, whatever the others are: a trial of a
+    define-by-run study that did not ask for them would be the same trial again.
+
+    Attributes:
+        parts: Masks of parameters `[P]`, each with the keys of the units within it.
+    """
+
+    def __init__(self, found: Iterable[bytes] = ()) -> None:
+        super().__init__(found)
+        self.parts: list[tuple[NDArray[np.bool_], set[bytes]]] = []
+
+    @classmethod
+    def of(cls, space: SearchSpace, units: Array, is_whole: NDArray[np.bool_]) -> Seen:
+        """Return what trials have seen.
+
+        Args:
+            space: The search space.
+            units: Canonical units of their configurations `[N, P]`.
+            is_whole: Which trials stand for all configurations that agree with them `[N]`.
+        """
+        seen = cls(keys(units))
+        rows = np.flatnonzero(is_whole)
+        lacking = np.isnan(units[rows])
+        rows = rows[(lacking & space.active(units[rows])).any(axis=1)]
+        masks, mask_of = distinct_rows(~np.isnan(units[rows]))
+        for number, mask in enumerate(masks):
+            seen.parts.append((mask, set(keys(units[rows[mask_of == number]]))))
+        return seen
+
+    def covers(self, units: Array) -> NDArray[np.bool_]:
+        """Say which canonical units `[C, P]` agree with a part, `[C]`."""
+        covered = np.zeros(len(units), dtype=np.bool_)
+        for mask, found in self.parts:
+            rows = np.flatnonzero(~covered)
+            parts = np.where(mask, units[rows], np.nan)
+            covered[rows] = [key in found for key in keys(parts)]
+        return covered
+
+
 def keys(units: Array) -> list[bytes]:
     """Return one hashable key a row of canonical units `[C, P]`, equal iff equal to 9 decimals."""
     rounded = np.round(units, _KEY_DECIMALS) + 0.0  # no negative zeros
     rounded[np.isnan(rounded)] = np.nan  # one bit pattern for all NaN
     data, width = rounded.tobytes(), 8 * units.shape[1]
     return [data[row * width : (row + 1) * width] for row in range(len(units))]
+
+
+def distinct_rows(masks: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Return the different rows of masks `[N, P]`, `[K, P]`, and which one each row is, `[N]`."""
+    packed = [row.tobytes() for row in masks]
+    place_of = {row: place for place, row in enumerate(dict.fromkeys(packed))}
+    rows = np.frombuffer(b"".join(place_of), dtype=np.bool_).reshape(len(place_of), masks.shape[1])
+    return rows, np.array([place_of[row] for row in packed], dtype=np.intp)
 
 
 def distinct(units: Array, seen: set[bytes]) -> NDArray[np.bool_]:
@@ -219,13 +269,20 @@ def distinct(units: Array, seen: set[bytes]) -> NDArray[np.bool_]:
     for row, key in enumerate(keys(units)):
         is_new[row] = key not in known
         known.add(key)
-    return is_new
+    return is_new & ~_covered(units, seen)
 
 
 def first_new(space: SearchSpace, units: Array, seen: set[bytes]) -> int | None:
     """Return the first row of coordinates `[C, P]` whose key is not among `seen`, if any."""
     for start in range(0, len(units), _BLOCK):
-        for row, key in enumerate(keys(space.canonical(units[start : start + _BLOCK])), start):
-            if key not in seen:
+        block = space.canonical(units[start : start + _BLOCK])
+        covered = _covered(block, seen).tolist()
+        for row, (key, is_covered) in enumerate(zip(keys(block), covered, strict=True), start):
+            if key not in seen and not is_covered:
                 return row
     return None
+
+
+def _covered(units: Array, seen: set[bytes]) -> NDArray[np.bool_]:
+    """Say which canonical units `[C, P]` agree with a part of what was seen, `[C]`."""
+    return seen.covers(units) if isinstance(seen, Seen) else np.zeros(len(units), dtype=np.bool_)
