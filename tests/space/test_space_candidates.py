@@ -29,6 +29,7 @@ from dre_plugins.space import (
     sobol,
     sobol_point,
 )
+from dre_plugins.space.candidates import Seen, unseen
 
 SPACE = SearchSpace(
     {
@@ -247,3 +248,36 @@ def test_recombined_children_are_parents_with_a_fifth_of_a_donor():
     assert set(np.unique(children)) == {0.0, 1.0, 2.0}
     assert all(len(set(child) - {0.0}) <= 1 for child in children)  # of one donor each
     assert abs((children > 0).mean() - 0.2) < 0.02
+
+
+# --- parts of configurations -------------------------------------------------------------------
+
+
+def test_a_trial_without_an_optional_parameter_stands_for_all_its_values() -> None:
+    space = SearchSpace({"k": Categorical(["a", "b"]), "x": Float(0, 1)}, optional=["x"])
+    tried = space.to_units([{"k": "a"}, {"k": "b", "x": 0.5}])
+    seen = Seen.of(space, tried, np.array([True, True]))
+    units = space.to_units([{"k": "a", "x": 0.2}, {"k": "b", "x": 0.2}, {"k": "b", "x": 0.5}])
+    assert distinct(units, seen).tolist() == [False, True, False]
+    assert first_new(space, units, seen) == 1
+    # Of a trial that may have asked for less nothing follows.
+    partly = Seen.of(space, tried, np.array([False, True]))
+    assert distinct(units, partly).tolist() == [True, True, False]
+
+
+def test_what_conditions_explain_is_no_part() -> None:
+    space = SearchSpace(
+        {"k": Categorical(["a", "b"]), "x": Float(0, 1)}, [Condition("x", "k", ("b",))]
+    )
+    seen = Seen.of(space, space.to_units([{"k": "a"}]), np.array([True]))
+    assert not seen.parts and len(seen) == 1
+
+
+def test_the_rest_of_a_finite_space_is_what_no_part_covers() -> None:
+    space = SearchSpace({"k": Categorical(["a", "b"]), "n": Integer(1, 3)}, optional=["n"])
+    tried = space.to_units([{"k": "a"}, {"k": "b", "n": 1}])
+    seen = Seen.of(space, tried, np.array([True, True]))
+    free = np.full(2, np.nan)
+    left = unseen(space, free, seen, np.random.default_rng(0), 9)
+    found = [space.to_configuration(row) for row in left]
+    assert sorted(one["n"] for one in found) == [2, 3] and {one["k"] for one in found} == {"b"}
