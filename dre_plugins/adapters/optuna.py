@@ -40,9 +40,10 @@ from dre_plugins.adapters.optuna_conversion import (
     ENDED,
     STATES,
     domain_of,
+    given_to,
+    learnt_space,
     number_of,
     numbers_of,
-    space_of,
     union_of_distributions,
 )
 from dre_plugins.adapters.optuna_explanation import (
@@ -419,16 +420,22 @@ class DRESampler(BaseSampler):
         others = [one for one in trials if one.number != trial.number and one.state in STATES]
         history = self._history.converted(others, search_space, study.directions)
         ordered = self._order_numeric_choices
-        space = space_of(search_space, others, history, order_numeric_choices=ordered)
+        space, whole = learnt_space(search_space, others, history, order_numeric_choices=ordered)
         recommender = self._recommender(study, space, self.stats)
-        known = [one for one in history if one.configuration]
-        enqueued = trial.system_attrs.get("fixed_params", {})
+        known = [row for row, one in enumerate(history) if one.configuration]
         fixed = {
             name: value
-            for name, value in enqueued.items()
+            for name, value in given_to(trial).items()
             if name in search_space and space.domains[name].contains(value)
         }
-        return space, recommender.suggest(known, 1, index=trial.number, fixed=fixed)[0]
+        suggestions = recommender.suggest(
+            [history[row] for row in known],
+            1,
+            index=trial.number,
+            fixed=fixed,
+            is_whole=whole[known],
+        )
+        return space, suggestions[0]
 
     def _set_explanation(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
         source = explanation.source

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -16,6 +18,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
+from dre_plugins.recommend.define_by_run import evidence_of
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.domains import (
@@ -38,6 +41,7 @@ STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.RUNNING: TrialState.RUNNING,
 }
 ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED)
+_FIXED_KEY = "fixed_params"  # where Optuna keeps the values of an enqueued trial
 
 
 def domain_of(
@@ -167,13 +171,26 @@ def space_of(
 ) -> SearchSpace:
     """Return the search space, with conditions learnt from what trials asked for.
 
-    A trial that failed or is still running may not have asked for everything: it shows that a
-    parameter is not needed only if no other trial asked for the same parameters and more.
-
     Args:
         search_space: Distributions of the parameters.
         trials: Trials that are not waiting; `history` has the same ones, converted.
         order_numeric_choices: See `domain_of`.
+    """
+    ordered = order_numeric_choices
+    return learnt_space(search_space, trials, history, order_numeric_choices=ordered)[0]
+
+
+def learnt_space(
+    search_space: Mapping[str, BaseDistribution],
+    trials: Sequence[FrozenTrial],
+    history: Sequence[Trial],
+    *,
+    order_numeric_choices: bool = True,
+) -> tuple[SearchSpace, NDArray[np.bool_]]:
+    """Return what `space_of` does, and which trials asked for all that their values ask for `[N]`.
+
+    A trial that failed or is still running may not have asked for everything, see
+    `define_by_run`.
     """
     domains = {
         name: domain_of(name, one, order_numeric_choices=order_numeric_choices)
@@ -183,15 +200,12 @@ def space_of(
         _asked(trial, converted.configuration)
         for trial, converted in zip(trials, history, strict=True)
     ]
-    kinds = {frozenset(one) for one in {tuple(one) for one in asked}}
-    largest = {kind for kind in kinds if not any(other > kind for other in kinds)}
-    evidence = [
-        one
-        for trial, one in zip(trials, asked, strict=True)
-        if trial.state in ENDED or frozenset(one) in largest
-    ]
-    conditions, optional = infer_conditions(domains, evidence)
-    return SearchSpace(domains, conditions, optional)
+    plain = SearchSpace(domains)
+    evidence = evidence_of(plain.to_units(asked), [STATES[trial.state] for trial in trials])
+    rows = np.flatnonzero(evidence.shows_absence)
+    since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
+    conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)
+    return SearchSpace(domains, conditions, optional), evidence.is_whole
 
 
 def _asked(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -199,6 +213,15 @@ def _asked(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[str,
     if trial.state is not OptunaState.RUNNING:
         return configuration
     return {name: value for name, value in configuration.items() if name in trial.params}
+
+
+def given_to(trial: FrozenTrial) -> dict[str, Any]:
+    """Return the values that a trial has before anything is suggested.
+
+    An enqueued trial keeps them in an attribute, one that is added as waiting, such as the retry
+    of a trial whose worker died, as parameters.
+    """
+    return {**trial.params, **trial.system_attrs.get(_FIXED_KEY, {})}
 
 
 def claimed_by(trial: FrozenTrial) -> dict[str, float]:

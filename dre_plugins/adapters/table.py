@@ -23,9 +23,9 @@ from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.candidates import keys
 from dre_plugins.space.domains import Float
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import keys
 from dre_plugins.transfer.knowledge import GivenPrior, prior_from
 
 Matrix = NDArray[np.float64]

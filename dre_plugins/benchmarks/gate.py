@@ -37,8 +37,8 @@ from dre_plugins.benchmarks.synthetic import VALUE, synthetic_scenario
 from dre_plugins.benchmarks.tasks import TaskSample, load_extract
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
-from dre_plugins.space.candidates import keys
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import keys
 from dre_plugins.transfer.spaces.inference import infer_space
 
 Array = NDArray[np.float64]

@@ -22,9 +22,9 @@ from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender, Sugges
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState, feasible, number_of
 from dre_plugins.space.base import is_real, match_key
-from dre_plugins.space.candidates import keys
 from dre_plugins.space.domains import Domain, ordered_choices
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import keys
 
 logger = logging.getLogger("dre_plugins")
 

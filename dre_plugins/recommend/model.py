@@ -36,11 +36,11 @@ from dre_plugins.recommend.stagnation import is_exploration_due
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
 from dre_plugins.recommend.trust import is_contrast_due
 from dre_plugins.space.candidates import (
-    distinct,
     recombine,
     with_fixed,
 )
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import Seen, distinct
 
 Units = NDArray[np.float64]
 
@@ -171,15 +171,13 @@ class RankingModel:
         parts = [part.believing(positions, self._units) for part in self._parts]
         self._use(self._fitted(parts, [self._lists] * len(parts), REFIT_SHARE))
 
-    def choose(
-        self, seen: set[bytes], fixed: Units, index: int, branch: Units | None = None
-    ) -> Choice:
+    def choose(self, seen: Seen, fixed: Units, index: int, branch: Units | None = None) -> Choice:
         """Choose the candidate of the largest acquisition.
 
         Args:
             index: Number of the suggestion. While nothing is observed, the first one is the
                 favourite of all members, the next ones are those of single members.
-            seen: Keys of configurations not to suggest again.
+            seen: Configurations not to suggest again.
             fixed: Coordinates that every candidate must have `[P]`, NaN where it is free.
 
         Raises:
@@ -194,7 +192,7 @@ class RankingModel:
         else:
             pool, judged = self._pool(value, seen, fixed, branch)
         units, judged, is_new = self._search.best(
-            pool, judged, self._judge, value, observed=self._units, seen=seen, fixed=fixed
+            pool, judged, self._judge, value, seen=seen, fixed=fixed
         )
         mean, spread = self._tempered(judged[:-1])
         source = "exploration" if explores else "model" if self._has_observed else "prior"
@@ -285,7 +283,7 @@ class RankingModel:
         return (value - value.min().clamp_max(0.0)) * chance
 
     def _pool(
-        self, value: Value, seen: set[bytes], fixed: Units, branch: Units | None
+        self, value: Value, seen: Seen, fixed: Units, branch: Units | None
     ) -> tuple[Units, torch.Tensor]:
         """Return candidates `[C, P]` and their judgement `[M + 1, C]`."""
         favourites = self._favourites()

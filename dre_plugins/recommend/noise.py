@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import final_value
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space.candidates import keys
+from dre_plugins.space.seen import keys
 
 # So many repetitions are needed to say how large the noise is.
 MIN_REPETITIONS = 3

@@ -34,14 +34,13 @@ from dre_plugins.recommend.turns import (
     is_universal_turn,
 )
 from dre_plugins.space.candidates import (
-    distinct,
-    keys,
     sobol,
     sobol_point,
     unseen,
     with_fixed,
 )
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import Seen, distinct
 
 if TYPE_CHECKING:
     from dre_plugins.recommend.model import RankingModel
@@ -113,6 +112,7 @@ class _Task:
         index: Number of the first one.
         candidates: Canonical coordinates of what may be suggested `[C, P]`; None: all there is.
         weights: Weights of the objectives `[O]`.
+        is_whole: Which trials stand for all configurations that agree with them `[N]`.
     """
 
     history: tuple[Trial, ...]
@@ -122,6 +122,7 @@ class _Task:
     index: int
     candidates: Units | None
     weights: Units
+    is_whole: NDArray[np.bool_]
 
 
 class Recommender:
@@ -177,6 +178,7 @@ class Recommender:
         index: int,
         fixed: Mapping[str, Any] | None = None,
         candidates: Units | None = None,
+        is_whole: NDArray[np.bool_] | None = None,
     ) -> list[Suggestion]:
         """Suggest the next configurations.
 
@@ -191,6 +193,8 @@ class Recommender:
             candidates: Canonical coordinates of the only configurations that may be suggested
                 `[C, P]`, such as a table of what was evaluated elsewhere; None searches the
                 whole space.
+            is_whole: Which trials needed nothing that their configuration lacks `[N]`, so that
+                configurations which have more are the same ones, see `define_by_run`; None: none.
 
         Returns:
             `count` suggestions, different from each other and from the history unless the space
@@ -201,7 +205,7 @@ class Recommender:
                 the history, is none that its parameter can have.
         """
         require(count >= 1, "count", count, "at least 1")
-        task = self._task(history, count, index, fixed, candidates)
+        task = self._task(history, count, index, fixed, candidates, is_whole)
         turns = self._turns(task)
         if set(turns) == {"random"}:
             suggestions = self._startup_suggestions(task, "random")
@@ -240,6 +244,7 @@ class Recommender:
         index: int,
         fixed: Mapping[str, Any] | None,
         candidates: Units | None,
+        is_whole: NDArray[np.bool_] | None = None,
     ) -> _Task:
         n, n_priors = n_objectives(history), len(self._priors)
         is_for = n_priors <= 1 or n in (0, n_priors)
@@ -258,6 +263,7 @@ class Recommender:
             index,
             candidates,
             weights,
+            np.zeros(len(history), dtype=np.bool_) if is_whole is None else is_whole,
         )
 
     @property
@@ -363,14 +369,14 @@ class Recommender:
                 suggestions.append(suggestion)
                 believed = self.space.canonical(suggestion.units[None])
                 if not self.settings.allow_duplicates:
-                    seen.update(keys(believed))
+                    seen.include(believed)
             return suggestions
 
     def _next(
         self,
         task: _Task,
         model: Model | None,
-        seen: set[bytes],
+        seen: Seen,
         index: int,
         branch: Units | None,
     ) -> Suggestion:
@@ -386,11 +392,11 @@ class Recommender:
     def _branch(self, task: _Task, suggestions: Sequence[Suggestion], index: int) -> Units | None:
         """Return the branch that a suggestion must look into, if any, see `branch_to_try`.
 
-        A prior of past tasks knows which branches are worth a trial before any was made; where
-        values or candidates are given, there is no choice of branches.
+        Where values or candidates are given, there is no choice of branches; a prior of past
+        tasks knows which of them are worth a trial (lab/2026-11-23-branches.md).
         """
         is_given = task.candidates is not None or not np.isnan(task.fixed).all()
-        if is_given or (self._priors and not self._is_ready(task, N_PRIOR_TRIALS)):
+        if is_given or self._priors:
             return None
         pending = [Trial(each.configuration, TrialState.RUNNING) for each in suggestions]
         coordinates = [self.space.canonical(each.units[None]) for each in suggestions]
@@ -456,7 +462,7 @@ class Recommender:
     def _model_suggestion(
         self,
         model: Model,
-        seen: set[bytes],
+        seen: Seen,
         index: int,
         fixed: Units,
         branch: Units | None,
@@ -478,12 +484,10 @@ class Recommender:
         for number in range(task.index, task.index + task.count):
             suggestions.append(self._startup_suggestion(task, seen, number, source))
             if not self.settings.allow_duplicates:
-                seen.update(keys(self.space.canonical(suggestions[-1].units[None])))
+                seen.include(self.space.canonical(suggestions[-1].units[None]))
         return suggestions
 
-    def _startup_suggestion(
-        self, task: _Task, seen: set[bytes], number: int, source: str
-    ) -> Suggestion:
+    def _startup_suggestion(self, task: _Task, seen: Seen, number: int, source: str) -> Suggestion:
         units, is_new = self._startup_point(task, seen, number)
         configuration = self.space.to_configuration(units)
         return Suggestion(configuration, units, source if is_new else "exhausted")
@@ -500,7 +504,7 @@ class Recommender:
         drawn = sobol_point(len(units), number, self.seed)
         return replace(suggestion, units=np.where(lacking, drawn, units))
 
-    def _startup_point(self, task: _Task, seen: set[bytes], number: int) -> tuple[Units, bool]:
+    def _startup_point(self, task: _Task, seen: Seen, number: int) -> tuple[Units, bool]:
         n_parameters = self.space.n_parameters
         rng = np.random.default_rng([self.seed, number])
         if task.candidates is not None:
@@ -517,5 +521,6 @@ class Recommender:
         left = unseen(self.space, task.fixed, seen, rng, 1)
         return (left[0], True) if len(left) else (draws[0], False)
 
-    def _seen(self, task: _Task) -> set[bytes]:
-        return set() if self.settings.allow_duplicates else set(keys(task.units))
+    def _seen(self, task: _Task) -> Seen:
+        is_empty = self.settings.allow_duplicates
+        return Seen() if is_empty else Seen.of(self.space, task.units, task.is_whole)

@@ -18,14 +18,13 @@ from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.stagnation import far_half
 from dre_plugins.space.candidates import (
     enumerate_units,
-    first_apart,
-    first_new,
     mutate,
     sobol,
     unseen,
     with_fixed,
 )
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import Seen, first_new
 
 Units = NDArray[np.float64]
 Judge = Callable[[Units], torch.Tensor]
@@ -40,8 +39,10 @@ N_CHILDREN = 256
 N_PARENTS = 32
 # Spaces of at most this many configurations are judged whole: exactly the paper's table.
 MAX_TABLE = 4096
-# A step shorter than this share of every range is no trial worth its cost.
-MIN_STEP = float(__import__("os").environ.get("MIN_STEP", "1e-3"))
+# A step that is shorter in every coordinate is not worth a trial: suggestions within a thousandth
+# of an earlier trial improved the best value by a twentieth of what those within three
+# thousandths did (lab/2026-11-23-branches.md).
+MIN_STEP = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,6 @@ class CandidateSearch:
 
         Args:
             elite: The best observed configurations `[E, P]`.
-            observed: Canonical coordinates of all trials `[N, P]`.
         """
         pool = self._spread(elite)
         features = torch.from_numpy(self.space.features(self.space.canonical(pool)))
@@ -165,8 +165,7 @@ class CandidateSearch:
         judge: Judge,
         value: Value,
         *,
-        observed: Units,
-        seen: set[bytes],
+        seen: Seen,
         fixed: Units,
     ) -> tuple[Units, torch.Tensor, bool]:
         """Return the candidate of the largest value that is new, or of all if none is.
@@ -179,29 +178,26 @@ class CandidateSearch:
             judged: Their judgement `[J, C]`.
             judge: See `pool`.
             value: See `pool`.
-            observed: Canonical coordinates of all trials `[N, P]`.
-            seen: Keys of configurations that are not new.
+            seen: Configurations that are not new.
             fixed: See `pool`.
 
         Returns:
             Its coordinates `[P]`, its judgement `[J, 1]`, and whether it is new.
         """
-        best, is_new = self._first(pool, value(judged), observed, seen)
+        best, is_new = self._first(pool, value(judged), seen)
         if not is_new and self.candidates is None:
             # The last configurations of a finite space are easily missed by a search.
             left = unseen(self.space, fixed, seen, self.rng, MAX_TABLE)
             if len(left):
                 pool, judged = left, judge(left)
-                best, is_new = self._first(pool, value(judged), observed, seen)
+                best, is_new = self._first(pool, value(judged), seen)
         return pool[best], judged[:, [best]], is_new
 
-    def _first(
-        self, pool: Units, values: torch.Tensor, observed: Units, seen: set[bytes]
-    ) -> tuple[int, bool]:
+    def _first(self, pool: Units, values: torch.Tensor, seen: Seen) -> tuple[int, bool]:
         order = np.argsort(-values.numpy(), kind="stable")
         new = None
         if self.table is None:
-            new = first_apart(self.space, pool[order], observed, MIN_STEP)
+            new = first_new(self.space, pool[order], seen, MIN_STEP)
         if new is None:
             new = first_new(self.space, pool[order], seen)
         return int(order[new or 0]), new is not None

@@ -25,6 +25,7 @@ from dre_plugins.recommend.search import N_PARENTS, CandidateSearch, Choice
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import Seen
 from dre_plugins.universal.file import ready
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import blended
@@ -99,9 +100,7 @@ class UniversalModel:
             self._processes.hypotheses, self._features(self._units)[None], self._targets[None]
         )
 
-    def choose(
-        self, seen: set[bytes], fixed: Units, index: int, branch: Units | None = None
-    ) -> Choice:
+    def choose(self, seen: Seen, fixed: Units, index: int, branch: Units | None = None) -> Choice:
         """Choose the candidate of the largest expected improvement, see `RankingModel.choose`."""
         elite, self._best = self._elite, float(self._targets.max())
         if branch is not None:
@@ -118,7 +117,7 @@ class UniversalModel:
             branch=branch,
         )
         units, judged, is_new = self._search.best(
-            pool, judged, self._judge, self._value, observed=self._units, seen=seen, fixed=fixed
+            pool, judged, self._judge, self._value, seen=seen, fixed=fixed
         )
         mean, deviation = self._mixed(judged)
         reference, _ = self._mixed(self._posterior(self._reference))

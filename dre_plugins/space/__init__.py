@@ -1,10 +1,7 @@
 """Search spaces: typed domains, conditions, encodings and candidates (NumPy and SciPy only)."""
 
 from dre_plugins.space.candidates import (
-    distinct,
     enumerate_units,
-    first_new,
-    keys,
     mutate,
     recombine,
     sobol,
@@ -24,6 +21,7 @@ from dre_plugins.space.domains import (
     ordered_choices,
 )
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import Seen, distinct, first_new, keys
 
 __all__ = [
     "MAX_ONE_HOT",
@@ -37,6 +35,7 @@ __all__ = [
     "Ordinal",
     "RangeCondition",
     "SearchSpace",
+    "Seen",
     "UnsupportedDomainError",
     "distinct",
     "enumerate_units",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.space.base import Array, Domain
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import Seen, distinct
 
 # The generator's direction numbers end at 21201 parameters; further ones are plain uniform draws.
 _MAX_SOBOL = 21201
@@ -22,8 +23,6 @@ _SHARED_SOBOL = 64
 _BLOCK = 256
 # A child mutates this share of its coordinates, or one coordinate on average if that is more.
 _MIN_RATE = 0.05
-# Two configurations are the same if all units agree to this many decimals.
-_KEY_DECIMALS = 9
 
 
 def sobol(n_parameters: int, n: int, rng: np.random.Generator) -> Array:
@@ -182,14 +181,14 @@ def enumerate_units(space: SearchSpace, limit: int) -> Array | None:
 
 
 def unseen(
-    space: SearchSpace, fixed: Array, seen: set[bytes], rng: np.random.Generator, most: int
+    space: SearchSpace, fixed: Array, seen: Seen, rng: np.random.Generator, most: int
 ) -> Array:
     """Return what is left of a small finite space, in random order.
 
     Args:
         space: The search space.
         fixed: Coordinates that every configuration must have `[P]`, NaN leaves one free.
-        seen: Keys of configurations to leave out.
+        seen: Configurations to leave out.
         rng: Source of the order.
         most: How many to return at most.
 
@@ -202,50 +201,3 @@ def unseen(
         return np.empty((0, space.n_parameters))
     table = with_fixed(rng.permutation(table), fixed)
     return table[distinct(space.canonical(table), seen)][:most]
-
-
-def keys(units: Array) -> list[bytes]:
-    """Return one hashable key a row of canonical units `[C, P]`, equal iff equal to 9 decimals."""
-    rounded = np.round(units, _KEY_DECIMALS) + 0.0  # no negative zeros
-    rounded[np.isnan(rounded)] = np.nan  # one bit pattern for all NaN
-    data, width = rounded.tobytes(), 8 * units.shape[1]
-    return [data[row * width : (row + 1) * width] for row in range(len(units))]
-
-
-def distinct(units: Array, seen: set[bytes]) -> NDArray[np.bool_]:
-    """Say which rows of canonical units `[C, P]` come first and are not among the keys `seen`."""
-    known = set(seen)
-    is_new = np.zeros(len(units), dtype=np.bool_)
-    for row, key in enumerate(keys(units)):
-        is_new[row] = key not in known
-        known.add(key)
-    return is_new
-
-
-def first_new(space: SearchSpace, units: Array, seen: set[bytes]) -> int | None:
-    """Return the first row of coordinates `[C, P]` whose key is not among `seen`, if any."""
-    for start in range(0, len(units), _BLOCK):
-        for row, key in enumerate(keys(space.canonical(units[start : start + _BLOCK])), start):
-            if key not in seen:
-                return row
-    return None
-
-
-def first_apart(space: SearchSpace, units: Array, observed: Array, step: float) -> int | None:
-    """Return the first row that differs from all trials by `step` in some coordinate, if any.
-
-    Parameters that only one of two configurations has tell them apart as well.
-
-    Args:
-        space: The search space.
-        units: Coordinates `[C, P]`.
-        observed: Canonical coordinates of the trials `[N, P]`.
-        step: Difference in units from which on two configurations are apart.
-    """
-    known = np.nan_to_num(observed, nan=-1.0)
-    for start in range(0, len(units), _BLOCK):
-        block = np.nan_to_num(space.canonical(units[start : start + _BLOCK]), nan=-1.0)
-        for row, point in enumerate(block, start):
-            if not len(known) or np.abs(known - point).max(axis=1).min() >= step:
-                return row
-    return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import comb
+from math import comb, lgamma, log
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,67 +51,81 @@ class RangeCondition:
 
 
 AnyCondition: TypeAlias = Condition | RangeCondition
+Mask: TypeAlias = NDArray[np.bool_]
+Places: TypeAlias = NDArray[np.intp]
 
 
 def infer_conditions(
-    domains: Mapping[str, Domain], configurations: Sequence[Mapping[str, Any]]
+    domains: Mapping[str, Domain],
+    configurations: Sequence[Mapping[str, Any]],
+    since: Mapping[str, int] | None = None,
 ) -> tuple[tuple[AnyCondition, ...], frozenset[str]]:
-    """Learn which parameter's value decides whether another one is present.
+    """Learn which parameters' values decide whether another one is present.
 
     Define-by-run frameworks do not state conditions, but their history shows them: a parent
     explains a child if it is present wherever the child is, and the values seen with the child and
     without it can be told apart. Among several, one is preferred that chance would rarely give,
-    then the parent that is present most often, then the first defined.
+    then the parent that is present most often, then the first defined. Where no parent explains
+    all of it, several may, which must all hold; each then excludes more of the configurations
+    without the child than chance would.
 
     Args:
         domains: all parameters, in order of definition.
         configurations: what was observed; a parameter that was inactive is absent.
+        since: position from which on its absence shows that a parameter was inactive, by name;
+            0 where it is not given.
 
     Returns:
-        One condition for each parameter whose absence some parent explains, and the names of those
-        whose absence nothing explains. Values that were never seen leave the child active, so that
-        the search may find out.
+        Conditions of the parameters whose absence some parents explain, and the names of those
+        that are absent where no condition says so. Values that were never seen leave the child
+        active, so that the search may find out.
     """
     names = [name for name, domain in domains.items() if not isinstance(domain, Constant)]
     present = {name: np.array([name in c for c in configurations], dtype=bool) for name in names}
-    levels: dict[str, _Levels] = {}
+    known: dict[str, _Parent] = {}
     conditions: list[AnyCondition] = []
     optional: list[str] = []
     for child in names:
         if present[child].all():
             continue
-        explanations = []
-        for order, parent in enumerate(names):
-            if not _may_explain(present[parent], present[child]):
-                continue
-            if parent not in levels:
-                levels[parent] = _Levels.of(parent, domains[parent], configurations)
-            explanation = _explain(child, parent, domains[parent], levels[parent], present[child])
-            if explanation is not None:
-                condition, by_chance = explanation
-                rank = (by_chance, -int(present[parent].sum()), order)
-                explanations.append((rank, condition))
-        if explanations:
-            conditions.append(min(explanations, key=lambda explanation: explanation[0])[1])
+        lacking = ~present[child]
+        inactive = lacking.copy()
+        inactive[: (since or {}).get(child, 0)] = False
+        parents = []
+        for name in names:
+            if _may_explain(present[name], present[child], inactive):
+                if name not in known:
+                    known[name] = _Parent.of(name, domains[name], configurations)
+                parents.append(known[name])
+        explanation = _explanation(child, parents, present[child], inactive)
+        if explanation is not None:
+            found, left = [explanation], np.zeros_like(lacking)
         else:
+            found, left = _conjunction(child, parents, present[child], inactive)
+        conditions += found
+        if (left | (lacking & ~inactive)).any():
             optional.append(child)
     return tuple(conditions), frozenset(optional)
 
 
 @dataclass(frozen=True, slots=True)
-class _Levels:
-    """The different values of a parent, and which of them each configuration has.
+class _Parent:
+    """What may explain another parameter: its values, and which of them each configuration has.
 
     Args:
+        name: its name.
+        domain: its domain.
         values: one of each, numbers in ascending order.
         places: position in `values` for each configuration `[N]`, -1 where the parent is absent.
     """
 
+    name: str
+    domain: Domain
     values: list[Any]
-    places: NDArray[np.intp]
+    places: Places
 
     @classmethod
-    def of(cls, name: str, domain: Domain, configurations: Sequence[Mapping[str, Any]]) -> _Levels:
+    def of(cls, name: str, domain: Domain, configurations: Sequence[Mapping[str, Any]]) -> _Parent:
         rows = [row for row, one in enumerate(configurations) if name in one]
         observed = [configurations[row][name] for row in rows]
         places = np.full(len(configurations), -1, dtype=np.intp)
@@ -119,46 +133,133 @@ class _Levels:
             # Objects: integers may exceed 2**53.
             kind = np.float64 if set(map(type, observed)) == {float} else np.object_
             values, places[rows] = np.unique(np.array(observed, dtype=kind), return_inverse=True)
-            return cls(values.tolist(), places)
+            return cls(name, domain, values.tolist(), places)
         value_of = dict(zip(match_keys(observed), observed, strict=True))
         place_of = {key: place for place, key in enumerate(value_of)}
         places[rows] = [place_of[key] for key in match_keys(observed)]
-        return cls([*value_of.values()], places)
+        return cls(name, domain, [*value_of.values()], places)
 
 
-def _may_explain(parent: NDArray[np.bool_], child: NDArray[np.bool_]) -> bool:
-    """Say whether the parent is there whenever the child is, and also without it.
+def _may_explain(parent: Mask, child: Mask, inactive: Mask) -> bool:
+    """Say whether the parent is there whenever the child is, and also where that is inactive.
 
     A parent is therefore present more often than its child, so that no cycle can arise.
     """
-    return bool(child.any() and parent[child].all() and (parent & ~child).any())
+    return bool(child.any() and parent[child].all() and (parent & inactive).any())
+
+
+def _explanation(
+    child: str, parents: Sequence[_Parent], present: Mask, inactive: Mask
+) -> AnyCondition | None:
+    """Return the best condition that explains by itself where the child is inactive, if any."""
+    found = []
+    for order, parent in enumerate(parents):
+        explanation = _explain(child, parent, parent.places[present], parent.places[inactive])
+        if explanation is not None:
+            condition, by_chance = explanation
+            found.append(((by_chance, -int((parent.places >= 0).sum()), order), condition))
+    return min(found, key=lambda one: one[0])[1] if found else None
 
 
 def _explain(
-    child: str, parent: str, domain: Domain, levels: _Levels, has_child: NDArray[np.bool_]
+    child: str, parent: _Parent, with_child: Places, without: Places
 ) -> tuple[AnyCondition, bool] | None:
     """Return a condition that tells the parent's values with the child from those without.
 
     And whether chance alone might give one.
     """
-    with_child, without = levels.places[has_child], levels.places[~has_child]
+    domain = parent.domain
     without = without[without >= 0]
     patterns = _at_least(len(with_child), len(without))
     if isinstance(domain, _NUMERIC):
-        threshold = _threshold(child, parent, levels.values, with_child, without)
+        threshold = _threshold(child, parent.name, parent.values, with_child, without)
         if threshold is not None:
             by_chance = 2 / patterns > _SOUND  # a cut from above or from below
             # Any two numbers of a continuum can be told apart, which says nothing.
             return None if by_chance and domain.n_values is None else (threshold, by_chance)
     if domain.n_values is None or domain.n_values > _MAX_LISTED:
         return None
-    seen = {match_key(levels.values[place]) for place in np.unique(with_child).tolist()}
-    refused = {match_key(levels.values[place]) for place in np.unique(without).tolist()}
-    allowed = tuple(v for v in listed_values(domain) if match_key(v) not in refused)
-    if seen & refused or not allowed:
+    seen, refused = np.unique(with_child), np.unique(without)
+    allowed = _allowed(parent, refused)
+    if np.isin(refused, seen).any() or not allowed:
         return None
     groups = len(seen) + len(refused)
-    return Condition(child, parent, allowed), 2**groups / patterns > _SOUND
+    return Condition(child, parent.name, allowed), 2**groups / patterns > _SOUND
+
+
+def _conjunction(
+    child: str, parents: Sequence[_Parent], present: Mask, inactive: Mask
+) -> tuple[list[AnyCondition], Mask]:
+    """Return conditions that must all hold, and where the child is inactive all the same `[N]`.
+
+    Each is true of all configurations with the child, and excludes more of those without it that
+    the ones before left than chance would: with `n` of them, `e` excluded and `m` with the child,
+    random patterns of presence have a share of `C(m + n - e, m) / C(m + n, m)`.
+    """
+    found: list[AnyCondition] = []
+    left = inactive.copy()
+    while left.any():
+        steps = []
+        for order, parent in enumerate(parents):
+            there = left & (parent.places >= 0)
+            with_child, without = parent.places[present], parent.places[there]
+            for condition, excluded, n_ways in _necessary(child, parent, with_child, without):
+                n, n_excluded = len(without), int(excluded.sum())
+                chance = log(n_ways * len(parents))
+                chance += _log_comb(len(with_child) + n - n_excluded, len(with_child))
+                chance -= _log_comb(len(with_child) + n, len(with_child))
+                if n_excluded and chance < log(_SOUND):
+                    after = left & ~there  # an absent parent leaves its child inactive
+                    after[there] = ~excluded
+                    steps.append((-int((left & ~after).sum()), order, condition, there, excluded))
+        if not steps:
+            break
+        _, _, condition, there, excluded = min(steps, key=lambda step: step[:2])
+        found.append(condition)
+        left = there.copy()
+        left[there] = ~excluded
+    return found, left
+
+
+def _necessary(
+    child: str, parent: _Parent, with_child: Places, without: Places
+) -> Iterator[tuple[AnyCondition, Mask, int]]:
+    """Yield conditions that hold wherever the child is present.
+
+    And which configurations without it each excludes `[W]`, and among how many it was chosen.
+
+    Args:
+        child: what is explained.
+        parent: what may explain it.
+        with_child: places of the parent's values with the child.
+        without: places of the parent's values without it `[W]`.
+    """
+    domain, values = parent.domain, parent.values
+    if isinstance(domain, _NUMERIC):
+        first, last = with_child.min(), with_child.max()
+        below, above = without < first, without > last
+        if below.any():
+            low = _between(values[without[below].max()], values[first])
+            yield RangeCondition(child, parent.name, low=low), below, 2
+        if above.any():
+            high = _between(values[last], values[without[above].min()])
+            yield RangeCondition(child, parent.name, high=high), above, 2
+    if domain.n_values is not None and domain.n_values <= _MAX_LISTED:
+        refused = np.setdiff1d(without, with_child)
+        allowed = _allowed(parent, refused)
+        if len(refused) and allowed:
+            n_groups = len(np.union1d(without, with_child))
+            yield Condition(child, parent.name, allowed), np.isin(without, refused), 2**n_groups
+
+
+def _allowed(parent: _Parent, refused: Places) -> tuple[Any, ...]:
+    """Return all values of a finite domain but some."""
+    keys = {match_key(parent.values[place]) for place in refused.tolist()}
+    return tuple(value for value in listed_values(parent.domain) if match_key(value) not in keys)
+
+
+def _log_comb(n: int, k: int) -> float:
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
 def _at_least(n_with: int, n_without: int) -> int:
@@ -170,8 +271,8 @@ def _threshold(
     child: str,
     parent: str,
     values: Sequence[Any],
-    with_child: NDArray[np.intp],
-    without: NDArray[np.intp],
+    with_child: Places,
+    without: Places,
 ) -> RangeCondition | None:
     """Return a cut between places in ascending `values`, if there is one."""
     low, high = values[with_child.min()], values[with_child.max()]

@@ -21,8 +21,8 @@ from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, PriorLike
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.candidates import distinct, keys
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import distinct, keys
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
 
@@ -57,7 +57,7 @@ class Table:
     def of(cls, task: Task) -> Table:
         """Return the table of a task: what was evaluated again counts with its first value."""
         rows = np.flatnonzero(~np.isnan(task.values))
-        rows = rows[distinct(task.units[rows], set())]
+        rows = rows[distinct(task.units[rows])]
         return cls(task.space, task.units[rows], task.values[rows])
 
     def __len__(self) -> int:

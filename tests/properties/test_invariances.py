@@ -31,7 +31,7 @@ from spaces import SpaceCase, space_cases
 
 from dre_plugins.recommend import AskTell, TrialState
 from dre_plugins.space import Categorical, Condition, RangeCondition, SearchSpace
-from dre_plugins.space.candidates import keys
+from dre_plugins.space.seen import keys
 
 seeds = st.integers(0, 2**32)
 Configuration = Mapping[str, Any]

@@ -13,7 +13,7 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space import Float, SearchSpace
-from dre_plugins.space.candidates import keys
+from dre_plugins.space.seen import keys
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 SCORER = ScorerSettings(n_members=4, hidden=(8,), range_limit=None)

@@ -126,6 +126,57 @@ def test_nested_branches() -> None:
     ]
 
 
+def test_two_parents_at_once() -> None:
+    def draw(rng: np.random.Generator) -> Configuration:
+        opt, depth = str(rng.choice(["adam", "sgd", "rms"])), int(rng.integers(1, 9))
+        own = {"x": float(rng.random())} if opt == "sgd" and depth > 4 else {}
+        return {"lr": float(rng.random()), "opt": opt, "depth": depth, **own}
+
+    domains: dict[str, Domain] = {
+        "lr": Float(0, 1),
+        "opt": Categorical(["adam", "sgd", "rms"]),
+        "depth": Integer(1, 8),
+        "x": Float(0, 1),
+    }
+    conditions, optional = infer_conditions(domains, drawn(draw, 80))
+    assert set(conditions) == {
+        Condition("x", "opt", ("sgd",)),
+        RangeCondition("x", "depth", low=4.5),
+    }
+    assert not optional
+    # Of a few configurations chance would tell as much.
+    assert infer_conditions(domains, drawn(draw, 8))[1] <= {"x"}
+
+
+def test_what_two_branches_share_is_optional_only_within_them() -> None:
+    def draw(rng: np.random.Generator) -> Configuration:
+        model = str(rng.choice(["svm", "forest", "boosting"]))
+        booster = {"booster": str(rng.choice(["tree", "linear"]))} if model == "boosting" else {}
+        has_trees = model == "forest" or booster.get("booster") == "tree"
+        return {"model": model, **booster, **({"trees": 8} if has_trees else {})}
+
+    domains: dict[str, Domain] = {
+        "model": Categorical(["svm", "forest", "boosting"]),
+        "booster": Categorical(["tree", "linear"]),
+        "trees": Integer(1, 9),
+    }
+    conditions, optional = infer_conditions(domains, drawn(draw))
+    assert conditions == (
+        Condition("booster", "model", ("boosting",)),
+        Condition("trees", "model", ("forest", "boosting")),
+    )
+    assert optional == {"trees"}
+
+
+def test_absence_that_shows_nothing_yet() -> None:
+    """A parameter that a study began to ask for later."""
+    domains = {"k": Categorical(["a", "b"]), "x": Float(0, 1)}
+    seen = [{"k": "a"}, {"k": "b"}] * 3 + [{"k": "a"}, {"k": "b", "x": 0.1}] * 4
+    assert infer_conditions(domains, seen) == ((), frozenset({"x"}))
+    condition = Condition("x", "k", ("b",))
+    assert infer_conditions(domains, seen, {"x": 6}) == ((condition,), frozenset({"x"}))
+
+
 def test_what_nothing_explains_is_optional() -> None:
     def draw(rng: np.random.Generator) -> Configuration:
         own = {"x": 0.5} if rng.random() < 0.5 else {}

@@ -19,6 +19,7 @@ from dre_plugins.space import (
     Normal,
     RangeCondition,
     SearchSpace,
+    Seen,
     distinct,
     enumerate_units,
     first_new,
@@ -29,6 +30,14 @@ from dre_plugins.space import (
     sobol,
     sobol_point,
 )
+from dre_plugins.space.candidates import unseen
+
+
+def seen_of(units: np.ndarray) -> Seen:
+    seen = Seen()
+    seen.include(units)
+    return seen
+
 
 SPACE = SearchSpace(
     {
@@ -227,18 +236,33 @@ class TestKeys:
 
     def test_distinct(self) -> None:
         units = np.array([[0.1], [0.2], [0.1], [0.3], [np.nan], [np.nan]])
-        seen = set(keys(np.array([[0.3]])))
+        assert distinct(units).tolist() == [True, True, False, True, True, False]
+        seen = seen_of(np.array([[0.3]]))
         assert distinct(units, seen).tolist() == [True, True, False, False, True, False]
-        assert len(seen) == 1
+        assert seen.has(units).tolist() == [False, False, False, True, False, False]
 
     def test_the_first_new_row_of_many_that_are_seen(self) -> None:
         units = SPACE.canonical(sobol(SPACE.n_parameters, 600, rng()))
         every = keys(units)
-        assert first_new(SPACE, units, set()) == 0
-        assert first_new(SPACE, units, set(every[:500])) == next(
+        assert first_new(SPACE, units, Seen()) == 0
+        assert first_new(SPACE, units, seen_of(units[:500])) == next(
             row for row, key in enumerate(every) if key not in every[:500]
         )
-        assert first_new(SPACE, units, set(every)) is None
+        assert first_new(SPACE, units, seen_of(units)) is None
+
+    def test_what_is_near_is_passed_over(self) -> None:
+        space = SearchSpace({"x": Float(0, 1), "k": Categorical(["a", "b"])})
+        seen = seen_of(space.to_units([{"x": 0.5, "k": "a"}]))
+        near = [{"x": 0.5004, "k": "a"}, {"x": 0.5004, "k": "b"}, {"x": 0.502, "k": "a"}]
+        units = space.to_units(near)
+        assert seen.is_near(units, 1e-3).tolist() == [True, False, False]
+        assert first_new(space, units, seen, 1e-3) == 1
+        assert first_new(space, units, seen) == 0
+        assert not Seen().is_near(units, 1e-3).any()
+
+    def test_a_parameter_that_only_one_has_makes_two_differ(self) -> None:
+        units = np.array([[0.5, np.nan], [0.5, 0.0], [0.5001, np.nan]])
+        assert seen_of(units[:1]).is_near(units, 1e-3).tolist() == [True, False, True]
 
 
 def test_recombined_children_are_parents_with_a_fifth_of_a_donor():
@@ -247,3 +271,37 @@ def test_recombined_children_are_parents_with_a_fifth_of_a_donor():
     assert set(np.unique(children)) == {0.0, 1.0, 2.0}
     assert all(len(set(child) - {0.0}) <= 1 for child in children)  # of one donor each
     assert abs((children > 0).mean() - 0.2) < 0.02
+
+
+# --- parts of configurations -------------------------------------------------------------------
+
+
+def test_a_trial_without_an_optional_parameter_stands_for_all_its_values() -> None:
+    space = SearchSpace({"k": Categorical(["a", "b"]), "x": Float(0, 1)}, optional=["x"])
+    tried = space.to_units([{"k": "a"}, {"k": "b", "x": 0.5}])
+    seen = Seen.of(space, tried, np.array([True, True]))
+    units = space.to_units([{"k": "a", "x": 0.2}, {"k": "b", "x": 0.2}, {"k": "b", "x": 0.5}])
+    assert distinct(units, seen).tolist() == [False, True, False]
+    assert first_new(space, units, seen) == 1
+    # Of a trial that may have asked for less nothing follows.
+    partly = Seen.of(space, tried, np.array([False, True]))
+    assert distinct(units, partly).tolist() == [True, True, False]
+
+
+def test_what_conditions_explain_is_no_part() -> None:
+    space = SearchSpace(
+        {"k": Categorical(["a", "b"]), "x": Float(0, 1)}, [Condition("x", "k", ("b",))]
+    )
+    seen = Seen.of(space, space.to_units([{"k": "a"}]), np.array([True]))
+    asked = space.to_units([{"k": "a"}, {"k": "b", "x": 0.3}])
+    assert seen.has(asked).tolist() == [True, False]
+
+
+def test_the_rest_of_a_finite_space_is_what_no_part_covers() -> None:
+    space = SearchSpace({"k": Categorical(["a", "b"]), "n": Integer(1, 3)}, optional=["n"])
+    tried = space.to_units([{"k": "a"}, {"k": "b", "n": 1}])
+    seen = Seen.of(space, tried, np.array([True, True]))
+    free = np.full(2, np.nan)
+    left = unseen(space, free, seen, np.random.default_rng(0), 9)
+    found = [space.to_configuration(row) for row in left]
+    assert sorted(one["n"] for one in found) == [2, 3] and {one["k"] for one in found} == {"b"}

@@ -29,7 +29,7 @@ from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.candidates import keys
+from dre_plugins.space.seen import keys
 from dre_plugins.transfer.prior import Prior
 
 # Rows seen -> next row.

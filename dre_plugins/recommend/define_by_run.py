@@ -1,0 +1,148 @@
+"""What the trials of a define-by-run study tell by the parameters that they did not ask for.
+
+An objective that asks for its parameters one by one walks down a decision tree: where two of its
+trials part, both asked for the same parameter and got different values. A trial that has ended
+therefore stands for every configuration with the same values of what it asked for, whatever the
+rest of it is. Two things limit this. A trial that failed, was pruned or still runs may have asked
+for less than its values ask for; and a study may be resumed with another script. Both show where
+two trials agree on all parameters that they share, and yet did not ask for the same ones.
+
+Notation: `N` trials in order of number, `P` parameters, `K` different sets of parameters.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.recommend.trials import TrialState
+from dre_plugins.space.seen import distinct_rows, keys
+
+Units = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Positions = NDArray[np.intp]
+
+# A failure that asked for less than other trials may have been an accident, and if it counted it
+# would rule out all that lies behind its values. A second one of the same kind confirms it.
+MIN_FAILURES = 2
+# Values are first compared roughly, by the bin that a unit falls into: one bit of an integer each.
+_N_BINS = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Hold what is known of parameters that trials did not ask for.
+
+    Args:
+        is_whole: Which trials stand for all configurations that agree with them on what they
+            asked for `[N]`.
+        shows_absence: Which trials show that what they did not ask for is not needed `[N]`. Those
+            of an earlier script do, except for parameters that a change of the script concerns.
+        since: The position from which on they show it, for each parameter `[P]`.
+    """
+
+    is_whole: Mask
+    shows_absence: Mask
+    since: Positions
+
+
+def evidence_of(units: Units, states: Sequence[TrialState]) -> Evidence:
+    """Return what trials show by what they did not ask for.
+
+    Args:
+        units: Coordinates of what each trial asked for `[N, P]`, NaN for the rest.
+        states: What became of each trial `[N]`.
+    """
+    n_trials, n_parameters = units.shape
+    sets, set_of = distinct_rows(~np.isnan(units))
+    is_complete, is_pruned, has_failed = (
+        np.array([one is state for one in states], dtype=np.bool_)
+        for state in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED)
+    )
+    is_short = np.zeros(n_trials, dtype=np.bool_)
+    has_changed = np.zeros(n_parameters, dtype=np.bool_)
+    contradictions: list[tuple[Positions, Positions]] = []
+    for a, b in _comparable(units, sets, set_of):
+        common = sets[a] & sets[b]
+        is_part = not (sets[a] & ~sets[b]).any()
+        for one, other in _agreeing(units, np.flatnonzero(set_of == a), set_of == b, common):
+            if is_part:  # what did not end well may have stopped before it asked for the rest
+                is_short[one[~is_complete[one]]] = True
+                one = one[is_complete[one]]
+            if len(one):
+                contradictions += [(one, other), (other, one)]
+                has_changed |= sets[a] ^ sets[b]
+    first = _first_of_the_present_script(contradictions)
+    confirmed = np.bincount(set_of[has_failed & ~is_short], minlength=len(sets)) >= MIN_FAILURES
+    is_exceeded = [((sets >= one).all(axis=1) & (sets > one).any(axis=1)).any() for one in sets]
+    is_largest = ~np.array(is_exceeded, dtype=np.bool_)
+    counts = is_complete | is_pruned | is_largest[set_of] | (has_failed & confirmed[set_of])
+    shows_absence = counts & ~is_short
+    is_present = np.arange(n_trials) >= first
+    return Evidence(
+        shows_absence & is_present, shows_absence, np.where(has_changed, first, 0).astype(np.intp)
+    )
+
+
+def _comparable(units: Units, sets: Mask, set_of: Positions) -> Iterator[tuple[int, int]]:
+    """Yield pairs of sets of parameters whose trials may agree on all that both asked for.
+
+    Nearly all pairs differ in a parameter on which the objective branches, and need no closer
+    look. The first of a pair is no larger than the second.
+
+    Args:
+        units: See `evidence_of`.
+        sets: The different sets `[K, P]`.
+        set_of: Which set each trial asked for `[N]`.
+    """
+    if len(sets) < 2:
+        return
+    bins = np.clip(np.nan_to_num(units) * _N_BINS, 0, _N_BINS - 1).astype(np.uint64)
+    bits = np.left_shift(np.uint64(1), bins)
+    values = np.array([np.bitwise_or.reduce(bits[set_of == k], axis=0) for k in range(len(sets))])
+    sizes = sets.sum(axis=1)
+    for a in np.argsort(sizes, kind="stable").tolist():
+        common = sets[a] & sets
+        parted = (common & ((values[a] & values) == 0)).any(axis=1)
+        later = (sizes > sizes[a]) | ((sizes == sizes[a]) & (np.arange(len(sets)) > a))
+        for b in np.flatnonzero(~parted & later).tolist():
+            yield a, b
+
+
+def _agreeing(
+    units: Units, rows: Positions, others: Mask, common: Mask
+) -> Iterator[tuple[Positions, Positions]]:
+    """Yield trials of two sets that have the same values of common parameters `[P]`, ascending."""
+    places: defaultdict[bytes, list[int]] = defaultdict(list)
+    other_rows = np.flatnonzero(others)
+    for row, key in zip(other_rows.tolist(), keys(units[other_rows][:, common]), strict=True):
+        places[key].append(row)
+    found: defaultdict[bytes, list[int]] = defaultdict(list)
+    for row, key in zip(rows.tolist(), keys(units[rows][:, common]), strict=True):
+        if key in places:
+            found[key].append(row)
+    for key, one in found.items():
+        yield np.array(one, dtype=np.intp), np.array(places[key], dtype=np.intp)
+
+
+def _first_of_the_present_script(contradictions: Sequence[tuple[Positions, Positions]]) -> int:
+    """Return the position before which trials may be of another script.
+
+    The script has changed somewhere between the two trials of each contradiction. The last change
+    lies behind the last trial that a later one contradicts, and is over when one does.
+
+    Args:
+        contradictions: Positions of trials, and of those that contradict them, both ascending.
+    """
+    last = max(
+        (int(old[old < new[-1]][-1]) for old, new in contradictions if old[0] < new[-1]),
+        default=-1,
+    )
+    return min(
+        (int(new[new > last][0]) for old, new in contradictions if old[0] <= last < new[-1]),
+        default=0,
+    )

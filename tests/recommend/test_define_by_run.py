@@ -1,0 +1,128 @@
+"""What trials show by the parameters that they did not ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from dre_plugins.recommend.define_by_run import Evidence, evidence_of
+from dre_plugins.recommend.trials import TrialState
+
+NAN = float("nan")
+C, P, F, R = (
+    TrialState.COMPLETE,
+    TrialState.PRUNED,
+    TrialState.FAILED,
+    TrialState.RUNNING,
+)
+
+
+def evidence(rows: Sequence[Sequence[float]], states: Sequence[TrialState]) -> Evidence:
+    return evidence_of(np.array(rows, dtype=np.float64), states)
+
+
+def whole(rows: Sequence[Sequence[float]], states: Sequence[TrialState]) -> list[int]:
+    return np.flatnonzero(evidence(rows, states).is_whole).tolist()
+
+
+def test_trials_that_part_at_a_shared_parameter_stand_for_all_that_agrees_with_them() -> None:
+    rows = [[0.1, NAN, 0.4], [0.9, 0.5, NAN], [0.1, NAN, 0.6], [0.9, 0.7, NAN]]
+    found = evidence(rows, [C, P, C, C])
+    assert found.is_whole.all() and found.shows_absence.all()
+    assert found.since.tolist() == [0, 0, 0]
+
+
+def test_nothing_and_no_parameters() -> None:
+    nothing = evidence_of(np.empty((0, 2)), [])
+    assert not len(nothing.is_whole) and nothing.since.tolist() == [0, 0]
+    assert evidence_of(np.empty((2, 0)), [C, F]).is_whole.tolist() == [True, True]
+
+
+@pytest.mark.parametrize("state", [P, F, R])
+def test_what_stopped_before_it_asked_for_more_shows_nothing(state: TrialState) -> None:
+    rows = [[0.1, NAN], [0.1, 0.5], [0.9, 0.5]]
+    for order in ([0, 1, 2], [2, 1, 0]):  # whether or not others asked for more before
+        states = [state if row == 0 else C for row in order]
+        found = evidence([rows[row] for row in order], states)
+        assert found.shows_absence.tolist() == [row != 0 for row in order]
+        assert not found.since.any()
+
+
+def test_pruned_where_all_others_go_on_is_whole() -> None:
+    assert whole([[0.1, NAN], [0.9, 0.5]], [P, C]) == [0, 1]
+
+
+def test_a_second_failure_of_a_kind_confirms_the_first() -> None:
+    assert whole([[0.1, NAN], [0.9, 0.5]], [F, C]) == [1]
+    assert whole([[0.1, NAN], [0.9, 0.5], [0.3, NAN]], [F, C, F]) == [0, 1, 2]
+    # Of the second one it is now clear that it was an accident.
+    assert whole([[0.1, NAN], [0.9, 0.5], [0.3, NAN], [0.3, 0.2]], [F, C, F, C]) == [1, 3]
+
+
+def test_a_failure_that_asked_for_as_much_as_any_is_whole() -> None:
+    assert whole([[0.1, 0.5, NAN], [0.9, NAN, 0.5]], [F, C]) == [0, 1]
+
+
+def test_a_running_trial_counts_while_none_asked_for_more() -> None:
+    assert whole([[0.1, 0.5], [0.2, 0.5]], [C, R]) == [0, 1]
+    assert whole([[0.1, 0.5], [0.2, NAN]], [C, R]) == [0]
+
+
+def test_trials_before_a_larger_space_stand_for_nothing_else() -> None:
+    rows = [[0.1, NAN], [0.5, NAN], [0.9, NAN], [0.5, 0.3], [0.1, 0.4]]
+    found = evidence(rows, [C, C, C, C, C])
+    assert found.is_whole.tolist() == [False, False, False, True, True]
+    assert found.shows_absence.all()
+    assert found.since.tolist() == [0, 3]
+
+
+def test_one_parameter_in_place_of_another() -> None:
+    rows = [[0.1, 0.2, NAN], [0.9, 0.2, NAN], [0.1, NAN, 0.7], [0.3, NAN, 0.7]]
+    found = evidence(rows, [C, C, C, C])
+    assert np.flatnonzero(found.is_whole).tolist() == [2, 3]
+    assert found.since.tolist() == [0, 2, 2]
+
+
+def test_the_last_of_several_changes_counts() -> None:
+    rows = [[0.1, NAN, NAN], [0.1, 0.5, NAN], [0.1, 0.5, 0.9], [0.1, 0.6, 0.9]]
+    assert whole(rows, [C, C, C, C]) == [2, 3]
+
+
+def test_an_objective_that_asks_at_random_shows_little() -> None:
+    rng = np.random.default_rng(0)
+    rows = [[0.5, rng.choice([NAN, 0.1, 0.9])] for _ in range(200)]
+    assert len(whole(rows, [C] * 200)) < 10
+
+
+def test_agreement_is_found_whatever_the_rough_comparison_says() -> None:
+    """Against all pairs, one by one."""
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        units = rng.choice([0.0, 0.01, 0.02, 1.0, NAN, NAN], size=(12, 3))
+        states = [(C, P, F)[place] for place in rng.integers(3, size=12)]
+        assert evidence(units.tolist(), states).shows_absence.tolist() == expected(units, states)
+
+
+def expected(units: np.ndarray, states: Sequence[TrialState]) -> list[bool]:
+    asked = [frozenset(np.flatnonzero(~np.isnan(row))) for row in units]
+
+    def stopped(t: int) -> bool:
+        return any(
+            asked[t] < asked[s] and all(units[t, j] == units[s, j] for j in asked[t])
+            for s in range(len(units))
+        )
+
+    short = [state is not C and stopped(t) for t, state in enumerate(states)]
+    shown = []
+    for t, state in enumerate(states):
+        if state is F:
+            alike = sum(
+                asked[s] == asked[t] and states[s] is F and not short[s] for s in range(len(units))
+            )
+            is_largest = not any(other > asked[t] for other in asked)
+            shown.append(not short[t] and (alike > 1 or is_largest))
+        else:
+            shown.append(not short[t])
+    return shown
