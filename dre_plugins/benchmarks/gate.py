@@ -38,7 +38,7 @@ from dre_plugins.benchmarks.tasks import TaskSample, load_extract
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import keys
+from dre_plugins.space.seen import Seen, keys
 from dre_plugins.transfer.spaces.inference import infer_space
 
 Array = NDArray[np.float64]
@@ -301,7 +301,9 @@ def _suggestion(problem: Problem, run: Run) -> dict[str, float]:
         rest = np.setdiff1d(np.arange(len(problem.values)), known)
         mean, _ = model.predicted(problem.units[rest])
         free = np.full(problem.space.n_parameters, np.nan)
-        choice = model.choose(set(keys(units)), free, run.n)
+        seen = Seen()
+        seen.include(units)
+        choice = model.choose(seen, free, run.n)
     picked = _worth(problem, problem.space.canonical(choice.units[None]))
     return {
         "order": _log_disorder(mean, problem.values[rest]),

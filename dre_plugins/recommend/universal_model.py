@@ -10,6 +10,7 @@ Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -102,22 +103,18 @@ class UniversalModel:
 
     def choose(self, seen: Seen, fixed: Units, index: int, branch: Units | None = None) -> Choice:
         """Choose the candidate of the largest expected improvement, see `RankingModel.choose`."""
-        elite, self._best = self._elite, float(self._targets.max())
-        if branch is not None:
-            within = is_within(self._units, branch)
-            if within.any():
-                self._best = float(self._targets[torch.from_numpy(within)].max())
-            elite = elite[is_within(elite, branch)]
+        value = partial(self._value, best=self._incumbent_target(branch))
+        elite = self._elite if branch is None else self._elite[is_within(self._elite, branch)]
         pool, judged = self._search.pool(
             self._judge,
-            self._value,
+            value,
             elite=elite,
             favourites=self._units[:0],
             fixed=fixed,
             branch=branch,
         )
         units, judged, is_new = self._search.best(
-            pool, judged, self._judge, self._value, seen=seen, fixed=fixed
+            pool, judged, self._judge, value, seen=seen, fixed=fixed
         )
         mean, deviation = self._mixed(judged)
         reference, _ = self._mixed(self._posterior(self._reference))
@@ -141,10 +138,16 @@ class UniversalModel:
         square = (weights * (deviations.square() + means.square())).sum(0)
         return mean, (square - mean.square()).clamp_min(0.0).sqrt()
 
-    def _value(self, judged: torch.Tensor) -> torch.Tensor:
-        """Return the logarithm of the expected improvement of the mixture `[C]`."""
+    def _incumbent_target(self, branch: Units | None) -> float:
+        """Return the target of the incumbent, of a branch that of its own if it has any trial."""
+        if branch is not None and (within := is_within(self._units, branch)).any():
+            return float(self._targets[torch.from_numpy(within)].max())
+        return self._best
+
+    def _value(self, judged: torch.Tensor, best: float) -> torch.Tensor:
+        """Return the logarithm of the expected improvement of the mixture on `best` `[C]`."""
         means, deviations = judged.chunk(2)
-        each = log_expected_improvement(means, deviations, self._best)
+        each = log_expected_improvement(means, deviations, best)
         return torch.logsumexp(self._weights[0, :, None] + each, 0)
 
     def _features(self, units: Units) -> torch.Tensor:

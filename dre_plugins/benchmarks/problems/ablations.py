@@ -22,7 +22,7 @@ import dre_plugins
 from dre_plugins.benchmarks.runs import Sources
 from dre_plugins.benchmarks.tables import tables_of
 from dre_plugins.engine.settings import PRESETS
-from dre_plugins.recommend.model import RankingModel
+from dre_plugins.recommend.model import RankingModel, Units
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
@@ -33,7 +33,7 @@ from dre_plugins.transfer.training import SCORER
 class _LastSuggested(RankingModel):
     """Improve on the configuration that was suggested last, as the reference code does."""
 
-    def incumbent(self) -> Tensor | None:
+    def incumbent(self, branch: Units | None = None) -> Tensor | None:
         """Return the ranks `[M]` of the last trial, if any."""
         if not self._n_observed:
             return None
