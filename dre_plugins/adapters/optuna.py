@@ -55,7 +55,7 @@ from dre_plugins.adapters.optuna_explanation import (
 from dre_plugins.adapters.optuna_history import History
 from dre_plugins.adapters.optuna_prior import Knowledge, PastStudies
 from dre_plugins.adapters.optuna_process import ThisProcess
-from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.prior import UNIVERSAL, check_turns
 from dre_plugins.transfer.knowledge import GivenPrior, Known
 
 logger = logging.getLogger("dre_plugins.optuna")
@@ -80,7 +80,7 @@ class DRESampler(BaseSampler):
     - A suggestion depends on the study's trials, `seed` and the trial's number only. So a resumed
       study goes on as if it had never stopped, and workers may share a seed.
     - Failed trials rank last, so that regions that fail are avoided. Pruned trials are compared
-      with others at the steps that they reported.
+      with others at the steps that they reported, and so are trials that still run.
     - Constraints that trials state (`Trial.set_constraint`, or `constraints_func`) are modelled
       one by one; a trial is chosen by what it may gain and how likely it meets them all.
     - Several objectives: each trial pushes the Pareto front in a direction of its own.
@@ -121,10 +121,10 @@ class DRESampler(BaseSampler):
             parameters are points of one scrambled Sobol sequence. Trials of all workers count,
             as do enqueued and added ones. None takes 10 for the ensemble and 5 for the universal
             prior in its turns, or 0 with a prior of past tasks.
-        acquisition: "log-rank-ei" (expected improvement of the logarithm of the rank), "ei" (of
-            the rank, as in the paper), "pi" (probability of improvement), "lcb" (lower confidence
-            bound), "average-rank" or "thompson". None takes the preset's: "log-rank-ei" by
-            default.
+        acquisition: What the ensemble chooses by: "log-rank-ei" (expected improvement of the
+            logarithm of the rank), "ei" (of the rank, as in the paper), "pi" (probability of
+            improvement), "lcb" (lower confidence bound), "average-rank" or "thompson". None takes
+            the preset's: "log-rank-ei" by default. The universal prior keeps its turns.
         independent_sampler: Optuna sampler of parameters that no earlier trial had and the prior
             does not know; without a prior every parameter of the first trial. None takes the
             Sobol sequence.
@@ -134,7 +134,8 @@ class DRESampler(BaseSampler):
             the objective is noisy. Otherwise only an exhausted finite space repeats any.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out. A trial
             that returns NaN is a failed one in Optuna.
-        preset: "default", "paper" (as in the paper; slower) or a `dre_plugins.engine.Preset`.
+        preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
+            `dre_plugins.engine.Preset`.
         device: Torch device of the surrogate, such as "cpu" or "cuda".
         n_threads: Threads that one suggestion may use; torch's own setting is restored.
         max_history: Trials that the surrogate is fitted to; of longer studies it takes the best
@@ -149,8 +150,9 @@ class DRESampler(BaseSampler):
     Attributes:
         stats: Counts "suggestions" and among them "random", "prior", "model",
             "universal-prior", "contrast", "exploration", "fallback" and "exhausted"; further
-            "independent" parameters, "conflicts" with other workers, "fallbacks", and
-            "device_fallbacks" to the CPU.
+            "independent" parameters, "conflicts" with other workers, "fallbacks",
+            "device_fallbacks" to the CPU, and "skipped_turns" of the universal prior, which the
+            ensemble took (several objectives, violated constraints, `preset="paper"`).
 
     Note:
         The user attribute "dre:explanation" of a trial, which `explain` reads, tells where its
@@ -201,6 +203,7 @@ class DRESampler(BaseSampler):
             max_history=max_history,
         )
         self._knowledge = Knowledge(prior, past_studies)
+        check_turns(self._knowledge.prior, preset)
         self._order_numeric_choices = order_numeric_choices
         self._constraints_func = constraints_func
         self._independent_sampler = independent_sampler

@@ -44,7 +44,7 @@ from dre_plugins.adapters.ray_tune_arguments import (
 from dre_plugins.adapters.ray_tune_conversion import ParamSpace
 from dre_plugins.adapters.ray_tune_results import Running, mark, meets, numbers_of, value_in
 from dre_plugins.adapters.ray_tune_state import RestorableSearcher
-from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.prior import UNIVERSAL, check_turns
 from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
 
 logger = logging.getLogger("dre_plugins.ray_tune")
@@ -122,14 +122,15 @@ class DRESearch(RestorableSearcher):
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             configurations are points of a scrambled Sobol sequence. Points to evaluate and
             evaluated ones count. None: 10 (universal prior: 5), 0 with one of past tasks.
-        acquisition: "log-rank-ei" (expected improvement of the logarithm of the rank), "ei" (of
-            the rank, as in the paper), "pi" (probability of improvement), "lcb" (lower confidence
-            bound), "average-rank" or "thompson". None takes the preset's: "log-rank-ei" by
-            default.
+        acquisition: What the ensemble chooses by: "log-rank-ei" (expected improvement of the
+            logarithm of the rank), "ei" (of the rank, as in the paper), "pi" (probability of
+            improvement), "lcb" (lower confidence bound), "average-rank" or "thompson". None takes
+            the preset's: "log-rank-ei" by default. The universal prior keeps its turns.
         allow_duplicates: Whether a configuration may be suggested again, as one may want when
             the metric is noisy. Then a finite space does not end the experiment.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
-        preset: "default", "paper" (as in the paper; slower) or a `dre_plugins.engine.Preset`.
+        preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
+            `dre_plugins.engine.Preset`.
         device: Torch device of the surrogate, such as "cpu" or "cuda".
         n_threads: Threads that one suggestion may use; torch's own setting is restored.
         max_history: Trials that the surrogate is fitted to; of longer experiments it takes the
@@ -195,6 +196,7 @@ class DRESearch(RestorableSearcher):
                 "prior on all of it with Prior.train."
             )
         self._prior = prior_from(prior)
+        check_turns(self._prior, preset)
         self._past_results = past_results
         self._limits = Limits.of(constraints)
         self._order_numeric_choices = order_numeric_choices

@@ -70,11 +70,13 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             suggestions are points of one scrambled Sobol sequence. None takes 10 for the
             ensemble and 5 for the universal prior in its turns, or 0 with a prior of past tasks.
-        acquisition: "log-rank-ei", "ei", "pi", "lcb", "average-rank" or "thompson"; None takes
-            the preset's.
+        acquisition: What the ensemble chooses by: "log-rank-ei", "ei", "pi", "lcb",
+            "average-rank" or "thompson"; None takes the preset's. The universal prior keeps its
+            turns.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
-        preset: "default", "paper" (as in the paper; slower) or a `dre_plugins.engine.Preset`.
+        preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
+            `dre_plugins.engine.Preset`.
         device: Torch device of the surrogate, such as "cpu" or "cuda".
         n_threads: Threads that one suggestion may use.
         max_history: Trials that the surrogate is fitted to; of longer runs it takes the best and

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dre_plugins.engine.settings import Preset, require
-from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.prior import UNIVERSAL, check_turns
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -51,10 +51,12 @@ class DRETable:
         names: Names of the columns; None: "x0", "x1", …, as `load_hpob` names them.
         n_startup_trials: Rows that must be observed before the surrogate takes over; until then
             pending rows are drawn at random. Benchmarks give the first rows themselves.
-        acquisition: "log-rank-ei", "ei", "pi", "lcb", "average-rank" or "thompson"; None takes
-            the preset's.
+        acquisition: What the ensemble chooses by: "log-rank-ei", "ei", "pi", "lcb",
+            "average-rank" or "thompson"; None takes the preset's. The universal prior keeps its
+            turns.
         failed: What NaN values mean: "worst" ranks these rows last, "ignore" leaves them out.
-        preset: "default", "paper" (as in the paper; slower) or a `dre_plugins.engine.Preset`.
+        preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
+            `dre_plugins.engine.Preset`.
         device: Torch device of the surrogate, such as "cpu" or "cuda".
         n_threads: Threads that one suggestion may use; torch's own setting is restored.
         max_history: Rows that the surrogate is fitted to; of more it takes the best and a spread
@@ -95,6 +97,7 @@ class DRETable:
             max_history=max_history,
         )
         self._prior = prior_from(prior)
+        check_turns(self._prior, preset)
         self._recommender: Recommender | None = None
         self.stats: Counter[str] = Counter()
         if names is not None:

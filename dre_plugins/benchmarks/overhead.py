@@ -36,6 +36,7 @@ HARDLY_FITTED = Preset(
     from_random=_TWO_STEPS,
     from_prior=_TWO_STEPS,
     from_tasks=_TWO_STEPS,
+    universal_turns=False,
 )
 SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
     "dre, no model": lambda: DRESampler(seed=0, n_startup_trials=sys.maxsize),

@@ -171,13 +171,13 @@ class Preset:
         from_tasks: How to fine-tune members of a prior in contexts of past tasks (`retrieval`).
         under_constraints: How to fit from random weights where constraints are learnt as well: in
             small steps, as large ones are too sure of a boundary. None takes `from_random`.
-        acquisition: Name of the acquisition function, one of `ACQUISITION_NAMES`.
+        acquisition: Name of the ensemble's acquisition function, one of `ACQUISITION_NAMES`.
         first_slope: How steep the first layer of random members is: each of its units reads one
             feature, and bends somewhere in its range. None draws it like the other layers.
         tempering: Factor by which errors of predicted ranks exceed the disagreement of members.
             For what is reported; acquisitions take the disagreement as it is.
-        universal_turns: Whether every second suggestion is the universal prior's, where any prior
-            is given and nothing but one list of values is known.
+        universal_turns: Whether every second suggestion is the universal prior's, where `prior`
+            is not None and it can read the trials. False is the ensemble alone.
     """
 
     scorer: ScorerSettings
@@ -188,7 +188,7 @@ class Preset:
     acquisition: str = "log-rank-ei"
     first_slope: float | None = None
     tempering: float = 1.0
-    universal_turns: bool = False
+    universal_turns: bool = True
 
     def __post_init__(self) -> None:
         check_acquisition(self.acquisition)
@@ -206,6 +206,7 @@ PRESETS: Mapping[str, Preset] = {
         from_prior=FittingSettings(n_steps=1000, learning_rate=0.001),
         from_tasks=FittingSettings(n_steps=1000, learning_rate=0.001),
         acquisition="ei",
+        universal_turns=False,
     ),
     "default": Preset(
         scorer=ScorerSettings(activation="silu", range_limit=None, centred=True),
@@ -217,7 +218,6 @@ PRESETS: Mapping[str, Preset] = {
         ),
         first_slope=8.0,
         tempering=3.0,
-        universal_turns=True,
     ),
 }
 

@@ -20,7 +20,7 @@ from dre_plugins.recommend.pareto import layers
 from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender, Suggestion
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trials import Trial, TrialState, feasible, number_of
+from dre_plugins.recommend.trials import Trial, TrialState, as_of_now, feasible, number_of
 from dre_plugins.space.base import is_real, match_key
 from dre_plugins.space.domains import Domain, ordered_choices
 from dre_plugins.space.search_space import SearchSpace
@@ -188,21 +188,7 @@ class AskTell:
 
         What has reported, and has not ended by itself, counts by what it reported.
         """
-        going = [trial for trial in self._trials if trial.state is not TrialState.FAILED]
-        furthest = max((step for trial in going for step in trial.rungs), default=0.0)
-        history = []
-        for number, trial in enumerate(self._trials):
-            if trial.rungs and (number in self._stopped or trial.state is TrialState.RUNNING):
-                last = max(trial.rungs)
-                value = trial.rungs[last]
-                if last < furthest:
-                    trial = replace(trial, state=TrialState.PRUNED)
-                elif math.isnan(value):
-                    trial = replace(trial, state=TrialState.FAILED)
-                else:
-                    trial = replace(trial, state=TrialState.COMPLETE, value=value)
-            history.append(trial)
-        return history
+        return as_of_now(self._trials, self._stopped)
 
     # ---- asking
 
@@ -348,12 +334,13 @@ class AskTell:
 
     def _feasible_trials(self) -> list[Trial]:
         """Return the complete trials that meet all constraints, larger values are better."""
-        known = [
-            known
-            for trial, known in zip(self._trials, self.history(), strict=True)
-            if trial.state is not TrialState.RUNNING and known.state is TrialState.COMPLETE
+        history = self.history()
+        has_ended = (trial.state is not TrialState.RUNNING for trial in self._trials)
+        return [
+            trial
+            for trial, is_over, is_met in zip(history, has_ended, feasible(history), strict=True)
+            if is_over and is_met and trial.state is TrialState.COMPLETE
         ]
-        return [trial for trial, is_met in zip(known, feasible(known), strict=True) if is_met]
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
         suggestions = self._recommender.suggest(

@@ -22,13 +22,11 @@ from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import final_value
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
+from dre_plugins.recommend.turns import is_branch_turn
 from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
 
-# Of four consecutive suggestions the last two, one of each proposer, may be led into a branch, so
-# that however many choices there are, half of a study is left to the acquisition.
-PERIOD, FIRST_LED = 4, 2
 # Trials that may fail to improve a branch before it is beaten, at least.
 MIN_PATIENCE = 3
 
@@ -66,7 +64,7 @@ def branch_to_try(
     Returns:
         None if all branches but the leading one are beaten, or the suggestion is not to be led.
     """
-    if index % PERIOD < FIRST_LED or not space.choices:
+    if not is_branch_turn(index) or not space.choices:
         return None
     values = _values(history)
     has_ended = np.array([trial.state is not TrialState.RUNNING for trial in history], dtype=bool)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.trials import ConstraintState, Trial, TrialState, constraint_states
 
 # A rung list for each of the steps at which most trials were pruned; more would cost time for
 # lists that say little.
@@ -59,6 +59,20 @@ def has_failed(trial: Trial) -> bool:
     return trial.state is TrialState.FAILED
 
 
+def last_step(trial: Trial) -> float | None:
+    """Return the last step at which a pruned trial reported a value; None for other trials."""
+    if trial.state is not TrialState.PRUNED:
+        return None
+    return max(
+        (step for step, value in trial.rungs.items() if not math.isnan(value)), default=None
+    )
+
+
+def reported_at(history: Iterable[Trial], step: float) -> NDArray[np.float64]:
+    """Return the values at a step `[N]`; NaN where nothing was reported, and of failed trials."""
+    return _numbers(_reported(trial, step) for trial in history)
+
+
 def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> list[TrialList]:
     """Arrange a history into lists (DESIGN section 4.1).
 
@@ -76,19 +90,38 @@ def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> li
     """
     ended = [i for i, trial in enumerate(history) if trial.state is not TrialState.RUNNING]
     trials = [history[i] for i in ended]
-    steps = pruning_steps(
-        max(step for step, value in trial.rungs.items() if not math.isnan(value))
-        for trial in trials
-        if trial.state is TrialState.PRUNED and not has_failed(trial)
-    )
+    last = (last_step(trial) for trial in trials)
+    steps = pruning_steps(step for step in last if step is not None)
     found = ranked_lists(
         _numbers(final_value(trial) for trial in trials),
         np.array([failed == "worst" and has_failed(trial) for trial in trials], dtype=np.bool_),
-        [_numbers(_reported(trial, step) for trial in trials) for step in steps],
+        [reported_at(trials, step) for step in steps],
         max_length,
     )
     positions = np.array(ended, dtype=np.intp)
     return [replace(one, trials=positions[one.trials]) for one in found]
+
+
+def leading(history: Sequence[Trial], ranked: TrialList) -> NDArray[np.bool_]:
+    """Return which trials of a list may be the incumbent `[N]`.
+
+    These are the trials with a value that are known to meet all constraints; until there is one,
+    those with a value of which that is unknown. Failures lead only where no trial has a value.
+
+    Args:
+        history: All trials.
+        ranked: A list of some of them, as `trial_lists` returns it.
+    """
+    states = constraint_states(history)
+    has_value = ranked.ranks > WORST
+    may_lead = has_value if has_value.any() else ~has_value
+    for wanted in (ConstraintState.MET, ConstraintState.UNKNOWN):
+        leads = may_lead & np.array(
+            [states[trial] is wanted for trial in ranked.trials], dtype=np.bool_
+        )
+        if leads.any():
+            return leads
+    return np.zeros(len(ranked.trials), dtype=np.bool_)
 
 
 def ranked_lists(

@@ -19,7 +19,7 @@ from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.expectation import Expectation
 from dre_plugins.recommend.feasibility import Feasibility, constraints_of
 from dre_plugins.recommend.initial_members import InitialMembers
-from dre_plugins.recommend.lists import TrialList, trial_lists, with_believed
+from dre_plugins.recommend.lists import TrialList, leading, trial_lists, with_believed
 from dre_plugins.recommend.mixture import Members, Mixture, fit_all
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import objective_alone
@@ -33,7 +33,7 @@ from dre_plugins.recommend.search import (
 )
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.stagnation import is_exploration_due
-from dre_plugins.recommend.trials import Trial, TrialState, feasible
+from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.recommend.trust import is_contrast_due
 from dre_plugins.space.candidates import (
     recombine,
@@ -107,8 +107,10 @@ class RankingModel:
             for k in range(len(weights) if len(weights) > 1 else 0)
         )
         self._constraints = [one for one in constraints_of(history) if not one.is_met.all()]
-        self._feasible = feasible(history)
-        self._has_ended = np.array([t.state is not TrialState.RUNNING for t in history])
+        # Of the trials of the first list; those that are believed later come after them.
+        self._leads = leading(history, self._lists[0]) if self._lists else np.empty(0, np.bool_)
+        has_ended = [trial.state is not TrialState.RUNNING for trial in history]
+        self._has_ended = np.array(has_ended, dtype=np.bool_)
         self._feasibilities: list[Feasibility] = []
         self._initial = InitialMembers(
             space,
@@ -124,6 +126,8 @@ class RankingModel:
         )
         self._expectation = Expectation(priors, self._reference, settings)
         self._expected = self._expectation.shares(units)
+        # Running trials join when they are believed, so that each trial counts once.
+        self._scheduled = self._expected[:, self._has_ended]
         parts = self._initial_parts()
         # Members of constraints are fitted once, in one batch with fresh ones of the objective.
         # Their boundary is one surface: members that bend at many places doubt all of it.
@@ -140,7 +144,7 @@ class RankingModel:
     @property
     def needs_contrast(self) -> bool:
         """Whether too little is known of where the prior expects nothing, see `trust`."""
-        expected = self._expected.mean(0) if len(self._expected) else np.empty(0)
+        expected = self._scheduled.mean(0) if len(self._scheduled) else np.empty(0)
         return len(expected) > 0 and is_contrast_due(expected, self._trust())
 
     @property
@@ -164,7 +168,8 @@ class RankingModel:
         """
         positions = np.arange(len(self._units), len(self._units) + len(units))
         self._units = np.concatenate([self._units, units])
-        self._expected = np.concatenate([self._expected, self._expectation.shares(units)], axis=1)
+        shares = self._expectation.shares(units)
+        self._scheduled = np.concatenate([self._scheduled, shares], axis=1)
         self._lists = with_believed(
             self._lists, positions, lambda at: self._mixture.mean_ranks(self._units[at])
         )
@@ -334,29 +339,29 @@ class RankingModel:
         return ranks[:, ranks.mean(0).argmin()]
 
     def _incumbents(self, branch: Units | None = None) -> NDArray[np.intp]:
-        """Return positions of the best feasible trials of the first list, if any."""
-        if not self._lists:
+        """Return positions of the best trials that may lead, see `lists.leading`.
+
+        Args:
+            branch: Where they must lie, if any that may lead does.
+        """
+        if not self._leads.any():
             return np.empty(0, dtype=np.intp)
-        main = self._lists[0]
-        observed = main.trials < self._n_observed  # believed trials are not
-        observed[observed] = self._feasible[main.trials[observed]]
-        if not observed.any():
-            return np.empty(0, dtype=np.intp)
+        main, n_observed = self._lists[0], len(self._leads)
+        trials, ranks, leads = main.trials[:n_observed], main.ranks[:n_observed], self._leads
         if branch is not None:
-            within = observed & is_within(self._units[main.trials], branch)
-            observed = within if within.any() else observed
-        best: NDArray[np.intp] = main.trials[observed & (main.ranks == main.ranks[observed].max())]
+            within = leads & is_within(self._units[trials], branch)
+            leads = within if within.any() else leads
+        best: NDArray[np.intp] = trials[leads & (ranks == ranks[leads].max())]
         return best
 
     def _elite(self) -> Units:
-        """Return the best trials of the first list `[E, P]`, feasible ones first."""
+        """Return the best trials of the first list `[E, P]`, first those that may lead."""
         if not self._lists:
             return self._units[:0]
         main = self._lists[0]
-        is_known = main.trials < self._n_observed
-        met = np.ones(len(main.trials), dtype=np.bool_)
-        met[is_known] = self._feasible[main.trials[is_known]]
-        return self._units[main.trials[np.lexsort([-main.ranks, ~met])[:N_PARENTS]]]
+        n_believed = len(main.trials) - len(self._leads)
+        leads = np.concatenate([self._leads, np.ones(n_believed, dtype=np.bool_)])
+        return self._units[main.trials[np.lexsort([-main.ranks, ~leads])[:N_PARENTS]]]
 
     def _judge(self, pool: Units) -> torch.Tensor:
         """Return ranks, and last the chances to meet all constraints, `[M + 1, C]`."""

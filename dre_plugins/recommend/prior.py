@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.engine.settings import require
+from dre_plugins.engine.settings import Preset, get_preset, require
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -76,11 +76,14 @@ def aligned(
     The universal prior knows nothing of any search space.
 
     Raises:
-        ValueError: If the two spaces have no parameter in common, or the objectives are more or
-            fewer than the priors.
+        ValueError: If the two spaces have no parameter in common, the objectives are more or
+            fewer than the priors, or all of these are None.
     """
     if isinstance(prior, str):
         require(prior == UNIVERSAL, "prior", prior, f"{UNIVERSAL!r}, None, or a loaded Prior")
+    if isinstance(prior, (list, tuple)):
+        is_any = any(part is not None for part in prior)
+        require(is_any, "prior", prior, "a prior for one objective at least")
     if prior is None or isinstance(prior, (str, UniversalFile)) or not space.n_parameters:
         return ()
     if not isinstance(prior, (list, tuple)):
@@ -92,3 +95,18 @@ def aligned(
             "one for each objective, None where there is none."
         )
     return known
+
+
+def check_turns(prior: object, preset: str | Preset) -> None:
+    """Refuse the file of a universal prior beside a preset in which none takes turns.
+
+    Raises:
+        ValueError: If the two cannot be combined.
+    """
+    if isinstance(prior, UniversalFile) and not get_preset(preset).universal_turns:
+        named = f"preset={preset!r}" if isinstance(preset, str) else "a Preset"
+        raise ValueError(
+            f"prior must not be the file of a universal prior, got {prior.path!r}, with "
+            f"{named}, in which none takes turns: leave one of them out, or give a Preset with "
+            "universal_turns=True."
+        )

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dre_plugins.engine.settings import get_preset, require
 from dre_plugins.recommend.branches import branch_to_try
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.lists import trial_lists
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import as_one_objective, draw_weights, n_objectives
 from dre_plugins.recommend.prior import (
@@ -23,15 +22,17 @@ from dre_plugins.recommend.prior import (
     Universal,
     UniversalFile,
     aligned,
+    check_turns,
 )
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trials import Trial, TrialState, feasible
+from dre_plugins.recommend.trials import Trial, TrialState, as_of_now
 from dre_plugins.recommend.turns import (
-    N_PRIOR_TRIALS,
-    N_STARTUP_TRIALS,
-    N_UNIVERSAL_STARTUP_TRIALS,
-    is_ready,
-    is_universal_turn,
+    Evidence,
+    Proposer,
+    TurnRules,
+    hindrance,
+    is_universal_due,
+    proposer_for,
 )
 from dre_plugins.space.candidates import (
     sobol,
@@ -60,6 +61,7 @@ N_STARTUP_DRAWS = 64
 ANNOUNCEMENTS = {
     "prior": "The prior suggests trial {}, and what the ensemble starts from afterwards.",
     "model": "The ranking ensemble suggests from trial {} on.",
+    "universal-prior": "The universal prior suggests trial {}, and takes turns from then on.",
     "exhausted": "Trial {} repeats a configuration: all of them were tried.",
 }
 
@@ -137,8 +139,9 @@ class Recommender:
         settings: How to search.
         seed: Seed of everything random, non-negative.
         stats: Counters to add to: "suggestions" and their sources, see `Suggestion`; "fallbacks",
-            how often a surrogate failed, and "device_fallbacks", how often it did on a device
-            other than the CPU, which then took over.
+            how often a surrogate failed; "device_fallbacks", how often it did on a device other
+            than the CPU, which then took over; and "skipped_turns", how often the ensemble
+            took the turn of the universal prior, see `turns.hindrance`.
         prior: What past tasks taught, such as a `dre_plugins.Prior`, or a list with one for each
             objective, None where there is none; "universal" starts the ensemble from random
             weights. Either takes turns with the universal prior; None is the ensemble alone.
@@ -146,7 +149,8 @@ class Recommender:
 
     Raises:
         ValueError: If the seed is not a non-negative integer, the prior has no parameter in
-            common with the space, or it has not one entry for each objective.
+            common with the space, it has not one entry for each objective or only None, or the
+            file of a universal prior is given with a preset in which none takes turns.
     """
 
     def __init__(
@@ -165,10 +169,15 @@ class Recommender:
         require(is_seed, "seed", seed, "a non-negative integer")
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
+        check_turns(prior, self.settings.preset)
         self._priors = aligned(prior, space, n_objectives)
-        self._universal: Universal | None = UNIVERSAL if prior is not None else None
-        if isinstance(prior, UniversalFile):
-            self._universal = prior
+        self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
+        self._rules = TurnRules(
+            n_startup_trials=self.settings.n_startup_trials,
+            has_prior=bool(self._priors),
+            is_universal=prior is not None,
+            preset_turns=get_preset(self.settings.preset).universal_turns,
+        )
 
     def suggest(
         self,
@@ -184,7 +193,8 @@ class Recommender:
 
         Args:
             history: All trials so far, whatever their state, larger values are better; left
-                unchanged. Configurations of running trials are not suggested again.
+                unchanged. Configurations of running trials are not suggested again; those that
+                have reported count like ones that were stopped now.
             count: How many suggestions; together they cost little more than one.
             index: Number of the first suggestion within the study (the trial's number). Workers
                 with the same history and seed differ by it.
@@ -253,7 +263,7 @@ class Recommender:
         )
         n = max(n, n_priors, 1)
         weights = draw_weights(n, np.random.default_rng([self.seed, index]))
-        history = tuple(as_one_objective(history, weights))
+        history = as_one_objective(as_of_now(history), weights)
         units = self.space.to_units([trial.configuration for trial in history])
         return _Task(
             tuple(without_noise(history, repetition_keys(units))),
@@ -268,34 +278,24 @@ class Recommender:
 
     @property
     def n_startup_trials(self) -> int:
-        """Return how many trials must end before the surrogate takes over: 0 with a prior."""
-        if self.settings.n_startup_trials is not None:
-            return self.settings.n_startup_trials
-        return 0 if self._priors else N_STARTUP_TRIALS
+        """Return how many trials must end before the ensemble is asked: 0 with a prior."""
+        return self._rules.n_before_ensemble
 
-    @property
-    def _n_before_universal(self) -> int:
-        """Return how many trials must end before the universal prior joins."""
-        given = self.settings.n_startup_trials
-        if self._priors:
-            return max(given or 0, N_PRIOR_TRIALS)
-        return N_UNIVERSAL_STARTUP_TRIALS if given is None else given
-
-    def _turns(self, task: _Task) -> list[str]:
-        """Return who makes each suggestion: "random", "model" or "universal-prior"."""
-        n_startup_trials = self.n_startup_trials
-        is_enough = n_startup_trials == 0 and bool(self._priors)
-        is_enough = is_enough or self._is_ready(task, n_startup_trials)
-        others = "model" if is_enough else "random"
-        is_partner = self._is_ready(task, self._n_before_universal)
-        is_partner = is_partner and self._has_universal_turns(task)
-        return [
-            "universal-prior" if is_partner and is_universal_turn(index) else others
-            for index in range(task.index, task.index + task.count)
-        ]
-
-    def _is_ready(self, task: _Task, n_startup_trials: int) -> bool:
-        return self.space.n_parameters > 0 and is_ready(task.history, n_startup_trials)
+    def _turns(self, task: _Task) -> list[Proposer]:
+        """Return who proposes each suggestion, and say once why the universal prior does not."""
+        evidence = Evidence.of(
+            task.history,
+            n_objectives=len(task.weights),
+            has_parameters=self.space.n_parameters > 0,
+        )
+        numbers = range(task.index, task.index + task.count)
+        reason = hindrance(evidence, self._rules)
+        if reason is not None:
+            n_skipped = sum(is_universal_due(i, evidence, self._rules) for i in numbers)
+            if n_skipped and not self.stats["skipped_turns"]:
+                logger.info("The universal prior takes no turns, as %s.", reason)
+            self.stats["skipped_turns"] += n_skipped
+        return [proposer_for(index, evidence, self._rules) for index in numbers]
 
     def _fixed_units(self, fixed: Mapping[str, Any]) -> Units:
         """Return the coordinates `[P]` of fixed values, NaN for parameters that are free."""
@@ -309,7 +309,7 @@ class Recommender:
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
 
-    def _model_suggestions(self, task: _Task, turns: list[str]) -> list[Suggestion]:
+    def _model_suggestions(self, task: _Task, turns: list[Proposer]) -> list[Suggestion]:
         """Return the surrogate's suggestions, or space-filling ones if it failed.
 
         A broken surrogate must never cost its user a trial (R1), whatever breaks: numerics,
@@ -348,7 +348,7 @@ class Recommender:
         return RankingModel
 
     def _ask_model(
-        self, task: _Task, settings: RecommenderSettings, turns: list[str]
+        self, task: _Task, settings: RecommenderSettings, turns: list[Proposer]
     ) -> list[Suggestion]:
         # torch: only when it is needed
         from dre_plugins.engine.runtime import isolated
@@ -404,11 +404,11 @@ class Recommender:
         return branch_to_try(self.space, (*task.history, *pending), units, index)
 
     def _models(
-        self, task: _Task, settings: RecommenderSettings, turns: list[str]
+        self, task: _Task, settings: RecommenderSettings, turns: list[Proposer]
     ) -> list[Model | None]:
         """Return the model that makes each suggestion of a call, None for a start-up point."""
         models: dict[str, Model | None] = {"random": None}
-        if "universal-prior" in turns and self._universal is not None:
+        if "universal-prior" in turns:
             models["universal-prior"] = self._universal_model(self._universal, task, settings)
         if "model" in turns:
             models["model"] = self._model(task, settings)
@@ -426,21 +426,6 @@ class Recommender:
             reference_seed=self.seed,
             rng=np.random.default_rng([self.seed, task.index]),
         )
-
-    def _has_universal_turns(self, task: _Task) -> bool:
-        """Say whether the universal prior takes turns with the ensemble.
-
-        It is for one list of final values: not for rungs, violated constraints and several
-        objectives; nor where the ensemble alone was asked for.
-        """
-        settings = self.settings
-        is_alone = settings.acquisition is not None or self._universal is None
-        if is_alone or not get_preset(settings.preset).universal_turns:
-            return False
-        if len(task.weights) > 1 or not feasible(task.history).all():
-            return False
-        lists = trial_lists(task.history, failed=settings.failed, max_length=settings.max_history)
-        return len(lists) == 1
 
     def _universal_model(
         self, prior: Universal, task: _Task, settings: RecommenderSettings

@@ -21,8 +21,9 @@ class RecommenderSettings:
         n_startup_trials: Trials that must have ended before the surrogate takes over; until
             then suggestions are scrambled Sobol points. None takes 10 for the ensemble and 5 for
             the universal prior in its turns, or 0 with a prior of past tasks.
-        acquisition: "log-rank-ei", "ei", "pi", "lcb", "average-rank" or "thompson"; None takes
-            the preset's.
+        acquisition: What the ensemble chooses by: "log-rank-ei", "ei", "pi", "lcb",
+            "average-rank" or "thompson"; None takes the preset's. The universal prior, in its
+            turns, takes the expected improvement of the value.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials last, "ignore" leaves them out.
         preset: Name of a preset of the engine, or a `Preset`.

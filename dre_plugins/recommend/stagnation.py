@@ -1,8 +1,9 @@
 """When a search has settled, and what it looks at then.
 
 Members that are all sure of one region or branch never return to another one, however long
-nothing improves. So while a study stagnates, every third trial is the best of what is far from
-everything that was tried (docs/decisions.md).
+nothing improves. So while a study stagnates, every third trial, if it is the ensemble's, is the
+best of what is far from everything that was tried (docs/decisions.md). Beside the universal prior,
+whose turns are the odd numbers, that is every sixth trial: 2, 8, 14, ….
 
 Notation: `C` candidates, `N` trials, `D` features.
 """
@@ -14,7 +15,7 @@ from torch import Tensor
 
 # Trials without a new best after which a study stagnates.
 PATIENCE = 8
-# Of the trials of a stagnating study, one of so many explores, if it is the ensemble's turn.
+# Of the trials of a stagnating study, one of so many explores where it is the ensemble's turn.
 EVERY = 3
 # Trials whose distances are computed at once: all of 5000 would take 30 MB in each thread.
 BLOCK = 512

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -58,9 +58,65 @@ def number_of(value: Any) -> float:
         return math.nan  # RuntimeError: a tensor of several elements
 
 
+class ConstraintState(str, Enum):
+    """Say whether a trial meets all constraints of its study."""
+
+    MET = "met"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+
+
+def constraint_states(history: Sequence[Trial]) -> list[ConstraintState]:
+    """Return whether each trial meets all constraints that any trial of the history states.
+
+    A value above 0 violates. Otherwise a constraint that is absent or NaN leaves it unknown. In a
+    history without constraints all trials meet them.
+    """
+    names = {name for trial in history for name in trial.constraints}
+    return [_constraint_state(trial, names) for trial in history]
+
+
+def _constraint_state(trial: Trial, names: Collection[str]) -> ConstraintState:
+    violations = [trial.constraints.get(name, math.nan) for name in names]
+    if any(violation > 0.0 for violation in violations):
+        return ConstraintState.VIOLATED
+    if any(math.isnan(violation) for violation in violations):
+        return ConstraintState.UNKNOWN
+    return ConstraintState.MET
+
+
 def feasible(history: Sequence[Trial]) -> NDArray[np.bool_]:
-    """Return which trials meet all constraints that they state `[N]`; NaN meets none."""
-    return np.array(
-        [all(value <= 0.0 for value in trial.constraints.values()) for trial in history],
-        dtype=np.bool_,
-    )
+    """Return which trials are known to meet all constraints `[N]`, see `constraint_states`."""
+    states = constraint_states(history)
+    return np.array([state is ConstraintState.MET for state in states], dtype=np.bool_)
+
+
+def as_of_now(history: Sequence[Trial], stopped: Collection[int] = ()) -> list[Trial]:
+    """Return the trials, those that still run counted by what they have reported.
+
+    A trial that runs and has reported counts like one that was stopped now. Of these, one that no
+    trial has got further than is complete with its last value, or has failed if that is NaN; the
+    others are pruned. A running trial without any report is left as it is.
+
+    Args:
+        history: Trials of one objective, larger values are better.
+        stopped: Positions of trials that something else has ended, of which nobody has said
+            whether they are complete; they count likewise.
+    """
+    going = [trial for trial in history if trial.state is not TrialState.FAILED]
+    furthest = max((step for trial in going for step in trial.rungs), default=0.0)
+    return [
+        _stopped_now(trial, furthest)
+        if trial.rungs and (number in stopped or trial.state is TrialState.RUNNING)
+        else trial
+        for number, trial in enumerate(history)
+    ]
+
+
+def _stopped_now(trial: Trial, furthest: float) -> Trial:
+    last = max(trial.rungs)
+    if last < furthest:
+        return replace(trial, state=TrialState.PRUNED)
+    if math.isnan(trial.rungs[last]):
+        return replace(trial, state=TrialState.FAILED)
+    return replace(trial, state=TrialState.COMPLETE, value=trial.rungs[last])

@@ -20,7 +20,7 @@ from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.expectation import Expectation
-from dre_plugins.recommend.lists import final_value, trial_lists
+from dre_plugins.recommend.placing import final_scale, one_list, places
 from dre_plugins.recommend.prior import AlignedPrior, Universal, UniversalFile
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch, Choice
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -41,7 +41,8 @@ class UniversalModel:
         prior: The universal prior that ships, or the file of another one.
         space: The search space.
         settings: The recommender's settings.
-        history: Trials, larger values are better, whose final values make one list.
+        history: Trials, larger values are better, of which one can be ranked at least. Pruned ones
+            are read by their places, see `placing`.
         units: Canonical coordinates of their configurations `[N, P]`.
         priors: Meta-trained scorers of past tasks.
         candidates: All that may be chosen `[C, P]`; None searches the space.
@@ -67,15 +68,17 @@ class UniversalModel:
     ) -> None:
         self._space = space
         self._search = CandidateSearch(space, candidates, rng)
-        (observed,) = trial_lists(history, failed=settings.failed, max_length=settings.max_history)
+        placed = places(history)
+        observed = one_list(
+            history, placed, failed=settings.failed, max_length=settings.max_history
+        )
         self._units = units[observed.trials]
         order = np.argsort(-observed.ranks, kind="stable")
         self._elite = self._units[order[:N_PARENTS]]
         spread = self._search.reference(reference_seed)
         self._expectation = Expectation(priors, spread, settings)
         self._reference = self._search.resolving(spread, self._units)
-        values = [final_value(history[trial]) for trial in observed.trials]
-        known = np.array([np.nan if value is None else value for value in values])
+        known = final_scale(history, placed)[observed.trials]
         self._targets = targets(known, observed.ranks)
         self._best = float(self._targets.max())
         network = ready(prior.path) if isinstance(prior, UniversalFile) else ready()

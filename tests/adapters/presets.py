@@ -9,4 +9,5 @@ TINY = Preset(
     from_random=FittingSettings(n_steps=12, learning_rate=0.02),
     from_prior=FittingSettings(n_steps=12, learning_rate=0.02),
     from_tasks=FittingSettings(n_steps=12, learning_rate=0.02),
+    universal_turns=False,
 )

@@ -26,6 +26,7 @@ def settings() -> RecommenderSettings:
         from_random=fitting,
         from_prior=fitting,
         from_tasks=fitting,
+        universal_turns=False,
     )
     return RecommenderSettings(preset=preset)
 

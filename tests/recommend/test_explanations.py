@@ -21,6 +21,7 @@ TINY = Preset(
     from_random=FITTING,
     from_prior=FITTING,
     from_tasks=FITTING,
+    universal_turns=False,
 )
 PLANE = {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}
 

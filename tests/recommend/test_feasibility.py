@@ -42,7 +42,7 @@ def test_what_is_known_of_each_constraint() -> None:
     assert a.trials.tolist() == [0, 3] and a.is_met.tolist() == [False, True]
     assert b.trials.tolist() == [1, 3] and b.is_met.all()
     assert a.list(10).ranks.tolist() == [0.0, 1.0]
-    assert feasible(history).tolist() == [False, False, True, True]
+    assert feasible(history).tolist() == [False, False, False, True]
 
 
 def test_a_constraint_is_learnt() -> None:

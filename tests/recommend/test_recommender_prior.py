@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from dre_plugins.engine import PRESETS, ContextSettings, ScorerSettings
+from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.prior import AlignedPrior
@@ -184,3 +185,26 @@ def test_in_a_table_members_are_in_contexts_of_the_past(monkeypatch) -> None:
     # In the whole space the context is that of the study.
     recommender.suggest(history, index=10)
     assert len(drawn) == 1 and recommender.stats["fallbacks"] == 0
+
+
+def test_running_trials_count_once_among_those_that_check_the_prior() -> None:
+    """Of three trials one must be a contrast, of five two: two that run make three of one."""
+    recommender = recommender_of(FixedPrior())
+    rows = np.random.default_rng(0).random((200, 2))
+    with isolated("cpu", 1):
+        ranks, _ = recommender.model((), index=0).predicted(SPACE.canonical(rows))
+    order = np.argsort(ranks)
+    (contrast,) = observed(rows[order[-1:]])
+    favourites = [
+        replace(trial, state=TrialState.RUNNING, value=None) for trial in observed(rows[order[:4]])
+    ]
+    (suggestion,) = recommender.suggest([contrast, *favourites[:2]], index=3)
+    assert suggestion.source == "model"
+    (suggestion,) = recommender.suggest([contrast, *favourites], index=5)
+    assert suggestion.source == "contrast"
+
+
+@pytest.mark.parametrize("make", [AskTell, lambda *a, **k: Recommender(*a, seed=0, **k)])
+def test_a_list_without_any_prior_is_refused(make) -> None:
+    with pytest.raises(ValueError, match=r"prior must be a prior for one objective.*None, None"):
+        make(SPACE, prior=[None, None])

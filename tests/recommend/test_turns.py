@@ -1,14 +1,22 @@
 """Whose turn a suggestion is: start-up points, the ensemble, a Gaussian process."""
 
+import logging
+from collections import Counter
 from dataclasses import replace
+from importlib.resources import files
 
 import numpy as np
 import pytest
+from syne_tune.config_space import uniform
 from test_universal_model import PLANE, QUICK, SETTINGS, bowl, history_of
 
-from dre_plugins.engine import get_preset
+from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.adapters.ray_tune import DRESearch
+from dre_plugins.adapters.syne_tune import DRESearcher
+from dre_plugins.adapters.table import DRETable
+from dre_plugins.engine import FittingSettings, Preset, ScorerSettings, get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.turns import is_universal_turn
+from dre_plugins.recommend.turns import Evidence, TurnRules, is_universal_turn, proposer_for
 
 
 def sources(history, count: int = 4, settings=SETTINGS, **arguments) -> list[str]:
@@ -22,28 +30,103 @@ def test_they_take_turns() -> None:
     assert [is_universal_turn(index) for index in range(4)] == [False, True, False, True]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        replace(SETTINGS, acquisition="log-rank-ei"),  # what the user asks for
-        replace(SETTINGS, preset=replace(QUICK, universal_turns=False)),
-    ],
-)
-def test_the_ensemble_alone_can_be_had(settings) -> None:
+def test_the_ensemble_alone_can_be_had() -> None:
+    settings = replace(SETTINGS, preset=replace(QUICK, universal_turns=False))
     assert sources(history_of(8), settings=settings) == ["model"] * 4
+
+
+@pytest.mark.parametrize("acquisition", ["log-rank-ei", "lcb"])
+def test_an_acquisition_is_that_of_the_ensemble_in_its_turns(acquisition) -> None:
+    settings = replace(SETTINGS, acquisition=acquisition)
+    assert sources(history_of(8), settings=settings) == ["model", "universal-prior"] * 2
+
+
+def test_a_preset_from_scratch_takes_turns() -> None:
+    fitting = FittingSettings(n_steps=5, learning_rate=0.03)
+    preset = Preset(
+        scorer=ScorerSettings(n_members=3, hidden=(8,)),
+        from_random=fitting,
+        from_prior=fitting,
+        from_tasks=fitting,
+    )
+    settings = replace(SETTINGS, preset=preset)
+    assert sources(history_of(8), settings=settings) == ["model", "universal-prior"] * 2
 
 
 def test_the_preset_of_the_paper_is_the_ensemble_alone() -> None:
     assert not get_preset("paper").universal_turns
 
 
-def test_what_is_more_than_one_list_of_values_is_the_ensembles() -> None:
+PAPER_ALONE = replace(QUICK, universal_turns=False)
+MAKE = {
+    "optuna": DRESampler,
+    "ray": DRESearch,
+    "syne-tune": lambda **given: DRESearcher({"x": uniform(0.0, 1.0)}, **given),
+    "table": DRETable,
+}
+
+
+@pytest.mark.parametrize("preset", ["paper", PAPER_ALONE], ids=["paper", "preset"])
+@pytest.mark.parametrize("way", ["optuna", "ray", "syne-tune", "table"])
+def test_the_file_of_a_universal_prior_needs_a_preset_with_turns(way, preset) -> None:
+    path = str(files("dre_plugins.universal") / "prior.safetensors")
+    with pytest.raises(ValueError, match=r"prior must not be the file.*universal_turns=True"):
+        MAKE[way](prior=path, preset=preset)
+    MAKE[way](prior=path)
+
+
+def skipped(caplog, history, settings=SETTINGS) -> tuple[int, list[str]]:
+    """Return how many of four turns were skipped, and what was logged of it."""
+    stats: Counter[str] = Counter()
+    recommender = Recommender(PLANE, settings, seed=0, stats=stats)
+    with caplog.at_level(logging.INFO, "dre_plugins"):
+        for index in range(4):
+            recommender.suggest(history, index=index)
+    texts = [record.getMessage() for record in caplog.records]
+    return stats["skipped_turns"], [text for text in texts if "no turns" in text]
+
+
+def test_turns_that_are_skipped_are_counted_and_said_once(caplog) -> None:
     history = history_of(8)
-    pruned = [replace(one, state=TrialState.PRUNED, rungs={1: one.value}) for one in history]
-    rungs = [*history[:4], *pruned[4:]]
+    violated = [replace(one, constraints={"c": one.value + 1.0}) for one in history]
+    objectives = [replace(one, value=None, objectives=(one.value, 1.0)) for one in history]
+    for told, why in ((violated, "violate constraints"), (objectives, "several objectives")):
+        caplog.clear()
+        n_skipped, (text,) = skipped(caplog, told)
+        assert n_skipped == 2 and why in text
+    caplog.clear()
+    n_skipped, (text,) = skipped(caplog, history, replace(SETTINGS, preset=PAPER_ALONE))
+    assert n_skipped == 2 and "preset" in text
+    caplog.clear()
+    assert skipped(caplog, history) == (0, [])
+    assert skipped(caplog, history_of(2)) == (0, [])
+
+
+def test_who_proposes_is_a_function_of_number_evidence_and_rules() -> None:
+    evidence = Evidence(n_ended=12, can_rank=True, n_objectives=1, is_violated=False)
+
+    def row(evidence: Evidence, **rules) -> str:
+        made = [proposer_for(index, evidence, TurnRules(**rules)) for index in range(4)]
+        return "".join(proposer[0] for proposer in made)
+
+    assert row(evidence) == "mumu"
+    assert row(evidence, is_universal=False) == row(evidence, preset_turns=False) == "mmmm"
+    assert row(replace(evidence, n_ended=7)) == "ruru"
+    assert row(replace(evidence, n_ended=4)) == "rrrr"
+    assert row(replace(evidence, n_ended=4), n_startup_trials=4) == "mumu"
+    assert row(replace(evidence, n_ended=9), has_prior=True) == "mmmm"
+    assert row(evidence, has_prior=True) == "mumu"
+    assert row(replace(evidence, n_ended=0, can_rank=False), has_prior=True) == "mmmm"
+    assert row(replace(evidence, can_rank=False)) == "rrrr"
+    for other in ({"n_objectives": 2}, {"is_violated": True}):
+        assert row(replace(evidence, **other)) == "mmmm"
+
+
+def test_several_objectives_and_violated_constraints_are_the_ensembles() -> None:
+    history = history_of(8)
     constrained = [replace(one, constraints={"c": one.value + 1.0}) for one in history]
     objectives = [replace(one, value=None, objectives=(one.value, 1.0)) for one in history]
-    for told in (rungs, constrained, objectives):
+    for told in (constrained, objectives):
         assert sources(told) == ["model"] * 4
     met = [replace(one, constraints={"c": -1.0}) for one in history]
     assert sources(met) == ["model", "universal-prior"] * 2

@@ -1,0 +1,118 @@
+"""Pruned trials placed among complete ones, so that all of them make one order.
+
+The ensemble learns from a list for each step at which trials were pruned. The universal prior
+reads one list of numbers, so pruned trials need places and values on the scale of final ones.
+
+Notation: see docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.recommend.lists import (
+    TrialList,
+    dense_ranks,
+    final_value,
+    has_failed,
+    last_step,
+    ranked_lists,
+    reported_at,
+)
+from dre_plugins.recommend.trials import Trial
+
+Array = NDArray[np.float64]
+
+
+def places(history: Sequence[Trial]) -> Array:
+    """Return numbers that order complete and pruned trials, larger is better, `[N]`.
+
+    Complete trials are in the order of their final values. Pruned ones follow, those of the
+    latest step first: each one comes just above as many trials as it beats at its last step, of
+    those that have a place and reported there, the worst ones first. Those of the same place are
+    in the order of their values at that step. NaN is for trials that have neither.
+    """
+    values = [final_value(trial) for trial in history]
+    found = np.full(len(history), np.nan)
+    is_complete = np.array([value is not None for value in values], dtype=np.bool_)
+    found[is_complete] = dense_ranks(value for value in values if value is not None)
+    last = np.array([last_step(trial) for trial in history], dtype=np.float64)
+    for step in np.unique(last[~np.isnan(last)])[::-1]:
+        found = _with_pruned(found, reported_at(history, float(step)), last == step)
+    return found
+
+
+def final_scale(history: Sequence[Trial], order: Array) -> Array:
+    """Return final values, and of pruned trials what lies between those around them, `[N]`.
+
+    What is worse or better than all complete trials is as the worst or the best of them. NaN is
+    for trials without a place, and for pruned ones where no trial is complete.
+
+    Args:
+        history: Trials.
+        order: What `places` returned of them `[N]`.
+    """
+    values = [final_value(trial) for trial in history]
+    finals = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    is_complete = ~np.isnan(finals)
+    is_pruned = ~is_complete & ~np.isnan(order)
+    finite = finals[np.isfinite(finals)]
+    if not len(finite) or not is_pruned.any():
+        return finals
+    # On a scale of about 1: differences of the largest floats are none.
+    low, high = finite.min(), finite.max()
+    scale = max(abs(low), abs(high), np.finfo(np.float64).tiny)
+    ascending = np.flatnonzero(is_complete)[np.argsort(order[is_complete], kind="stable")]
+    around = np.clip(finals[ascending], low, high) / scale
+    finals[is_pruned] = np.clip(
+        scale * np.interp(order[is_pruned], order[ascending], around), low, high
+    )
+    return finals
+
+
+def one_list(history: Sequence[Trial], order: Array, *, failed: str, max_length: int) -> TrialList:
+    """Return the list of all trials that have a place or have failed.
+
+    Args:
+        history: Trials, of which one has a place at least; running ones are ignored.
+        order: What `places` returned of them `[N]`.
+        failed: "worst" to rank failures last, "ignore" to leave them out.
+        max_length: Longest list, see `lists.trial_lists`.
+    """
+    failures = np.array([failed == "worst" and has_failed(t) for t in history], dtype=np.bool_)
+    (ranked,) = ranked_lists(order, failures, [], max_length)
+    return ranked
+
+
+def _with_pruned(order: Array, reported: Array, pruned: NDArray[np.bool_]) -> Array:
+    """Return the places with those of trials that were pruned at a step, `[N]`.
+
+    Args:
+        order: Places so far, NaN where there is none `[N]`.
+        reported: Values at the step, NaN where there is none `[N]`.
+        pruned: Which trials were pruned there `[N]`.
+    """
+    is_compared = ~np.isnan(order) & ~np.isnan(reported)
+    compared = np.sort(order[is_compared])
+    n_beaten = np.searchsorted(np.sort(reported[is_compared]), reported[pruned], side="left")
+    # Places so far are 0, 1, …: half-way between them is room for what is new.
+    first = compared[0] if len(compared) else 0.0
+    steps = np.concatenate([[first - 0.5], compared + 0.5])
+    place, tie = order.copy(), np.full(len(order), -np.inf)
+    place[pruned], tie[pruned] = steps[n_beaten], reported[pruned]
+    return _ranks_of_pairs(place, tie)
+
+
+def _ranks_of_pairs(first: Array, second: Array) -> Array:
+    """Return dense ranks by the first numbers, then by the second, `[N]`; NaN where first is."""
+    found = np.full(len(first), np.nan)
+    known = np.flatnonzero(~np.isnan(first))
+    ascending = known[np.lexsort([second[known], first[known]])]
+    is_new = (first[ascending][1:] != first[ascending][:-1]) | (
+        second[ascending][1:] != second[ascending][:-1]
+    )
+    found[ascending] = np.concatenate([np.zeros(min(1, len(known))), np.cumsum(is_new)])
+    return found

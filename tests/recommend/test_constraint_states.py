@@ -1,0 +1,139 @@
+"""Constraints are met, violated or unknown, and what that means for the search."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import optuna
+import pytest
+from test_feasibility import PLANE, QUICK
+
+from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.engine.runtime import isolated
+from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.lists import leading, trial_lists
+from dre_plugins.recommend.trials import ConstraintState, constraint_states
+
+MET, VIOLATED, UNKNOWN = ConstraintState.MET, ConstraintState.VIOLATED, ConstraintState.UNKNOWN
+SETTINGS = RecommenderSettings(preset=QUICK, n_startup_trials=4)
+
+
+def trial(value: float | None = 0.0, **constraints: float) -> Trial:
+    state = TrialState.FAILED if value is None else TrialState.COMPLETE
+    return Trial({"x": 0.5, "y": 0.5}, state, value, constraints=constraints)
+
+
+def leaders(history: list[Trial]) -> list[int]:
+    (ranked,) = trial_lists(history, failed="worst", max_length=128)
+    return sorted(ranked.trials[leading(history, ranked)].tolist())
+
+
+def infeasible(n: int) -> list[Trial]:
+    """Return spread trials that all violate a limit, the more the larger x is."""
+    rows = np.random.default_rng(0).random((n, 2)).tolist()
+    return [
+        Trial({"x": x, "y": y}, TrialState.COMPLETE, x + y, constraints={"limit": x + 0.1})
+        for x, y in rows
+    ]
+
+
+def test_absent_and_not_a_number_are_both_unknown() -> None:
+    history = [trial(a=-1.0, b=0.0), trial(a=-1.0), trial(a=-1.0, b=math.nan), trial()]
+    assert constraint_states(history) == [MET, UNKNOWN, UNKNOWN, UNKNOWN]
+    history = [trial(a=1.0), trial(a=1.0, b=math.nan), trial(b=-1.0)]
+    assert constraint_states(history) == [VIOLATED, VIOLATED, UNKNOWN]
+
+
+def test_a_study_without_constraints_has_none_to_violate() -> None:
+    assert constraint_states([trial(), trial(None)]) == [MET, MET]
+
+
+def test_who_may_be_the_incumbent() -> None:
+    assert leaders([trial(1.0), trial(2.0), trial(None)]) == [0, 1]
+    assert leaders([trial(1.0, a=1.0), trial(2.0, a=2.0), trial(None)]) == []
+    assert leaders([trial(1.0, a=1.0), trial(2.0, a=-2.0), trial(3.0)]) == [1]
+    # Constraints may be stated by those only that violate them.
+    assert leaders([trial(1.0, a=1.0), trial(2.0), trial(3.0)]) == [1, 2]
+    # A trial that failed has no value to improve on, whatever it met.
+    assert leaders([trial(1.0, a=1.0), trial(None, a=-1.0)]) == []
+
+
+@pytest.mark.parametrize("constraints", [{}, {"limit": math.nan}])
+def test_a_crash_among_infeasible_trials_is_no_incumbent(constraints) -> None:
+    crashed = Trial({"x": 0.9, "y": 0.9}, TrialState.FAILED, None, constraints=constraints)
+    history = [*infeasible(11), crashed]
+    recommender = Recommender(PLANE, SETTINGS, seed=0)
+    with isolated("cpu", 1):
+        model = recommender.model(history, index=12)
+        assert model.incumbent() is None
+
+
+def test_a_crash_without_constraints_draws_no_search(monkeypatch) -> None:
+    """The first parent of the search is a trial with a value."""
+    from dre_plugins.recommend.search import CandidateSearch
+
+    parents = []
+    original = CandidateSearch.pool
+
+    def pool(self, judge, value, *, elite, favourites, fixed):
+        parents.append(elite)
+        return original(self, judge, value, elite=elite, favourites=favourites, fixed=fixed)
+
+    monkeypatch.setattr(CandidateSearch, "pool", pool)
+    crashed = Trial({"x": 0.9, "y": 0.9}, TrialState.FAILED)
+    Recommender(PLANE, SETTINGS, seed=0).suggest([crashed, *infeasible(6)], index=12)
+    assert parents and not np.allclose(parents[0][0], [0.9, 0.9])
+
+
+def test_a_search_for_something_feasible_is_not_misled_by_crashes() -> None:
+    """Trials crash where y is large, and nothing but small x is feasible."""
+
+    def found(seed: int) -> float:
+        study = AskTell(PLANE, direction="maximize", seed=seed, preset=QUICK, n_startup_trials=8)
+        for _ in range(20):
+            number, c = study.ask()
+            crashes = c["y"] > 0.8
+            limit = {} if crashes else {"limit": c["x"] - 0.05}
+            study.tell(number, None if crashes else c["x"] + c["y"], constraints=limit)
+        late = study.trials[8:]
+        return float(np.mean([t.constraints.get("limit", 1.0) <= 0.0 for t in late]))
+
+    assert np.mean([found(seed) for seed in range(3)]) > 0.3
+
+
+def test_what_is_best_meets_all_constraints() -> None:
+    study = AskTell(PLANE, direction="maximize", seed=0)
+    for value, constraints in [(1.0, {"c": -1.0}), (2.0, {"c": 1.0}), (3.0, {}), (4.0, None)]:
+        number, _ = study.ask()
+        study.tell(number, value, constraints=constraints)
+    assert study.best.value == 1.0 and len(study.best_trials) == 1
+
+
+def test_unknown_constraints_are_no_violation_to_the_universal_prior() -> None:
+    rows = np.random.default_rng(0).random((8, 2)).tolist()
+    met = [
+        Trial({"x": x, "y": y}, TrialState.COMPLETE, x + y, constraints={"c": -1.0})
+        for x, y in rows
+    ]
+    unknown = [replace(one, constraints={"c": math.nan}) for one in met[:2]]
+    for history in (met, [*unknown, *met[2:]], [replace(met[0], constraints={}), *met[1:]]):
+        (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=9)
+        assert one.source == "universal-prior"
+
+
+def test_a_crash_in_optuna_has_unknown_constraints() -> None:
+    """A trial that raises states no constraint: the search goes on for a feasible one."""
+    sampler = DRESampler(seed=0, preset=QUICK, n_startup_trials=6)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+
+    def objective(trial: optuna.Trial) -> float:
+        x, y = trial.suggest_float("x", 0.0, 1.0), trial.suggest_float("y", 0.0, 1.0)
+        if trial.number == 3:
+            raise RuntimeError("out of memory")
+        trial.set_constraint("limit", x + 0.1)  # never met
+        return x + y
+
+    study.optimize(objective, n_trials=14, catch=RuntimeError)
+    assert np.mean([trial.params["x"] for trial in study.trials[8:]]) < 0.2

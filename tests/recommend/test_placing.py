@@ -1,0 +1,214 @@
+"""Pruned trials among complete ones: their places, their values, and who reads them."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import numpy as np
+import optuna
+import pytest
+from test_universal_model import PLANE, QUICK, SETTINGS, bowl, history_of
+
+from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
+from dre_plugins.recommend.lists import WORST, trial_lists
+from dre_plugins.recommend.placing import final_scale, one_list, places
+
+
+def complete(value: float, **rungs: float) -> Trial:
+    steps = {float(step[1:]): reported for step, reported in rungs.items()}
+    return Trial({}, TrialState.COMPLETE, value, steps)
+
+
+def pruned(**rungs: float) -> Trial:
+    return Trial({}, TrialState.PRUNED, None, complete(0.0, **rungs).rungs)
+
+
+def order(*history: Trial) -> list[int]:
+    """Return the positions of trials with a place, the worst first."""
+    found = places(history)
+    known = [i for i in range(len(history)) if not math.isnan(found[i])]
+    return sorted(known, key=lambda i: found[i])
+
+
+# --------------------------------------------------------------------------------------- places
+
+
+def test_complete_trials_are_in_the_order_of_their_values() -> None:
+    assert places([complete(3.0), complete(1.0), complete(3.0)]).tolist() == [1.0, 0.0, 1.0]
+
+
+def test_a_pruned_trial_stands_above_those_that_it_beat_at_its_last_step() -> None:
+    a, b, c = complete(1.0, s1=0.1), complete(2.0, s1=0.2), complete(3.0, s1=0.3)
+    assert order(a, b, c, pruned(s1=0.25)) == [0, 1, 3, 2]
+    assert order(a, b, c, pruned(s1=0.05)) == [3, 0, 1, 2]
+    assert order(a, b, c, pruned(s1=0.35)) == [0, 1, 2, 3]
+
+
+def test_how_many_it_beat_counts_and_not_which() -> None:
+    """Curves cross: one of two is beaten, so the place is above the worse one."""
+    assert order(complete(1.0, s1=0.9), complete(2.0, s1=0.1), pruned(s1=0.5)) == [0, 2, 1]
+
+
+def test_those_of_a_later_step_are_placed_first() -> None:
+    history = [
+        complete(5.0, s1=0.5, s2=0.6),
+        complete(9.0, s1=0.6, s2=0.9),
+        pruned(s1=0.9, s2=0.7),  # between the two, as far as it got
+        pruned(s1=0.7),  # has beaten both complete ones, and not the pruned one
+        pruned(s1=0.1),
+        pruned(s1=0.2),
+    ]
+    assert order(*history) == [4, 5, 0, 2, 3, 1]
+
+
+def test_equal_reports_share_a_place() -> None:
+    found = places([complete(1.0, s1=1.0), pruned(s1=0.5), pruned(s1=0.5)])
+    assert found[1] == found[2] < found[0]
+
+
+def test_what_cannot_be_placed() -> None:
+    history = [
+        Trial({}, TrialState.RUNNING),
+        Trial({}, TrialState.FAILED, None, {1.0: 9.0}),
+        pruned(s1=math.nan),
+        complete(math.nan),
+        complete(2.0),
+    ]
+    assert np.isnan(places(history)).tolist() == [True] * 4 + [False]
+    assert np.isnan(places([])).tolist() == []
+
+
+def test_only_the_order_of_reports_and_of_values_counts() -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(40, 3))
+
+    def history(transformed) -> list[Trial]:
+        rows = transformed(draws).tolist()
+        return [
+            complete(c, s1=a, s2=b)
+            if i % 3 == 0
+            else pruned(s1=a, s2=b)
+            if i % 3
+            else pruned(s1=a)
+            for i, (a, b, c) in enumerate(rows)
+        ]
+
+    assert places(history(lambda x: x)).tolist() == places(history(np.exp)).tolist()
+
+
+def test_without_pruned_trials_it_is_the_list_of_final_values() -> None:
+    failed = Trial({}, TrialState.FAILED)
+    history = [complete(3.0), failed, complete(1.0), Trial({}, TrialState.RUNNING), complete(2.0)]
+    for rule in ("worst", "ignore"):
+        (expected,) = trial_lists(history, failed=rule, max_length=128)
+        found = one_list(history, places(history), failed=rule, max_length=128)
+        assert found.trials.tolist() == expected.trials.tolist()
+        assert found.ranks.tolist() == expected.ranks.tolist()
+
+
+def test_failures_rank_below_pruned_trials() -> None:
+    history = [Trial({}, TrialState.FAILED), pruned(s1=0.1), complete(1.0, s1=1.0)]
+    found = one_list(history, places(history), failed="worst", max_length=128)
+    ranks = dict(zip(found.trials.tolist(), found.ranks.tolist(), strict=True))
+    assert ranks[0] == WORST < ranks[1] < ranks[2]
+
+
+# --------------------------------------------------------------------------------------- values
+
+
+def test_values_lie_between_those_around_them() -> None:
+    history = [
+        complete(1.0, s1=0.1),
+        complete(2.0, s1=0.2),
+        pruned(s1=0.15),
+        pruned(s1=0.0),
+        pruned(s1=9.0),
+    ]
+    assert final_scale(history, places(history)).tolist() == [1.0, 2.0, 1.5, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("extreme", [math.inf, -math.inf, 1.7e308, -1.7e308])
+def test_extreme_values_are_survived(extreme) -> None:
+    history = [complete(extreme, s1=0.1), complete(2.0, s1=0.2), pruned(s1=0.15)]
+    history += [complete(-extreme, s1=0.3), pruned(s1=0.25)]
+    found = final_scale(history, places(history))
+    assert np.isfinite(found[[2, 4]]).all() and found[0] == extreme
+
+
+def test_without_complete_trials_there_are_no_values() -> None:
+    history = [pruned(s1=0.1), pruned(s1=0.2)]
+    assert np.isnan(final_scale(history, places(history))).all()
+
+
+# --------------------------------------------------------------------------------- who reads them
+
+
+def with_reports(history: list[Trial], n_pruned: int) -> list[Trial]:
+    """Return the trials with a report each, of which the last ones went no further."""
+    rungs = [{1.0: trial.value} for trial in history]
+    n = len(history) - n_pruned
+    ended = [
+        Trial(t.configuration, TrialState.COMPLETE, t.value, r)
+        for t, r in zip(history[:n], rungs[:n], strict=True)
+    ]
+    return ended + [
+        Trial(t.configuration, TrialState.PRUNED, None, r)
+        for t, r in zip(history[n:], rungs[n:], strict=True)
+    ]
+
+
+@pytest.mark.parametrize("n_pruned", [1, 10, 20])
+def test_the_universal_prior_reads_pruned_trials(n_pruned: int) -> None:
+    """Reports that tell the final value are worth nearly as much as final values."""
+    history = with_reports(history_of(20), n_pruned)
+    (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=21)
+    assert one.source == "universal-prior"
+    assert bowl(one.configuration) > -0.15
+
+
+def test_what_pruned_trials_reported_changes_its_suggestion() -> None:
+    def suggested(sign: float) -> dict[str, float]:
+        history = with_reports(history_of(12), 6)
+        history[6:] = [
+            Trial(t.configuration, t.state, None, {1.0: sign * t.rungs[1.0]}) for t in history[6:]
+        ]
+        (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=13)
+        return one.configuration
+
+    assert suggested(1.0) != suggested(-1.0)
+
+
+def test_a_study_with_the_default_pruner_of_optuna_takes_turns(caplog) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x, y = trial.suggest_float("x", -1.0, 1.0), trial.suggest_float("y", -1.0, 1.0)
+        for step in range(1, 4):
+            trial.report((x - 0.4) ** 2 + (y + 0.7) ** 2 + 1.0 / step, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return (x - 0.4) ** 2 + (y + 0.7) ** 2
+
+    sampler = DRESampler(seed=0, preset=QUICK)
+    study = optuna.create_study(sampler=sampler)
+    with caplog.at_level(logging.INFO, "dre_plugins"):
+        study.optimize(objective, n_trials=24)
+    states = [trial.state for trial in study.trials]
+    assert states.count(optuna.trial.TrialState.PRUNED) >= 3
+    asked = [sampler.explain(study, number).source for number in range(5, 24, 2)]
+    assert asked == ["universal-prior"] * 10 and sampler.stats["skipped_turns"] == 0
+    texts = [record.getMessage() for record in caplog.records]
+    assert sum("The universal prior suggests trial 5" in text for text in texts) == 1
+
+
+def test_stopped_and_running_trials_of_other_frameworks_are_read_likewise() -> None:
+    study = AskTell(PLANE, direction="maximize", seed=0, preset=QUICK)
+    for number in range(14):
+        _, configuration = study.ask()
+        study.report(number, 1, bowl(configuration))
+        if number % 3 == 0:
+            study.stop(number)
+        elif number % 3 == 1:
+            study.report(number, 2, bowl(configuration))
+            study.tell(number, bowl(configuration))
+    assert study.stats["universal-prior"] >= 4 and study.stats["skipped_turns"] == 0
