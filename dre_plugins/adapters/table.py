@@ -18,10 +18,10 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dre_plugins.engine.settings import Preset, require
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.candidates import keys
 from dre_plugins.space.domains import Float
@@ -51,14 +51,8 @@ class DRETable:
         names: Names of the columns; None: "x0", "x1", …, as `load_hpob` names them.
         n_startup_trials: Rows that must be observed before the surrogate takes over; until then
             pending rows are drawn at random. Benchmarks give the first rows themselves.
-        acquisition: "log-rank-ei", "ei", "pi", "lcb", "average-rank" or "thompson"; None takes
-            the preset's.
         failed: What NaN values mean: "worst" ranks these rows last, "ignore" leaves them out.
-        preset: "default", "paper" (as in the paper; slower) or a `dre_plugins.engine.Preset`.
-        device: Torch device of the surrogate, such as "cpu" or "cuda".
-        n_threads: Threads that one suggestion may use; torch's own setting is restored.
-        max_history: Rows that the surrogate is fitted to; of more it takes the best and a spread
-            of the rest.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
 
     Attributes:
         stats: Counters of `dre_plugins.Recommender`: "suggestions", their sources, "fallbacks".
@@ -67,6 +61,7 @@ class DRETable:
         ValueError: If an argument is invalid, or the prior knows none of the columns.
     """
 
+    @takes_settings
     def __init__(
         self,
         *,
@@ -74,25 +69,15 @@ class DRETable:
         prior: GivenPrior = UNIVERSAL,
         names: Sequence[str] | None = None,
         n_startup_trials: int = 0,
-        acquisition: str | None = None,
         failed: str = "worst",
-        preset: str | Preset = "default",
-        device: str = "cpu",
-        n_threads: int = 1,
-        max_history: int = 128,
+        settings: Settings | None = None,
     ) -> None:
         self._seed = secrets.randbits(63) if seed is None else operator.index(seed)
         require(self._seed >= 0, "seed", seed, "a non-negative integer or None")
         is_one = not isinstance(prior, (list, tuple))
         require(is_one, "prior", prior, "one prior: a table has one column of values")
-        self._settings = RecommenderSettings(
-            n_startup_trials=n_startup_trials,
-            acquisition=acquisition,
-            failed=failed,
-            preset=preset,
-            device=device,
-            n_threads=n_threads,
-            max_history=max_history,
+        self._settings = checked_settings(settings).for_recommender(
+            n_startup_trials=n_startup_trials, failed=failed
         )
         self._prior = prior_from(prior)
         self._recommender: Recommender | None = None

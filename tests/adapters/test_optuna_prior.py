@@ -15,6 +15,7 @@ from dre_plugins import DRESampler, MetaDataset, Prior
 from dre_plugins.adapters.optuna_sources import metadata_from_studies
 from dre_plugins.engine import PRESETS, ScorerSettings
 from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float
 from dre_plugins.transfer import training
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
@@ -96,7 +97,7 @@ def prior() -> Prior:
 
 
 def sampler_of(**arguments) -> DRESampler:
-    return DRESampler(seed=0, preset=PRESET, **arguments)
+    return DRESampler(seed=0, settings=Settings(preset=PRESET), **arguments)
 
 
 def tuned(sampler: DRESampler, n_trials: int, of=objective) -> optuna.Study:
@@ -325,7 +326,9 @@ def test_what_the_prior_cannot_tell_apart_is_learnt(prior):
         return abs(np.log10(trial.suggest_float("rate", 1e-12, 1e-8, log=True)) + 9.0)
 
     # Where nothing is learnt all of them stay at 1; single runs do for other reasons as well.
-    samplers = [DRESampler(seed=seed, preset=PRESET, prior=prior) for seed in range(3)]
+    samplers = [
+        DRESampler(seed=seed, settings=Settings(preset=PRESET), prior=prior) for seed in range(3)
+    ]
     assert np.median([tuned(sampler, 25, far).best_value for sampler in samplers]) < 0.4
 
 
