@@ -298,7 +298,7 @@ class DRESampler(BaseSampler):
         """Sample a parameter that is new to the study, or whose range has moved."""
         ordered = self._order_numeric_choices
         domain = domain_of(param_name, param_distribution, order_numeric_choices=ordered)
-        if self._knowledge.knows(param_name, domain):
+        if self._knowledge.knows(param_name, domain, self._domains_so_far(trial)):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
         else:
             self._warn_of_independent(study, trial, param_name)
@@ -344,12 +344,7 @@ class DRESampler(BaseSampler):
         planned = self._process.planned(study, trial)
         if name in planned and domain.contains(planned[name]):
             return planned[name]
-        ordered = self._order_numeric_choices
-        domains = {
-            known: domain_of(known, one, order_numeric_choices=ordered)
-            for known, one in trial.distributions.items()
-            if not one.single()
-        }
+        domains = self._domains_so_far(trial)
         space = self._knowledge.completed({**domains, name: domain})
         # One trial is one suggestion, however many parameters it asks for one by one.
         stats = self.stats if not trial.params else Counter(fallbacks=self.stats["fallbacks"])
@@ -363,6 +358,15 @@ class DRESampler(BaseSampler):
         self._set_explanation(study, trial, suggestion.explanation)
         self._process.plan(study, trial, suggestion.configuration)
         return suggestion.configuration[name]
+
+    def _domains_so_far(self, trial: FrozenTrial) -> dict[str, Domain]:
+        """Return the domains of what a trial has asked for, without parameters of one value."""
+        ordered = self._order_numeric_choices
+        return {
+            name: domain_of(name, distribution, order_numeric_choices=ordered)
+            for name, distribution in trial.distributions.items()
+            if not distribution.single()
+        }
 
     def _recommender(self, study: Study, space: SearchSpace, stats: Counter[str]) -> Recommender:
         """Return a recommender with the prior, or without where the two have nothing in common.
@@ -401,6 +405,9 @@ class DRESampler(BaseSampler):
         ordered = self._order_numeric_choices
         space = space_of(search_space, others, history, order_numeric_choices=ordered)
         recommender = self._recommender(study, space, self.stats)
+        if recommender.about_priors:
+            text = recommender.about_priors  # again only where the study shows new parameters
+            self._say(logging.INFO, study, text, text)
         known = [one for one in history if one.configuration]
         enqueued = trial.system_attrs.get("fixed_params", {})
         fixed = {

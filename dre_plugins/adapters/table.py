@@ -8,6 +8,7 @@ Notation: `N` observed rows, `C` pending rows, `D` columns.
 
 from __future__ import annotations
 
+import logging
 import operator
 import secrets
 from collections import Counter
@@ -29,6 +30,8 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import GivenPrior, prior_from
 
 Matrix = NDArray[np.float64]
+
+logger = logging.getLogger("dre_plugins")
 
 
 class DRETable:
@@ -150,9 +153,12 @@ class DRETable:
 
     def _new_recommender(self, names: Sequence[str]) -> Recommender:
         space = SearchSpace({name: Float(0.0, 1.0) for name in names})
-        return Recommender(
+        recommender = Recommender(
             space, self._settings, seed=self._seed, stats=self.stats, prior=self._prior
         )
+        if recommender.about_priors:
+            logger.info(recommender.about_priors)
+        return recommender
 
     def _repeating(self, recommender: Recommender) -> Recommender:
         """Return one that suggests again what was observed: nothing else is left."""

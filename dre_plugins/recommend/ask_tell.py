@@ -229,6 +229,8 @@ class AskTell:
         """
         require(count >= 1, "count", count, "at least 1")
         first = len(self._trials)
+        if not first and self._recommender.about_priors:
+            logger.info(self._recommender.about_priors)
         while self._queue and len(self._trials) < first + count:
             self._begin(self._completed(self._queue[0]), Explanation("enqueued"))
             # Only now: what is interrupted before must not lose what the user wants.

@@ -168,6 +168,11 @@ class Recommender:
         if isinstance(prior, UniversalFile):
             self._universal = prior
 
+    @property
+    def about_priors(self) -> str:
+        """Say in one line which parameters the priors of past tasks know; empty without any."""
+        return "; ".join(prior.about for prior in self._priors if prior and prior.about)
+
     def suggest(
         self,
         history: Sequence[Trial],
