@@ -298,7 +298,9 @@ class DRESampler(BaseSampler):
         """Sample a parameter that is new to the study, or whose range has moved."""
         ordered = self._order_numeric_choices
         domain = domain_of(param_name, param_distribution, order_numeric_choices=ordered)
-        if self._knowledge.knows(param_name, domain, self._domains_so_far(trial)):
+        if self._knowledge.has_parameters and self._knowledge.knows(
+            param_name, domain, self._domains_so_far(trial)
+        ):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
         else:
             self._warn_of_independent(study, trial, param_name)

@@ -85,6 +85,11 @@ class Knowledge:
         )
         return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
+    @property
+    def has_parameters(self) -> bool:
+        """Whether anything is known of single parameters: the universal prior knows none."""
+        return bool(self._each())
+
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
         """Say whether a parameter of a study is one of a prior's.
 
