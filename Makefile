@@ -1,6 +1,6 @@
 # Everything a developer or a curious user types. Each target makes .venv when it is missing.
 #
-#   make demo            tune a real problem, compare samplers, draw the curves
+#   make demo            tune a real pipeline with every sampler (two minutes), draw demo.png
 #   make test            the fast tests
 #   make docs            the documentation as a site, in build/site; a warning is an error
 #   make test PYTHON=python3.12              another interpreter

@@ -11,6 +11,7 @@ stays fast:
     AskTell: ask-and-tell tuning without a framework.
     Prior: what past tasks taught, to start a study from.
     MetaDataset: the past tasks themselves, read from many places.
+    Settings: what most users leave as it is, the same in all of them.
     Recommender, RecommenderSettings: what all of them share.
     SearchSpace: typed domains with conditions.
     DeepRankingEnsemble: the surrogate itself.
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     )
     from dre_plugins.adapters.table import DRETable
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
-    from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings
+    from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Settings
     from dre_plugins.space import SearchSpace
     from dre_plugins.transfer.metadata import MetaDataset
     from dre_plugins.transfer.prior import Prior
@@ -58,6 +59,7 @@ __all__ = [
     "Recommender",
     "RecommenderSettings",
     "SearchSpace",
+    "Settings",
     "__version__",
 ]
 
@@ -78,6 +80,7 @@ _HOMES = {
     "Recommender": "dre_plugins.recommend",
     "RecommenderSettings": "dre_plugins.recommend",
     "SearchSpace": "dre_plugins.space",
+    "Settings": "dre_plugins.recommend",
 }
 
 

@@ -16,6 +16,7 @@ import pytest
 from dre_plugins.benchmarks import speed
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float, SearchSpace
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -89,7 +90,9 @@ def test_8_workers_do_better_than_random_search() -> None:
     space = {f"x{i}": Float(-1.0, 1.0) for i in range(4)}
 
     def best_of_96(seed: int, n_startup_trials: int) -> float:
-        study = AskTell(space, seed=seed, preset=QUICK, n_startup_trials=n_startup_trials)
+        study = AskTell(
+            space, seed=seed, settings=Settings(preset=QUICK), n_startup_trials=n_startup_trials
+        )
         for _ in range(12):
             for number, configuration in study.ask_batch(8):
                 study.tell(number, sum((x - 0.3) ** 2 for x in configuration.values()))

@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dre_plugins.engine.settings import Preset
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender, Suggestion
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.turns import N_STARTUP_TRIALS
 from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.domains import Domain
@@ -121,10 +120,6 @@ class DRESampler(BaseSampler):
             parameters are points of one scrambled Sobol sequence. Trials of all workers count,
             as do enqueued and added ones. None takes 10 for the ensemble and 5 for the universal
             prior in its turns, or 0 with a prior of past tasks.
-        acquisition: What the ensemble chooses by: "log-rank-ei" (expected improvement of the
-            logarithm of the rank), "ei" (of the rank, as in the paper), "pi" (probability of
-            improvement), "lcb" (lower confidence bound), "average-rank" or "thompson". None takes
-            the preset's: "log-rank-ei" by default. The universal prior keeps its turns.
         independent_sampler: Optuna sampler of parameters that no earlier trial had and the prior
             does not know; without a prior every parameter of the first trial. None takes the
             Sobol sequence.
@@ -134,18 +129,12 @@ class DRESampler(BaseSampler):
             the objective is noisy. Otherwise only an exhausted finite space repeats any.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out. A trial
             that returns NaN is a failed one in Optuna.
-        preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
-            `dre_plugins.engine.Preset`.
-        device: Torch device of the surrogate, such as "cpu" or "cuda".
-        n_threads: Threads that one suggestion may use; torch's own setting is restored.
-        max_history: Trials that the surrogate is fitted to; of longer studies it takes the best
-            and a spread of the rest, so that a suggestion takes no longer.
-        order_numeric_choices: Whether choices that are numbers in ascending order are treated as
-            ordered.
         constraints_func: Called with each trial that has ended, returns how far each constraint
             is violated, at most 0 where it is met. With Optuna 5 `Trial.set_constraint` does the
             same from within the objective. If it raises, the trial's constraints are unknown: one
             warning, and `sampler.stats["constraint_errors"]` counts.
+        settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
+            device, threads, how many trials are fitted, whether numeric choices are ordered.
 
     Attributes:
         stats: Counts "suggestions" and among them "random", "prior", "model",
@@ -170,6 +159,7 @@ class DRESampler(BaseSampler):
         ValueError: If an argument is invalid, or no past study has anything to learn from.
     """
 
+    @takes_settings
     def __init__(
         self,
         *,
@@ -177,34 +167,23 @@ class DRESampler(BaseSampler):
         prior: GivenPrior = UNIVERSAL,
         past_studies: PastStudies | None = None,
         n_startup_trials: int | None = None,
-        acquisition: str | None = None,
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
         allow_duplicates: bool = False,
         failed: str = "worst",
-        preset: str | Preset = "default",
-        device: str = "cpu",
-        n_threads: int = 1,
-        max_history: int = 128,
-        order_numeric_choices: bool = True,
         constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self._seed = secrets.randbits(63) if seed is None else operator.index(seed)
         if self._seed < 0:
             raise ValueError(f"seed must be a non-negative integer or None, got {seed!r}.")
-        self._settings = RecommenderSettings(
-            n_startup_trials=n_startup_trials,
-            acquisition=acquisition,
-            allow_duplicates=allow_duplicates,
-            failed=failed,
-            preset=preset,
-            device=device,
-            n_threads=n_threads,
-            max_history=max_history,
+        settings = checked_settings(settings)
+        self._settings = settings.for_recommender(
+            n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
         )
         self._knowledge = Knowledge(prior, past_studies)
-        check_turns(self._knowledge.prior, preset)
-        self._order_numeric_choices = order_numeric_choices
+        check_turns(self._knowledge.prior, settings.preset)
+        self._order_numeric_choices = settings.order_numeric_choices
         self._constraints_func = constraints_func
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling
@@ -322,7 +301,9 @@ class DRESampler(BaseSampler):
         """Sample a parameter that is new to the study, or whose range has moved."""
         ordered = self._order_numeric_choices
         domain = domain_of(param_name, param_distribution, order_numeric_choices=ordered)
-        if self._knowledge.knows(param_name, domain):
+        if self._knowledge.has_parameters and self._knowledge.knows(
+            param_name, domain, self._domains_so_far(trial)
+        ):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
         else:
             self._warn_of_independent(study, trial, param_name)
@@ -368,12 +349,7 @@ class DRESampler(BaseSampler):
         planned = self._process.planned(study, trial)
         if name in planned and domain.contains(planned[name]):
             return planned[name]
-        ordered = self._order_numeric_choices
-        domains = {
-            known: domain_of(known, one, order_numeric_choices=ordered)
-            for known, one in trial.distributions.items()
-            if not one.single()
-        }
+        domains = self._domains_so_far(trial)
         space = self._knowledge.completed({**domains, name: domain})
         # One trial is one suggestion, however many parameters it asks for one by one.
         stats = self.stats if not trial.params else Counter(fallbacks=self.stats["fallbacks"])
@@ -387,6 +363,15 @@ class DRESampler(BaseSampler):
         self._set_explanation(study, trial, suggestion.explanation)
         self._process.plan(study, trial, suggestion.configuration)
         return suggestion.configuration[name]
+
+    def _domains_so_far(self, trial: FrozenTrial) -> dict[str, Domain]:
+        """Return the domains of what a trial has asked for, without parameters of one value."""
+        ordered = self._order_numeric_choices
+        return {
+            name: domain_of(name, distribution, order_numeric_choices=ordered)
+            for name, distribution in trial.distributions.items()
+            if not distribution.single()
+        }
 
     def _recommender(self, study: Study, space: SearchSpace, stats: Counter[str]) -> Recommender:
         """Return a recommender with the prior, or without where the two have nothing in common.
@@ -425,7 +410,10 @@ class DRESampler(BaseSampler):
         ordered = self._order_numeric_choices
         space, whole = learnt_space(search_space, others, history, order_numeric_choices=ordered)
         recommender = self._recommender(study, space, self.stats)
-        known = [row for row, one in enumerate(history) if one.configuration]
+        if recommender.about_priors:
+            text = recommender.about_priors  # again only where the study shows new parameters
+            self._say(logging.INFO, study, text, text)
+        known = [row for row, trial in enumerate(history) if trial.configuration]
         fixed = {
             name: value
             for name, value in given_to(trial).items()

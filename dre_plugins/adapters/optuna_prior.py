@@ -85,9 +85,20 @@ class Knowledge:
         )
         return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
-    def knows(self, name: str, domain: Domain) -> bool:
-        """Say whether a parameter of a study is one of a prior's."""
-        return any(_knows(prior, name, domain) for prior in self._each())
+    @property
+    def has_parameters(self) -> bool:
+        """Whether anything is known of single parameters: the universal prior knows none."""
+        return bool(self._each())
+
+    def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
+        """Say whether a parameter of a study is one of a prior's.
+
+        Args:
+            name: The parameter.
+            domain: Its domain.
+            beside: What the trial has asked for so far, which tells the learner.
+        """
+        return any(_knows(prior, name, domain, beside) for prior in self._each())
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the domains with all that the priors know beside them, see `Prior.completed`."""
@@ -110,8 +121,8 @@ def _fits(prior: Prior, space: SearchSpace) -> bool:
     return True
 
 
-def _knows(prior: Prior, name: str, domain: Domain) -> bool:
+def _knows(prior: Prior, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
     try:
-        return prior.knows(name, domain)
+        return prior.knows(name, domain, beside)
     except ValueError:  # the mapping names it, but their values have nothing in common
         return False

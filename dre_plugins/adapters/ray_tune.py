@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.engine.settings import Preset, require
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.base import is_integer
 from dre_plugins.space.search_space import SearchSpace
@@ -122,26 +122,16 @@ class DRESearch(RestorableSearcher):
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             configurations are points of a scrambled Sobol sequence. Points to evaluate and
             evaluated ones count. None: 10 (universal prior: 5), 0 with one of past tasks.
-        acquisition: What the ensemble chooses by: "log-rank-ei" (expected improvement of the
-            logarithm of the rank), "ei" (of the rank, as in the paper), "pi" (probability of
-            improvement), "lcb" (lower confidence bound), "average-rank" or "thompson". None takes
-            the preset's: "log-rank-ei" by default. The universal prior keeps its turns.
         allow_duplicates: Whether a configuration may be suggested again, as one may want when
             the metric is noisy. Then a finite space does not end the experiment.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
-        preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
-            `dre_plugins.engine.Preset`.
-        device: Torch device of the surrogate, such as "cpu" or "cuda".
-        n_threads: Threads that one suggestion may use; torch's own setting is restored.
-        max_history: Trials that the surrogate is fitted to; of longer experiments it takes the
-            best and a spread of the rest, so that a suggestion takes no longer.
-        order_numeric_choices: Whether choices that are numbers in ascending order are treated as
-            ordered.
         stopped: What a trial counts as that was not the one that got furthest, and ended neither
             by returning nor by a limit in `RunConfig(stop={…})`. Ray does not tell whether a
             scheduler has stopped it or a class has said that it is done: "pruned" compares it
             with others at the iterations that it reported, as is right beside a scheduler,
             "complete" takes its last value.
+        settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
+            device, threads, how many trials are fitted, whether numeric choices are ordered.
 
     Raises:
         ValueError: If an argument is invalid or there is nothing to learn from in the past
@@ -149,6 +139,7 @@ class DRESearch(RestorableSearcher):
         UnsupportedDomainError: If a domain cannot be searched (a ValueError, too).
     """
 
+    @takes_settings
     def __init__(
         self,
         space: Mapping[str, Any] | None = None,
@@ -162,15 +153,10 @@ class DRESearch(RestorableSearcher):
         past_results: PastResults | None = None,
         constraints: Mapping[str, Any] | None = None,
         n_startup_trials: int | None = None,
-        acquisition: str | None = None,
         allow_duplicates: bool = False,
         failed: str = "worst",
-        preset: str | Preset = "default",
-        device: str = "cpu",
-        n_threads: int = 1,
-        max_history: int = 128,
-        order_numeric_choices: bool = True,
         stopped: str = "pruned",
+        settings: Settings | None = None,
     ) -> None:
         check_objectives(metric, mode)
         super().__init__(metric=metric, mode=mode)  # type: ignore[arg-type]  # lists, too
@@ -179,27 +165,24 @@ class DRESearch(RestorableSearcher):
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
         self._seed = None if seed is None else int(seed)
         self._stopped = stopped
-        self._settings: dict[str, Any] = {
+        settings = checked_settings(settings)
+        options: dict[str, Any] = {
             "n_startup_trials": n_startup_trials,
-            "acquisition": acquisition,
             "allow_duplicates": allow_duplicates,
             "failed": failed,
-            "preset": preset,
-            "device": device,
-            "n_threads": n_threads,
-            "max_history": max_history,
         }
-        RecommenderSettings(**self._settings)  # says at once what is wrong
+        settings.for_recommender(**options)  # says at once what is wrong
+        self._study_options = {**options, "settings": settings}
+        self._order_numeric_choices = settings.order_numeric_choices
         if prior not in (None, UNIVERSAL) and past_results is not None:
             raise ValueError(
                 "prior and past_results cannot be combined: leave one of them out, or train a "
                 "prior on all of it with Prior.train."
             )
         self._prior = prior_from(prior)
-        check_turns(self._prior, preset)
+        check_turns(self._prior, self._settings.preset)
         self._past_results = past_results
         self._limits = Limits.of(constraints)
-        self._order_numeric_choices = order_numeric_choices
         self._points, self._evaluated = warm_start(points_to_evaluate, evaluated_rewards)
         self._param_space = None if space is None else self._converted(space)
         self._study: AskTell | None = None
@@ -304,7 +287,7 @@ class DRESearch(RestorableSearcher):
             direction=directions_of(self._mode),
             seed=self._seed,
             prior=None if is_empty else self._knowledge(param_space.space),
-            **self._settings,
+            **self._study_options,
         )
         for point in self._points:
             study.enqueue(param_space.to_configuration(point))

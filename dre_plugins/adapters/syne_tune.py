@@ -16,6 +16,7 @@ import numpy as np
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.transfer.knowledge import GivenPrior
 from dre_plugins.transfer.metadata import MetaDataset
@@ -84,7 +85,9 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         prior: What is known beforehand, see `DRESearcher`.
         constraints: Limits on other metrics that trials report, by name: the highest value
             allowed, or a pair of the lowest and the highest, where None is no limit.
-        settings: Further settings of `DRESearcher`, by name.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
+        options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
+            `allow_duplicates`, `failed`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -115,7 +118,8 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         prior: GivenPrior = UNIVERSAL,
         constraints: Mapping[str, Any] | None = None,
-        **settings: Any,
+        settings: Settings | None = None,
+        **options: Any,
     ) -> None:
         _check_metric(metric)
         self._limits = Limits.of(constraints)
@@ -124,7 +128,9 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
             config_space=config_space,
             metric=metric,
             do_minimize=do_minimize,
-            searcher=DRESearcher(config_space, points_to_evaluate, seed, prior=prior, **settings),
+            searcher=DRESearcher(
+                config_space, points_to_evaluate, seed, prior=prior, settings=settings, **options
+            ),
             random_seed=seed,
         )
         self.metric = metric
@@ -167,7 +173,9 @@ class DRETransfer(DRE):
         points_to_evaluate: Configurations to begin with, see `DRESearcher`.
         past_metric: Name of the metric in the past, if it was another one.
         past_mode: "min" or "max", if that was different in the past.
-        settings: Further settings of `DRESearcher`, by name.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
+        options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
+            `allow_duplicates`, `failed`.
 
     Raises:
         ValueError: If an argument is invalid, or there is nothing to learn from.
@@ -183,7 +191,8 @@ class DRETransfer(DRE):
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         past_metric: str | None = None,
         past_mode: Mode | None = None,
-        **settings: Any,
+        settings: Settings | None = None,
+        **options: Any,
     ) -> None:
         _check_metric(metric)
         prior = prior_from_evaluations(
@@ -194,7 +203,14 @@ class DRETransfer(DRE):
             past_mode=past_mode,
         )
         super().__init__(
-            config_space, metric, do_minimize, random_seed, points_to_evaluate, prior, **settings
+            config_space,
+            metric,
+            do_minimize,
+            random_seed,
+            points_to_evaluate,
+            prior,
+            settings=settings,
+            **options,
         )
 
 
@@ -219,7 +235,9 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
         prior: What is known beforehand, see `DRESearcher`.
         constraints: Limits on other metrics that trials report, by name: the highest value
             allowed, or a pair of the lowest and the highest, where None is no limit.
-        settings: Further settings of `DRESearcher`, by name.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
+        options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
+            `allow_duplicates`, `failed`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -239,7 +257,8 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
         brackets: int = 1,
         prior: GivenPrior = UNIVERSAL,
         constraints: Mapping[str, Any] | None = None,
-        **settings: Any,
+        settings: Settings | None = None,
+        **options: Any,
     ) -> None:
         _check_metric(metric)
         self._limits = Limits.of(constraints)
@@ -252,7 +271,9 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
             config_space=config_space,
             metric=metric,
             do_minimize=do_minimize,
-            searcher=DRESearcher(config_space, points_to_evaluate, seed, prior=prior, **settings),
+            searcher=DRESearcher(
+                config_space, points_to_evaluate, seed, prior=prior, settings=settings, **options
+            ),
             time_attr=time_attr,
             max_t=max_t,
             grace_period=grace_period,

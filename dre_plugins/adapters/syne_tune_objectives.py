@@ -15,6 +15,7 @@ from dre_plugins.adapters.syne_tune_study import StudySearcher, seed_from
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import Trial as StudyTrial
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_integer
@@ -33,7 +34,9 @@ class MultiObjectiveDRESearcher(StudySearcher):
         points_to_evaluate: Configurations to begin with, see `DRESearcher`.
         random_seed: Non-negative seed; None takes one from the operating system.
         n_objectives: How many metrics the scheduler has, at least 2.
-        settings: Further arguments of `DRESearcher`, by name.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
+        options: Further arguments of `DRESearcher`, by name: `prior`, `n_startup_trials`,
+            `allow_duplicates`, `failed`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -61,7 +64,8 @@ class MultiObjectiveDRESearcher(StudySearcher):
         random_seed: int | None = None,
         *,
         n_objectives: int = 2,
-        **settings: Any,
+        settings: Settings | None = None,
+        **options: Any,
     ) -> None:
         is_several = is_integer(n_objectives) and n_objectives >= 2
         wanted = "an integer of at least 2 (one objective is for DRESearcher)"
@@ -71,7 +75,8 @@ class MultiObjectiveDRESearcher(StudySearcher):
             points_to_evaluate,
             random_seed,
             direction=["minimize"] * int(n_objectives),
-            **settings,
+            settings=settings,
+            **options,
         )
         self._n_objectives = int(n_objectives)
 
@@ -149,7 +154,9 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
             None where there is none.
         constraints: Limits on metrics that trials report, by name: the highest value allowed, or
             a pair of the lowest and the highest, where None is no limit.
-        settings: Further settings of `DRESearcher`, by name.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
+        options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
+            `allow_duplicates`, `failed`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -182,7 +189,8 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         prior: GivenPrior = UNIVERSAL,
         constraints: Mapping[str, Any] | None = None,
-        **settings: Any,
+        settings: Settings | None = None,
+        **options: Any,
     ) -> None:
         names = _checked_metrics(metrics)
         are_small = _one_for_each(do_minimize, names)
@@ -197,7 +205,8 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
                 seed,
                 n_objectives=len(names),
                 prior=prior,
-                **settings,
+                settings=settings,
+                **options,
             ),
             random_seed=seed,
         )

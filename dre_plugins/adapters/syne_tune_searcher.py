@@ -15,8 +15,8 @@ from syne_tune.optimizer.schedulers.searchers.single_objective_searcher import (
 )
 
 from dre_plugins.adapters.syne_tune_study import StudySearcher
-from dre_plugins.engine.settings import Preset
 from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.transfer.knowledge import GivenPrior
 
@@ -70,25 +70,17 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             suggestions are points of one scrambled Sobol sequence. None takes 10 for the
             ensemble and 5 for the universal prior in its turns, or 0 with a prior of past tasks.
-        acquisition: What the ensemble chooses by: "log-rank-ei", "ei", "pi", "lcb",
-            "average-rank" or "thompson"; None takes the preset's. The universal prior keeps its
-            turns.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
-        preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
-            `dre_plugins.engine.Preset`.
-        device: Torch device of the surrogate, such as "cpu" or "cuda".
-        n_threads: Threads that one suggestion may use.
-        max_history: Trials that the surrogate is fitted to; of longer runs it takes the best and
-            a spread of the rest.
-        order_numeric_choices: Whether choices that are numbers in ascending order are treated as
-            ordered.
+        settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
+            device, threads, how many trials are fitted, whether numeric choices are ordered.
 
     Raises:
         ValueError: If an argument is invalid, a domain cannot be searched, or the prior has no
             parameter in common with the space.
     """
 
+    @takes_settings
     def __init__(
         self,
         config_space: Mapping[str, Any],
@@ -97,14 +89,9 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         *,
         prior: GivenPrior = UNIVERSAL,
         n_startup_trials: int | None = None,
-        acquisition: str | None = None,
         allow_duplicates: bool = False,
         failed: str = "worst",
-        preset: str | Preset = "default",
-        device: str = "cpu",
-        n_threads: int = 1,
-        max_history: int = 128,
-        order_numeric_choices: bool = True,
+        settings: Settings | None = None,
     ) -> None:
         super().__init__(
             config_space,
@@ -112,15 +99,10 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             random_seed,
             direction="minimize",
             prior=prior,
-            order_numeric_choices=order_numeric_choices,
             n_startup_trials=n_startup_trials,
-            acquisition=acquisition,
             allow_duplicates=allow_duplicates,
             failed=failed,
-            preset=preset,
-            device=device,
-            n_threads=n_threads,
-            max_history=max_history,
+            settings=settings,
         )
         self._n_reports: Counter[int] = Counter()
 

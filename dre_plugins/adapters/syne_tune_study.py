@@ -19,6 +19,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import is_integer, match_key
 from dre_plugins.transfer.knowledge import GivenPrior, prior_from
@@ -38,9 +39,8 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         direction: "minimize", or a list of these for several objectives; schedulers flip the
             sign of what is to be maximised.
         prior: What is known beforehand, see `DRESearcher`.
-        order_numeric_choices: Whether choices that are numbers in ascending order are treated as
-            ordered.
-        settings: Options of `RecommenderSettings`, by name.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
+        options: Further arguments of `AskTell`, by name.
 
     Raises:
         ValueError: See `DRESearcher`.
@@ -54,16 +54,19 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         *,
         direction: str | Sequence[str],
         prior: GivenPrior = UNIVERSAL,
-        order_numeric_choices: bool = True,
-        **settings: Any,
+        settings: Settings | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(dict(config_space), random_seed=seed_from(random_seed))
+        settings = checked_settings(settings)
+        ordered = settings.order_numeric_choices
         self._study = AskTell(
-            space_of(config_space, order_numeric_choices=order_numeric_choices),
+            space_of(config_space, order_numeric_choices=ordered),
             direction=direction,
             seed=self.random_seed,
             prior=prior_from(prior),
-            **settings,
+            settings=settings,
+            **options,
         )
         for point in points_to_evaluate or ():
             require(isinstance(point, Mapping), "points_to_evaluate", point, "dictionaries")

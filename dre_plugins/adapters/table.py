@@ -8,6 +8,7 @@ Notation: `N` observed rows, `C` pending rows, `D` columns.
 
 from __future__ import annotations
 
+import logging
 import operator
 import secrets
 from collections import Counter
@@ -18,10 +19,10 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dre_plugins.engine.settings import Preset, require
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import UNIVERSAL, check_turns
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.domains import Float
 from dre_plugins.space.search_space import SearchSpace
@@ -29,6 +30,8 @@ from dre_plugins.space.seen import keys
 from dre_plugins.transfer.knowledge import GivenPrior, prior_from
 
 Matrix = NDArray[np.float64]
+
+logger = logging.getLogger("dre_plugins")
 
 
 class DRETable:
@@ -51,16 +54,8 @@ class DRETable:
         names: Names of the columns; None: "x0", "x1", …, as `load_hpob` names them.
         n_startup_trials: Rows that must be observed before the surrogate takes over; until then
             pending rows are drawn at random. Benchmarks give the first rows themselves.
-        acquisition: What the ensemble chooses by: "log-rank-ei", "ei", "pi", "lcb",
-            "average-rank" or "thompson"; None takes the preset's. The universal prior keeps its
-            turns.
         failed: What NaN values mean: "worst" ranks these rows last, "ignore" leaves them out.
-        preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
-            `dre_plugins.engine.Preset`.
-        device: Torch device of the surrogate, such as "cpu" or "cuda".
-        n_threads: Threads that one suggestion may use; torch's own setting is restored.
-        max_history: Rows that the surrogate is fitted to; of more it takes the best and a spread
-            of the rest.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
 
     Attributes:
         stats: Counters of `dre_plugins.Recommender`: "suggestions", their sources, "fallbacks".
@@ -69,6 +64,7 @@ class DRETable:
         ValueError: If an argument is invalid, or the prior knows none of the columns.
     """
 
+    @takes_settings
     def __init__(
         self,
         *,
@@ -76,28 +72,18 @@ class DRETable:
         prior: GivenPrior = UNIVERSAL,
         names: Sequence[str] | None = None,
         n_startup_trials: int = 0,
-        acquisition: str | None = None,
         failed: str = "worst",
-        preset: str | Preset = "default",
-        device: str = "cpu",
-        n_threads: int = 1,
-        max_history: int = 128,
+        settings: Settings | None = None,
     ) -> None:
         self._seed = secrets.randbits(63) if seed is None else operator.index(seed)
         require(self._seed >= 0, "seed", seed, "a non-negative integer or None")
         is_one = not isinstance(prior, (list, tuple))
         require(is_one, "prior", prior, "one prior: a table has one column of values")
-        self._settings = RecommenderSettings(
-            n_startup_trials=n_startup_trials,
-            acquisition=acquisition,
-            failed=failed,
-            preset=preset,
-            device=device,
-            n_threads=n_threads,
-            max_history=max_history,
+        self._settings = checked_settings(settings).for_recommender(
+            n_startup_trials=n_startup_trials, failed=failed
         )
         self._prior = prior_from(prior)
-        check_turns(self._prior, preset)
+        check_turns(self._prior, self._settings.preset)
         self._recommender: Recommender | None = None
         self.stats: Counter[str] = Counter()
         if names is not None:
@@ -168,9 +154,12 @@ class DRETable:
 
     def _new_recommender(self, names: Sequence[str]) -> Recommender:
         space = SearchSpace({name: Float(0.0, 1.0) for name in names})
-        return Recommender(
+        recommender = Recommender(
             space, self._settings, seed=self._seed, stats=self.stats, prior=self._prior
         )
+        if recommender.about_priors:
+            logger.info(recommender.about_priors)
+        return recommender
 
     def _repeating(self, recommender: Recommender) -> Recommender:
         """Return one that suggests again what was observed: nothing else is left."""

@@ -29,6 +29,7 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import FittingSettings, Preset, ScorerSettings
+from dre_plugins.recommend.settings import Settings
 
 _TWO_STEPS = FittingSettings(n_steps=2, learning_rate=0.02)
 HARDLY_FITTED = Preset(
@@ -41,7 +42,7 @@ HARDLY_FITTED = Preset(
 SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
     "dre, no model": lambda: DRESampler(seed=0, n_startup_trials=sys.maxsize),
     "tpe": lambda: TPESampler(seed=0),
-    "dre, 2 steps": lambda: DRESampler(seed=0, preset=HARDLY_FITTED),
+    "dre, 2 steps": lambda: DRESampler(seed=0, settings=Settings(preset=HARDLY_FITTED)),
     "random": lambda: RandomSampler(seed=0),
     "dre": lambda: DRESampler(seed=0),
 }

@@ -1,8 +1,8 @@
 """Samplers of Optuna by name: ``random``, ``tpe:multivariate=True,group=True``, an import path.
 
-A sampler may be given keyword arguments: ``dre:acquisition=lcb``. ``dre:prior=shipped`` takes the
-prior that ships for the scenario, and ``{scenario}`` in a path of a prior stands for the
-scenario's name.
+A sampler may be given keyword arguments, ours also fields of `Settings`: ``dre:acquisition=lcb``.
+``dre:prior=shipped`` takes the prior that ships for the scenario, and ``{scenario}`` in a path of
+a prior stands for the scenario's name.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
+
+from dre_plugins.recommend.settings import Settings
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -72,6 +75,14 @@ def parse_arguments(text: str) -> dict[str, Any]:
     }
 
 
+def with_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of a sampler of ours, those that are fields of `Settings` in `settings`."""
+    names = {field.name for field in fields(Settings)}
+    chosen = {name: value for name, value in arguments.items() if name in names}
+    others = {name: value for name, value in arguments.items() if name not in names}
+    return {**others, "settings": Settings(**chosen)} if chosen else others
+
+
 def split_specifications(text: str) -> list[str]:
     """Split ``random,tpe:a=1,b=(2,3),dre`` at the commas between specifications."""
     depth, start, quote = 0, 0, ""
@@ -116,7 +127,7 @@ def _nsga2(seed: int, **arguments: Any) -> BaseSampler:
 def _dre(seed: int, **arguments: Any) -> BaseSampler:
     from dre_plugins.adapters.optuna import DRESampler
 
-    return DRESampler(seed=seed, **arguments)
+    return DRESampler(seed=seed, **with_settings(arguments))
 
 
 SAMPLERS: dict[str, Callable[..., BaseSampler]] = {

@@ -18,6 +18,7 @@ from dre_plugins.benchmarks.searcher_speed import PREFIX, installed, searcher_se
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.domains import Float
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
@@ -130,7 +131,8 @@ def suggestion_seconds(
 
 def _sampler(name: str, dimension: int, n_threads: int) -> optuna.samplers.BaseSampler:
     if name == WITH_PRIOR:
-        return DRESampler(seed=0, prior=_prior(dimension), n_threads=n_threads)
+        settings = Settings(n_threads=n_threads)
+        return DRESampler(seed=0, prior=_prior(dimension), settings=settings)
     if name.partition(":")[0] == "dre":
         name += f"{',' if ':' in name else ':'}n_threads={n_threads}"
     return make_sampler(name, 0, "")

@@ -2,13 +2,14 @@
 
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.recommender import Recommender, Suggestion
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.settings import RecommenderSettings, Settings
 from dre_plugins.recommend.trials import Trial, TrialState
 
 __all__ = [
     "AskTell",
     "Recommender",
     "RecommenderSettings",
+    "Settings",
     "Suggestion",
     "Trial",
     "TrialState",

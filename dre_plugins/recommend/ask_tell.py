@@ -19,7 +19,7 @@ from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.pareto import layers
 from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender, Suggestion
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState, as_of_now, feasible, number_of
 from dre_plugins.space.base import is_real, match_key
 from dre_plugins.space.domains import Domain, ordered_choices
@@ -47,7 +47,12 @@ class AskTell:
         prior: What is known beforehand: "universal" (of functions on any search space), None
             (nothing), or what past tasks taught, such as a `dre_plugins.Prior`; or a list with
             one for each objective, None where there is none.
-        settings: Options of `RecommenderSettings`, by name.
+        n_startup_trials: Trials that must have ended before the surrogate takes over; until then
+            suggestions are points of one scrambled Sobol sequence. None takes 10 for the
+            ensemble and 5 for the universal prior in its turns, or 0 with a prior of past tasks.
+        allow_duplicates: Whether a configuration may be suggested again.
+        failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
 
     Attributes:
         space: The search space.
@@ -67,6 +72,7 @@ class AskTell:
         random: a space-filling start-up point
     """
 
+    @takes_settings
     def __init__(
         self,
         space: SearchSpace | Mapping[str, Domain | Sequence[Any]],
@@ -74,7 +80,10 @@ class AskTell:
         direction: str | Sequence[str] = "minimize",
         seed: int | None = None,
         prior: GivenPrior = UNIVERSAL,
-        **settings: Any,
+        n_startup_trials: int | None = None,
+        allow_duplicates: bool = False,
+        failed: str = "worst",
+        settings: Settings | None = None,
     ) -> None:
         directions = [direction] if isinstance(direction, str) else [*direction]
         is_known = bool(directions) and all(one in _SIGNS for one in directions)
@@ -90,7 +99,9 @@ class AskTell:
             seed = int(np.random.default_rng().integers(2**32))
         self.space = space
         self.stats: Counter[str] = Counter()
-        self._settings = RecommenderSettings(**settings)
+        self._settings = checked_settings(settings).for_recommender(
+            n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
+        )
         self._seed = seed
         self._prior = prior
         self._signs = tuple(_SIGNS[one] for one in directions)
@@ -204,6 +215,8 @@ class AskTell:
         """
         require(count >= 1, "count", count, "at least 1")
         first = len(self._trials)
+        if not first and self._recommender.about_priors:
+            logger.info(self._recommender.about_priors)
         while self._queue and len(self._trials) < first + count:
             self._begin(self._completed(self._queue[0]), Explanation("enqueued"))
             # Only now: what is interrupted before must not lose what the user wants.

@@ -42,12 +42,14 @@ class AlignedPrior:
         favourites: Coordinates of what was best in past tasks `[F, P]`; NaN where the prior says
             nothing of a parameter.
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
+        about: One line for people: its name, and which parameters of the space it knows.
     """
 
     ensemble: DeepRankingEnsemble
     encode: Encode
     favourites: NDArray[np.float64]
     contexts: NDArray[np.float32] | None = None
+    about: str = ""
 
 
 class PriorLike(Protocol):

@@ -179,6 +179,11 @@ class Recommender:
             preset_turns=get_preset(self.settings.preset).universal_turns,
         )
 
+    @property
+    def about_priors(self) -> str:
+        """Say in one line which parameters the priors of past tasks know; empty without any."""
+        return "; ".join(prior.about for prior in self._priors if prior and prior.about)
+
     def suggest(
         self,
         history: Sequence[Trial],

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from dre_plugins.engine.settings import (
     Preset,
@@ -11,26 +14,95 @@ from dre_plugins.engine.settings import (
     get_preset,
     require,
 )
+from dre_plugins.space.base import is_integer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Choose what most users leave as it is; the same in every framework.
+
+    Args:
+        acquisition: What the ensemble chooses by: "log-rank-ei" (expected improvement of the
+            logarithm of the rank), "ei" (of the rank, as in the paper), "pi" (probability of
+            improvement), "lcb" (lower confidence bound), "average-rank" or "thompson". None takes
+            the preset's: "log-rank-ei" by default. The universal prior keeps its turns.
+        preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
+            `dre_plugins.engine.Preset`.
+        device: Torch device of the surrogate, such as "cpu" or "cuda".
+        n_threads: Threads that one suggestion may use; torch's own setting is restored.
+        max_history: Trials that the surrogate is fitted to, at least 2. Of longer studies it
+            takes the best and a spread of the rest, so that a suggestion takes no longer.
+        order_numeric_choices: Whether choices that are numbers in ascending order are treated as
+            ordered. It is for the domains of frameworks: a `SearchSpace` says itself what is
+            ordered.
+
+    Raises:
+        ValueError: If a setting is invalid, or there is no such device.
+
+    Examples:
+        >>> Settings(acquisition="ei", n_threads=2).max_history
+        128
+        >>> Settings(n_threads=0)
+        Traceback (most recent call last):
+            ...
+        ValueError: n_threads must be an integer of at least 1, got 0.
+    """
+
+    acquisition: str | None = None
+    preset: str | Preset = "default"
+    device: str = "cpu"
+    n_threads: int = 1
+    max_history: int = 128
+    order_numeric_choices: bool = True
+
+    def __post_init__(self) -> None:
+        _check(self)
+        is_bool = isinstance(self.order_numeric_choices, bool)
+        name = "order_numeric_choices"
+        require(is_bool, name, self.order_numeric_choices, "True or False")
+
+    def for_recommender(
+        self,
+        *,
+        n_startup_trials: int | None = None,
+        allow_duplicates: bool = False,
+        failed: str = "worst",
+    ) -> RecommenderSettings:
+        """Return these settings with the arguments that every sampler has beside them.
+
+        Raises:
+            ValueError: If an argument is invalid.
+        """
+        return RecommenderSettings(
+            n_startup_trials=n_startup_trials,
+            acquisition=self.acquisition,
+            allow_duplicates=allow_duplicates,
+            failed=failed,
+            preset=self.preset,
+            device=self.device,
+            n_threads=self.n_threads,
+            max_history=self.max_history,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommenderSettings:
-    """Choose how suggestions are made; the same settings in every framework.
+    """Choose how a `Recommender` makes suggestions.
 
     Args:
         n_startup_trials: Trials that must have ended before the surrogate takes over; until
             then suggestions are scrambled Sobol points. None takes 10 for the ensemble and 5 for
             the universal prior in its turns, or 0 with a prior of past tasks.
-        acquisition: What the ensemble chooses by: "log-rank-ei", "ei", "pi", "lcb",
-            "average-rank" or "thompson"; None takes the preset's. The universal prior, in its
-            turns, takes the expected improvement of the value.
+        acquisition: See `Settings`, as for the other arguments that are not explained here.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials last, "ignore" leaves them out.
-        preset: Name of a preset of the engine, or a `Preset`.
-        device: Where the surrogate computes: "cpu", "cuda", …
-        n_threads: Threads of one suggestion.
-        max_history: Trials that the surrogate is fitted to; longer histories are thinned by
-            rank: all of the best, a spread of the rest.
+        preset: See `Settings`.
+        device: See `Settings`.
+        n_threads: See `Settings`.
+        max_history: See `Settings`.
 
     Raises:
         ValueError: If a setting is invalid, or there is no such device.
@@ -50,10 +122,50 @@ class RecommenderSettings:
             require(
                 self.n_startup_trials >= 0, "n_startup_trials", self.n_startup_trials, "at least 0"
             )
-        if self.acquisition is not None:
-            check_acquisition(self.acquisition)
         require(self.failed in ("worst", "ignore"), "failed", self.failed, "'worst' or 'ignore'")
-        require(self.n_threads >= 1, "n_threads", self.n_threads, "at least 1")
-        require(self.max_history >= 2, "max_history", self.max_history, "at least 2")
-        check_device(self.device)
-        get_preset(self.preset)
+        _check(self)
+
+
+def checked_settings(settings: Settings | None) -> Settings:
+    """Return the settings, the defaults for None.
+
+    Raises:
+        TypeError: If it is something else.
+    """
+    if settings is None:
+        return Settings()
+    if not isinstance(settings, Settings):
+        raise TypeError(
+            "settings must be a dre_plugins.Settings, such as Settings(n_threads=2), got "
+            f"{settings!r}."
+        )
+    return settings
+
+
+def takes_settings(init: Callable[P, R]) -> Callable[P, R]:
+    """Let a constructor say, to who passes a field of `Settings` by itself, where it belongs."""
+    names = [field.name for field in fields(Settings)]
+
+    @wraps(init)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        found = [name for name in names if name in kwargs]
+        if found:
+            remedy = ", ".join(f"{name}=..." for name in found)
+            raise TypeError(
+                f"{' and '.join(found)}: pass settings=dre_plugins.Settings({remedy}) instead."
+            )
+        return init(*args, **kwargs)
+
+    return checked
+
+
+def _check(settings: Settings | RecommenderSettings) -> None:
+    """Raise a ValueError if one of the fields that both classes have is invalid."""
+    if settings.acquisition is not None:
+        check_acquisition(settings.acquisition)
+    for name, least in (("n_threads", 1), ("max_history", 2)):
+        value = getattr(settings, name)
+        is_count = is_integer(value) and value >= least
+        require(is_count, name, value, f"an integer of at least {least}")
+    check_device(settings.device)
+    get_preset(settings.preset)

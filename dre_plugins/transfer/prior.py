@@ -252,12 +252,14 @@ class Prior:
         Raises:
             ValueError: If the two have no parameter in common; names both.
         """
-        encoder = _Encoder(self.align(space))
+        alignment = self.align(space)
+        encoder = _Encoder(alignment)
         return AlignedPrior(
             self.ensemble.with_extra_features(len(encoder.extra)),
             encoder,
             self._favourites_in(space),
             self.contexts,
+            f"prior {self.card.name!r} {alignment.summary()}",
         )
 
     def _favourites_in(self, space: SearchSpace) -> NDArray[np.float64]:
@@ -270,11 +272,18 @@ class Prior:
         assert alignment is not None  # only on_incompatible="ignore" returns None
         return np.clip(alignment.convert(self.favourites), 0.0, 1.0)
 
-    def knows(self, name: str, domain: Domain) -> bool:
-        """Say whether a parameter of a study is one of the prior's, by name, alias or mapping."""
-        space = SearchSpace({name: domain})
+    def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
+        """Say whether a parameter of a study is one of the prior's, by name, alias or mapping.
+
+        Args:
+            name: The parameter.
+            domain: Its domain.
+            beside: Other parameters of the study, which tell what learner it belongs to.
+        """
+        space = SearchSpace({**(beside or {}), name: domain})
         mapping = self._mapping_for(space)
-        return align(space, self.space, mapping=mapping, on_incompatible="ignore") is not None
+        alignment = align(space, self.space, mapping=mapping, on_incompatible="ignore")
+        return alignment is not None and name in {link.source for link in alignment.links}
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Fill up the parameters known of a study with the prior's own.

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from presets import TINY
 
+from dre_plugins.recommend.settings import Settings
+
 if TYPE_CHECKING:
     from dre_plugins.adapters.optuna import DRESampler
 
@@ -23,6 +25,8 @@ def tiny_sampler() -> Callable[..., DRESampler]:
     from dre_plugins.adapters.optuna import DRESampler
 
     def build(**arguments: Any) -> DRESampler:
-        return DRESampler(**{"seed": 0, "n_startup_trials": 4, "preset": TINY, **arguments})
+        return DRESampler(
+            **{"seed": 0, "n_startup_trials": 4, "settings": Settings(preset=TINY), **arguments}
+        )
 
     return build

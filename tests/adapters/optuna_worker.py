@@ -15,6 +15,7 @@ from optuna.trial import Trial
 from presets import TINY
 
 from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.recommend.settings import Settings
 
 
 def open_storage(name: str) -> Any:
@@ -48,7 +49,9 @@ def ask(storage: str, n_trials: int, n_startup_trials: int, meeting: str, n_work
     study = optuna.load_study(
         study_name="s",
         storage=open_storage(storage),
-        sampler=DRESampler(seed=7, n_startup_trials=n_startup_trials, preset=TINY),
+        sampler=DRESampler(
+            seed=7, n_startup_trials=n_startup_trials, settings=Settings(preset=TINY)
+        ),
     )
     Path(meeting, str(os.getpid())).touch()
     while len(list(Path(meeting).iterdir())) < n_workers:
@@ -81,7 +84,9 @@ def run(storage: str, n_trials: int, seed: int | None, n_threads: int = 1) -> No
         study_name="s",
         storage=None if storage == "memory" else open_storage(storage),
         load_if_exists=True,
-        sampler=DRESampler(seed=seed, n_startup_trials=5, preset=TINY, n_threads=n_threads),
+        sampler=DRESampler(
+            seed=seed, n_startup_trials=5, settings=Settings(preset=TINY, n_threads=n_threads)
+        ),
     )
     study.optimize(mixed_objective, n_trials=n_trials)
     print(json.dumps([trial.params for trial in study.trials]))

@@ -21,6 +21,7 @@ except ImportError:  # before Ray 2.44
     from ray.train import RunConfig
 
 from dre_plugins.adapters.ray_tune import DRESearch
+from dre_plugins.recommend.settings import Settings
 
 SMALL_SPACE = {"x": tune.choice(["a", "b", "c"]), "y": tune.randint(0, 6)}  # of 18 points
 MIXED_SPACE = {
@@ -34,7 +35,9 @@ MIXED_SPACE = {
 
 def tiny_search(space: dict[str, Any] | None = None, **arguments: Any) -> DRESearch:
     """Return a search with a tiny surrogate; arguments override."""
-    return DRESearch(space, **{"seed": 0, "n_startup_trials": 4, "preset": TINY, **arguments})
+    return DRESearch(
+        space, **{"seed": 0, "n_startup_trials": 4, "settings": Settings(preset=TINY), **arguments}
+    )
 
 
 def mixed_value(config: dict[str, Any]) -> float:

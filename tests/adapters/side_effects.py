@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from dre_plugins.recommend.settings import Settings
+
 N_SUGGESTIONS = 50
 
 
@@ -88,7 +90,7 @@ def in_ask_tell(preset: Any) -> int:
     space = {"learning_rate": Float(1e-4, 1.0, "log"), "kind": ["a", "b"]}
     fallbacks = 0
     for prior, n in ((None, N_SUGGESTIONS - 5), (Prior.load("xgboost"), 5)):
-        study = AskTell(space, seed=0, preset=preset, prior=prior)
+        study = AskTell(space, seed=0, settings=Settings(preset=preset), prior=prior)
         for place in range(n):
             number, configuration = study.ask()
             study.tell(number, None if place == 3 else configuration["learning_rate"])
@@ -105,7 +107,7 @@ def in_optuna(preset: Any) -> int:
         x = trial.suggest_float("x", -1.0, 1.0)
         return x**2 + (trial.suggest_int("n", 0, 9) if trial.suggest_categorical("k", "ab") else 0)
 
-    study = optuna.create_study(sampler=DRESampler(seed=0, preset=preset))
+    study = optuna.create_study(sampler=DRESampler(seed=0, settings=Settings(preset=preset)))
     study.optimize(objective, n_trials=N_SUGGESTIONS)
     return study.sampler.stats["fallbacks"]
 
@@ -116,7 +118,7 @@ def in_ray_tune(preset: Any) -> int:
     from dre_plugins import DRESearch
 
     space = {"x": tune.uniform(-1.0, 1.0), "kind": tune.choice(["a", "b"])}
-    search = DRESearch(space, metric="loss", mode="min", seed=0, preset=preset)
+    search = DRESearch(space, metric="loss", mode="min", seed=0, settings=Settings(preset=preset))
     for number in range(N_SUGGESTIONS):
         config = search.suggest(str(number))
         search.on_trial_result(str(number), {"loss": config["x"], "training_iteration": 1})
@@ -133,7 +135,7 @@ def in_syne_tune(preset: Any) -> int:
     from dre_plugins import ASHADRE
 
     space = {"x": uniform(-1.0, 1.0), "kind": choice(["a", "b"])}
-    scheduler = ASHADRE(space, "loss", "epoch", 9, random_seed=0, preset=preset)
+    scheduler = ASHADRE(space, "loss", "epoch", 9, random_seed=0, settings=Settings(preset=preset))
     for number in range(N_SUGGESTIONS):
         trial = Trial(number, scheduler.suggest().config, datetime.now())
         scheduler.on_trial_add(trial)

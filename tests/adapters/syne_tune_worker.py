@@ -11,6 +11,7 @@ from syne_tune.backend import LocalBackend
 from syne_tune.config_space import choice, loguniform, randint
 
 from dre_plugins.adapters.syne_tune import DRE, load_tuner
+from dre_plugins.recommend.settings import Settings
 
 SPACE = {
     "lr": loguniform(1e-4, 1.0),
@@ -38,7 +39,7 @@ def new_tuner(name: str) -> Tuner:
             random_seed=3,
             points_to_evaluate=POINTS,
             n_startup_trials=4,
-            preset=TINY,
+            settings=Settings(preset=TINY),
         ),
         # Syne Tune stops after more than so many.
         stop_criterion=StoppingCriterion(max_num_trials_completed=N_TRIALS - 1),

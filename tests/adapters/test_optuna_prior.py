@@ -15,6 +15,7 @@ from dre_plugins import DRESampler, MetaDataset, Prior
 from dre_plugins.adapters.optuna_sources import metadata_from_studies
 from dre_plugins.engine import PRESETS, ScorerSettings
 from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float
 from dre_plugins.transfer import training
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
@@ -96,7 +97,7 @@ def prior() -> Prior:
 
 
 def sampler_of(**arguments) -> DRESampler:
-    return DRESampler(seed=0, preset=PRESET, **arguments)
+    return DRESampler(seed=0, settings=Settings(preset=PRESET), **arguments)
 
 
 def tuned(sampler: DRESampler, n_trials: int, of=objective) -> optuna.Study:
@@ -122,7 +123,35 @@ def test_the_first_trial_is_better_than_random_ones(prior, caplog):
     assert sources == {"model", "contrast"}
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
     said = [record.message for record in caplog.records if record.name.startswith("dre_plugins")]
-    assert [message.split()[1] for message in said] == ["prior", "ranking"]
+    about, *sources_said = sorted(said, key=lambda message: not message.startswith("prior "))
+    assert about.endswith("; not: none")
+    assert [message.split()[1] for message in sources_said] == ["prior", "ranking"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_parameter_means_is_told_by_those_before_it(seed):
+    """`max_iter` is the number of trees beside a learning rate, of which the prior wants many.
+
+    Left to itself it was a point of the Sobol sequence, though the learning rate was chosen to go
+    with as many trees as the prior likes.
+    """
+
+    def boosting(trial):
+        trial.suggest_float("learning_rate", 0.01, 1.0, log=True)
+        return trial.suggest_int("max_iter", 5, 150, log=True)
+
+    study = tuned(DRESampler(seed=seed, prior="xgboost"), 1, boosting)
+    assert study.trials[0].params["max_iter"] > 75
+    assert study.sampler.stats["independent"] == 0
+
+
+def test_the_gamma_of_support_vectors_is_not_that_of_boosted_trees():
+    def support_vectors(trial):
+        trial.suggest_float("C", 1e-2, 1e3, log=True)
+        return trial.suggest_float("gamma", 1e-5, 1e1, log=True)
+
+    sampler = DRESampler(seed=0, prior="xgboost", warn_independent_sampling=False)
+    assert source_of(tuned(sampler, 1, support_vectors).trials[0]) == "independent"
 
 
 def test_a_prior_can_be_a_file(prior, tmp_path):
@@ -325,7 +354,9 @@ def test_what_the_prior_cannot_tell_apart_is_learnt(prior):
         return abs(np.log10(trial.suggest_float("rate", 1e-12, 1e-8, log=True)) + 9.0)
 
     # Where nothing is learnt all of them stay at 1; single runs do for other reasons as well.
-    samplers = [DRESampler(seed=seed, preset=PRESET, prior=prior) for seed in range(3)]
+    samplers = [
+        DRESampler(seed=seed, settings=Settings(preset=PRESET), prior=prior) for seed in range(3)
+    ]
     assert np.median([tuned(sampler, 25, far).best_value for sampler in samplers]) < 0.4
 
 

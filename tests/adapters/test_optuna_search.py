@@ -18,6 +18,7 @@ from presets import TINY
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna_conversion import space_of
 from dre_plugins.adapters.optuna_explanation import explanation_of
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Ordinal
 
 MakeSampler = Callable[..., DRESampler]
@@ -61,7 +62,7 @@ def svm_or_forest(trial: Trial) -> float:
 def test_conditional_parameters_are_sampled_by_the_model(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    sampler = Counted(seed=1, preset=TINY)
+    sampler = Counted(seed=1, settings=Settings(preset=TINY))
     study = optuna.create_study(sampler=sampler)
     with caplog.at_level(logging.WARNING, logger="dre_plugins"):
         study.optimize(svm_or_forest, n_trials=40)
@@ -186,7 +187,9 @@ def test_numeric_choices_may_be_left_unordered() -> None:
     for ordered, kind in ((True, Ordinal), (False, Categorical)):
         space_ = space_of(space, [], [], order_numeric_choices=ordered)
         assert isinstance(space_.domains["size"], kind)
-    study = optuna.create_study(sampler=DRESampler(seed=0, order_numeric_choices=False))
+    study = optuna.create_study(
+        sampler=DRESampler(seed=0, settings=Settings(order_numeric_choices=False))
+    )
     study.optimize(lambda trial: trial.suggest_categorical("size", [16, 32, 64]), n_trials=3)
     assert {trial.params["size"] for trial in study.trials} == {16, 32, 64}
 

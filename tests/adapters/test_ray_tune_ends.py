@@ -17,6 +17,7 @@ from ray import tune
 
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.recommend import Trial
+from dre_plugins.recommend.settings import Settings
 
 pytestmark = pytest.mark.ray
 
@@ -24,7 +25,13 @@ SPACE = {"x": tune.uniform(0.0, 1.0), "n": tune.randint(0, 5)}
 
 
 def search_of(**arguments: Any) -> DRESearch:
-    options = {"metric": "loss", "mode": "min", "seed": 0, "n_startup_trials": 4, "preset": TINY}
+    options = {
+        "metric": "loss",
+        "mode": "min",
+        "seed": 0,
+        "n_startup_trials": 4,
+        "settings": Settings(preset=TINY),
+    }
     return DRESearch(**{**options, **arguments})
 
 

@@ -17,13 +17,20 @@ from ray.tune.search import ConcurrencyLimiter
 from dre_plugins import Prior
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float
 
 SPACE = {"x": tune.uniform(0.0, 1.0), "y": tune.uniform(0.0, 1.0)}
 
 
 def search_of(**arguments: Any) -> DRESearch:
-    defaults = {"metric": "loss", "mode": "min", "seed": 0, "preset": TINY, "n_startup_trials": 4}
+    defaults = {
+        "metric": "loss",
+        "mode": "min",
+        "seed": 0,
+        "settings": Settings(preset=TINY),
+        "n_startup_trials": 4,
+    }
     return DRESearch(SPACE, **{**defaults, **arguments})
 
 

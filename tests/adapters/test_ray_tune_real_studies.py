@@ -16,6 +16,7 @@ from presets import TINY
 from ray import tune
 
 from dre_plugins.adapters.ray_tune import DRESearch
+from dre_plugins.recommend.settings import Settings
 
 pytestmark = pytest.mark.ray
 
@@ -23,7 +24,13 @@ SPACE = {"x": tune.uniform(0.0, 1.0), "y": tune.uniform(0.0, 1.0)}
 
 
 def search_of(**arguments: Any) -> DRESearch:
-    options = {"metric": "gain", "mode": "max", "seed": 0, "n_startup_trials": 4, "preset": TINY}
+    options = {
+        "metric": "gain",
+        "mode": "max",
+        "seed": 0,
+        "n_startup_trials": 4,
+        "settings": Settings(preset=TINY),
+    }
     return DRESearch(SPACE, **{**options, **arguments})
 
 

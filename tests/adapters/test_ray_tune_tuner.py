@@ -35,6 +35,7 @@ from ray_tune_worker import (
 )
 
 from dre_plugins.adapters.ray_tune import DRESearch
+from dre_plugins.recommend.settings import Settings
 
 pytestmark = [
     pytest.mark.ray,
@@ -413,7 +414,7 @@ def test_crashed_trials_that_are_run_again_count_again(tmp_path: Path) -> None:
             raise RuntimeError("outage")
         return {"loss": -config["x"]}
 
-    search = DRESearch(seed=0, preset=TINY, n_startup_trials=4)
+    search = DRESearch(seed=0, settings=Settings(preset=TINY), n_startup_trials=4)
     config = tune.TuneConfig(metric="loss", mode="min", num_samples=6, search_alg=search)
     run = RunConfig(storage_path=str(tmp_path), name="study", verbose=0)
     space = {"x": tune.uniform(0.0, 1.0)}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.transfer.prior import Prior
 
 optuna = pytest.importorskip("optuna")
@@ -118,7 +119,7 @@ def in_ask_tell(history: list[Past], direction: str, **options: Any) -> dict[str
 @pytest.mark.parametrize("n", [3, 14], ids=["startup", "model"])
 @pytest.mark.parametrize("with_prior", [False, True], ids=["alone", "prior"])
 def test_every_framework_suggests_the_same(n, direction, with_prior) -> None:
-    options: dict[str, Any] = {"seed": 7, "n_startup_trials": 8, "preset": TINY}
+    options: dict[str, Any] = {"seed": 7, "n_startup_trials": 8, "settings": Settings(preset=TINY)}
     if with_prior:
         options["prior"] = Prior.load("xgboost", mapping={"rate": "eta", "depth": "max_depth"})
     history = history_of(n)

@@ -18,6 +18,7 @@ from syne_tune_rows import FINITE, INFINITE
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher
 from dre_plugins.adapters.syne_tune_conversion import cast, hyperparameters
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import UnsupportedDomainError
 from dre_plugins.space.base import match_key
 
@@ -44,7 +45,9 @@ def test_every_value_of_a_finite_domain_is_suggested_once(domain: Any, values: l
 
 @pytest.mark.parametrize("domain", INFINITE, ids=repr)
 def test_values_of_a_range_are_in_it(domain: Any) -> None:
-    searcher = DRESearcher({"x": domain}, random_seed=1, n_startup_trials=6, preset=TINY)
+    searcher = DRESearcher(
+        {"x": domain}, random_seed=1, n_startup_trials=6, settings=Settings(preset=TINY)
+    )
     low, high = domain.lower, domain.upper
     for number in range(14):  # the last ones are the model's, which goes for a bound
         value = searcher.suggest()["x"]
@@ -66,7 +69,9 @@ def test_a_space_of_all_domains_goes_through_the_model() -> None:
     domains = [domain for domain, _ in FINITE] + INFINITE
     space: dict[str, Any] = {f"p{i}": domain for i, domain in enumerate(domains)}
     space |= {"epochs": 7, "nested": {"a": [1, {"b": 2}]}, "nothing": None}
-    scheduler = DRE(space, "loss", random_seed=0, n_startup_trials=3, preset=TINY)
+    scheduler = DRE(
+        space, "loss", random_seed=0, n_startup_trials=3, settings=Settings(preset=TINY)
+    )
     for number in range(8):
         config = config_of(scheduler)
         assert config is not None and config.keys() == space.keys()
@@ -79,7 +84,9 @@ def test_a_space_of_all_domains_goes_through_the_model() -> None:
 
 
 def test_a_space_of_constants_gives_them_for_ever() -> None:
-    scheduler = DRE({"epochs": 3, "name": "x"}, "loss", random_seed=0, preset=TINY)
+    scheduler = DRE(
+        {"epochs": 3, "name": "x"}, "loss", random_seed=0, settings=Settings(preset=TINY)
+    )
     for number in range(13):
         config = config_of(scheduler)
         assert config == {"epochs": 3, "name": "x"}

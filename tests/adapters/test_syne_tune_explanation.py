@@ -19,10 +19,15 @@ from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObje
 from dre_plugins import Prior
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, MODRE, DRESearcher
 from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float
 
 SPACE = {"x": cs.uniform(0.0, 1.0), "y": cs.uniform(0.0, 1.0)}
-OPTIONS: dict[str, Any] = {"random_seed": 0, "preset": TINY, "n_startup_trials": 4}
+OPTIONS: dict[str, Any] = {
+    "random_seed": 0,
+    "settings": Settings(preset=TINY),
+    "n_startup_trials": 4,
+}
 
 
 def trial_of(trial_id: int, config: dict[str, Any]) -> Trial:
@@ -65,7 +70,9 @@ def test_the_scheduler_says_what_the_searcher_says() -> None:
 
 def test_a_prior_tells_its_weight() -> None:
     prior = Prior.of_beliefs({"x": Float(0.0, 1.0)}, [{"x": 0.0}])
-    first = run(DRE(SPACE, "loss", random_seed=0, preset=TINY, prior=prior), 1).explain(0)
+    first = run(
+        DRE(SPACE, "loss", random_seed=0, settings=Settings(preset=TINY), prior=prior), 1
+    ).explain(0)
     assert (first.source, first.prior_weight) == ("prior", 1.0)
 
 

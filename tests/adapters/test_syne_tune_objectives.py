@@ -41,6 +41,7 @@ from dre_plugins.adapters.syne_tune import (
 from dre_plugins.adapters.syne_tune_conversion import space_of
 from dre_plugins.adapters.syne_tune_sources import metadata_from_experiments
 from dre_plugins.recommend import AskTell, TrialState
+from dre_plugins.recommend.settings import Settings
 
 pytestmark = pytest.mark.syne_tune
 
@@ -52,7 +53,7 @@ SPACE = {
 }
 GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.randint(1, 3), "epochs": 3}
 METRICS = ["error", "size"]
-SETTINGS: dict[str, Any] = {"preset": TINY, "n_startup_trials": 4}
+SETTINGS: dict[str, Any] = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
 OPTIONS: dict[str, Any] = {"random_seed": 0, **SETTINGS}
 
 Report = Callable[[Trial], Any]
@@ -187,7 +188,9 @@ def test_the_same_history_and_seed_give_the_same_suggestion(n: int, signs: Any) 
             values[number % 2] = math.nan
         history.append((config, values))
     ways = [in_modre, in_its_own_scheduler, in_ask_tell, in_optuna]
-    found = [way(history, signs, preset=TINY, n_startup_trials=8) for way in ways]
+    found = [
+        way(history, signs, settings=Settings(preset=TINY), n_startup_trials=8) for way in ways
+    ]
     assert found[0] is not None
     assert all(one in (None, found[0]) for one in found)
 
@@ -231,7 +234,7 @@ def test_three_objectives() -> None:
 @pytest.mark.slow
 @pytest.mark.long
 def test_the_front_is_approached() -> None:
-    scheduler = modre(preset="default", n_startup_trials=None)
+    scheduler = modre(settings=Settings(preset="default"), n_startup_trials=None)
     configs = run(scheduler, 30)
     early, late = configs[:10], configs[20:]
     assert np.median([c["y"] for c in late]) < 0.3 * np.median([c["y"] for c in early])
@@ -371,7 +374,7 @@ def test_points_come_first_and_the_seed_decides() -> None:
 @pytest.mark.parametrize("prior", ["xgboost", ["xgboost", None]], ids=str)
 def test_a_prior_suggests_from_the_first_trial_on(prior: Any) -> None:
     space = {"eta": cs.loguniform(1e-4, 1), "max_depth": cs.randint(1, 15)}
-    scheduler = MODRE(space, METRICS, prior=prior, preset=TINY, random_seed=0)
+    scheduler = MODRE(space, METRICS, prior=prior, settings=Settings(preset=TINY), random_seed=0)
     run(scheduler, 6, lambda trial: {"error": trial.config["eta"], "size": -trial.config["eta"]})
     assert scheduler.searcher.stats["prior"] >= 1 and scheduler.searcher.stats["random"] == 0
     assert scheduler.searcher.stats["fallbacks"] == 0

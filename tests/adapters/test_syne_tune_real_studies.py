@@ -15,11 +15,16 @@ from syne_tune.backend.trial_status import Trial
 from syne_tune.config_space import uniform
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRETransfer
+from dre_plugins.recommend.settings import Settings
 
 pytestmark = pytest.mark.syne_tune
 
 SPACE = {"x": uniform(0.0, 1.0), "y": uniform(0.0, 1.0), "epochs": 9}
-OPTIONS: dict[str, Any] = {"random_seed": 0, "preset": TINY, "n_startup_trials": 4}
+OPTIONS: dict[str, Any] = {
+    "random_seed": 0,
+    "settings": Settings(preset=TINY),
+    "n_startup_trials": 4,
+}
 
 
 def result_of(config: dict[str, float], epoch: int = 9) -> dict[str, float]:

@@ -54,15 +54,23 @@ from dre_plugins.adapters.syne_tune import (  # noqa: E402
 )
 from dre_plugins.engine import get_preset  # noqa: E402
 from dre_plugins.recommend import TrialState  # noqa: E402
+from dre_plugins.recommend.settings import Settings  # noqa: E402
 
 pytestmark = pytest.mark.syne_tune
 
 GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.ordinal([0.1, 0.2, 0.5], kind="nn"), "epochs": 9}
-OPTIONS: dict[str, Any] = {"random_seed": 0, "preset": TINY, "n_startup_trials": 4}
-SETTINGS: dict[str, Any] = {"preset": TINY, "n_startup_trials": 4}
+OPTIONS: dict[str, Any] = {
+    "random_seed": 0,
+    "settings": Settings(preset=TINY),
+    "n_startup_trials": 4,
+}
+SETTINGS: dict[str, Any] = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
 DEFAULT = get_preset("default")
 QUICK = replace(DEFAULT, from_random=replace(DEFAULT.from_random, n_steps=100))
-KNOWING: dict[str, Any] = {"random_seed": 0, "preset": TINY}  # a prior suggests from the start
+KNOWING: dict[str, Any] = {
+    "random_seed": 0,
+    "settings": Settings(preset=TINY),
+}  # a prior suggests from the start
 
 
 def asha(searcher: Any, space: dict[str, Any] = SPACE) -> AsynchronousSuccessiveHalving:
@@ -421,7 +429,7 @@ def test_rungs_reach_the_searcher_with_their_resource() -> None:
     "name", ["MedianStoppingRule", "MedianStoppingRule(ASHADRE)", "AsynchronousSuccessiveHalving"]
 )
 def test_it_learns_from_reports_where_it_is_told_no_end(name: str) -> None:
-    loop = Loop(SCHEDULERS[name](SPACE, preset=QUICK))
+    loop = Loop(SCHEDULERS[name](SPACE, settings=Settings(preset=QUICK)))
     loop.run(24)
     assert searcher_in(loop.scheduler).stats["model"] >= 10
     late = [loss_of(trial.config, 9) for trial in loop.trials[12:]]
@@ -436,7 +444,9 @@ def test_a_region_that_crashes_before_any_report_is_avoided_though_nobody_says_s
         return "crash" if trial.config["layers"] > 3 else {"epoch": epoch, "loss": distance}
 
     loop = Loop(
-        SCHEDULERS["SingleObjectiveScheduler"](SPACE, preset=QUICK), max_epochs=1, report=report
+        SCHEDULERS["SingleObjectiveScheduler"](SPACE, settings=Settings(preset=QUICK)),
+        max_epochs=1,
+        report=report,
     )
     loop.run(30)
     assert sum(trial.config["layers"] > 3 for trial in loop.trials[10:]) <= 5
@@ -445,7 +455,7 @@ def test_a_region_that_crashes_before_any_report_is_avoided_though_nobody_says_s
 def test_a_bounding_box_can_choose_the_space() -> None:
     scheduler = BoundingBox(
         lambda space, metric, do_minimize, seed: DRE(
-            space, metric, do_minimize, seed, preset=TINY, n_startup_trials=4
+            space, metric, do_minimize, seed, settings=Settings(preset=TINY), n_startup_trials=4
         ),
         SPACE,
         "loss",

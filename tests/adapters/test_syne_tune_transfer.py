@@ -26,10 +26,14 @@ from dre_plugins.adapters.syne_tune import (  # noqa: E402
     DRETransfer,
     prior_from_evaluations,
 )
+from dre_plugins.recommend.settings import Settings  # noqa: E402
 
 pytestmark = pytest.mark.syne_tune
 
-KNOWING: dict[str, Any] = {"random_seed": 0, "preset": TINY}  # a prior suggests from the start
+KNOWING: dict[str, Any] = {
+    "random_seed": 0,
+    "settings": Settings(preset=TINY),
+}  # a prior suggests from the start
 
 
 def best_of(scheduler: TrialScheduler) -> dict[str, Any]:
@@ -52,7 +56,9 @@ def test_the_first_suggestion_is_what_was_good_in_the_past(
 ) -> None:
     past = {"one": evaluations(space), "two": evaluations(space)}
     with caplog.at_level(logging.INFO, logger="dre_plugins.syne_tune"):
-        scheduler = DRETransfer(present, "loss", past, random_seed=0, preset=TINY)
+        scheduler = DRETransfer(
+            present, "loss", past, random_seed=0, settings=Settings(preset=TINY)
+        )
     assert "Learning from 2 past tasks with 40 evaluations." in caplog.text
     config = best_of(scheduler)
     assert 1e-3 < config["lr"] < 2e-1 and config["layers"] >= 4
@@ -86,7 +92,11 @@ def test_the_past_can_serve_every_scheduler() -> None:
     prior = prior_from_evaluations([{"one": evaluations()}, {"two": evaluations()}], "loss")
     wanted = best_of(
         DRETransfer(
-            SPACE, "loss", {"one": evaluations(), "two": evaluations()}, random_seed=0, preset=TINY
+            SPACE,
+            "loss",
+            {"one": evaluations(), "two": evaluations()},
+            random_seed=0,
+            settings=Settings(preset=TINY),
         )
     )
     assert best_of(ASHADRE(SPACE, "loss", "epoch", 9, random_seed=0, prior=prior)) == wanted

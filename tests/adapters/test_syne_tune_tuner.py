@@ -44,6 +44,7 @@ from syne_tune_worker import N_TRIALS, POINTS
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer, load_tuner
 from dre_plugins.adapters.syne_tune_sources import metadata_from_experiments
 from dre_plugins.recommend import TrialState
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.base import match_key
 
 pytestmark = [
@@ -61,7 +62,11 @@ SPACE = {
     "act": cs.choice(["relu", "tanh"]),
     "epochs": 4,
 }
-OPTIONS: dict[str, Any] = {"random_seed": 0, "preset": TINY, "n_startup_trials": 4}
+OPTIONS: dict[str, Any] = {
+    "random_seed": 0,
+    "settings": Settings(preset=TINY),
+    "n_startup_trials": 4,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -232,7 +237,7 @@ def asha(searcher: Any) -> AsynchronousSuccessiveHalving:
 
 
 def by_class(wrapper: Any) -> Any:
-    settings = {"preset": TINY, "n_startup_trials": 4}
+    settings = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
     return wrapper(SPACE, random_seed=0, searcher=DRESearcher, searcher_kwargs=settings)
 
 
@@ -292,7 +297,9 @@ def test_an_experiment_teaches_the_next_one(folder: Path) -> None:
     (task,) = metadata_from_experiments(folder / "first")
     assert len(task) >= 25 and task.n_complete >= 25
     best = min(descent(config)[-1]["loss"] for config in configs_of(first)[:25])
-    second = DRETransfer(SPACE, "loss", folder / "first", random_seed=0, preset=TINY)
+    second = DRETransfer(
+        SPACE, "loss", folder / "first", random_seed=0, settings=Settings(preset=TINY)
+    )
     assert descent(second.suggest().config)[-1]["loss"] <= 1.5 * best
 
 

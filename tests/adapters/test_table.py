@@ -8,7 +8,7 @@ from presets import TINY
 
 from dre_plugins.adapters.table import DRETable
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.settings import RecommenderSettings, Settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -27,7 +27,7 @@ def choose(method, n=8, y=None, X=None, pending=None):
 
 
 def table(**arguments):
-    return DRETable(**{"seed": 0, "preset": TINY, **arguments})
+    return DRETable(**{"seed": 0, "settings": Settings(preset=TINY), **arguments})
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,6 @@ def test_without_a_table_it_suggests_points_of_the_whole_space():
     ("arguments", "message"),
     [
         ({"seed": -1}, "seed.*-1"),
-        ({"acquisition": "best"}, "acquisition.*'best'"),
         ({"names": ["a", "a"]}, "names"),
         ({"names": []}, "names"),
         ({"prior": "no-such-prior"}, "no-such-prior"),

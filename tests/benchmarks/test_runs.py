@@ -9,7 +9,13 @@ from dre_plugins.benchmarks import runs
 from dre_plugins.benchmarks.problems import catalogue
 from dre_plugins.benchmarks.problems.catalogue import PROBLEMS
 from dre_plugins.benchmarks.runs import Run, Sources
-from dre_plugins.benchmarks.samplers import parse_arguments, split_specifications
+from dre_plugins.benchmarks.samplers import (
+    make_sampler,
+    parse_arguments,
+    split_specifications,
+    with_settings,
+)
+from dre_plugins.recommend.settings import Settings
 
 RUN = Run("random", hill.NAME, 3, 0, 6)
 HERE = Sources()
@@ -197,3 +203,13 @@ def test_an_interruption_while_a_record_is_written_ends_the_runs_at_once(monkeyp
     with pytest.raises(KeyboardInterrupt) as kept:
         runs.execute(catalogue.study, HERE, [RUN], out=tmp_path / "runs.jsonl", jobs=1)
     assert closed and kept.value is not None
+
+
+def test_fields_of_settings_are_arguments_of_a_specification():
+    pytest.importorskip("optuna")
+    arguments = with_settings({"seed": 3, "acquisition": "lcb", "max_history": 64})
+    assert arguments == {"seed": 3, "settings": Settings(acquisition="lcb", max_history=64)}
+    assert with_settings({"seed": 3}) == {"seed": 3}
+    make_sampler("dre:acquisition=lcb,n_threads=2", 0, "")
+    with pytest.raises(ValueError, match=r"acquisition.*'ucb'"):
+        make_sampler("dre:acquisition=ucb", 0, "")

@@ -45,7 +45,7 @@ def test_every_public_name_is_in_the_api(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["DRESampler", "DRESearch", "DRESearcher", "DRE", "ASHADRE", "MODRE"]
+    "name", ["DRESampler", "DRESearch", "DRESearcher", "DRE", "ASHADRE", "MODRE", "Settings"]
 )
 def test_every_argument_is_on_its_page_with_its_default(name: str) -> None:
     page = (ROOT / "docs/guide/arguments.md").read_text(encoding="utf-8")

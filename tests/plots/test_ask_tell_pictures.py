@@ -13,6 +13,7 @@ from numpy.testing import assert_array_equal
 
 from dre_plugins import AskTell, Prior, plots
 from dre_plugins.recommend import TrialState
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float
 
 SPACE = {"much": Float(0.0, 1.0), "little": Float(0.0, 1.0)}
@@ -49,7 +50,7 @@ def test_they_are_those_of_the_same_trials_in_optuna(study_of, settings):
 
 def test_trust_is_read_from_the_explanations(settings):
     prior = Prior.of_beliefs(SPACE, [{"much": 0.0}])
-    study = AskTell(SPACE, seed=0, prior=prior, preset=settings.preset)
+    study = AskTell(SPACE, seed=0, prior=prior, settings=Settings(preset=settings.preset))
     for _ in range(4):
         number, configuration = study.ask()
         study.tell(number, configuration["much"])

@@ -14,6 +14,7 @@ from small import SMALL
 from spaces import SpaceCase, space_cases
 
 from dre_plugins.recommend import AskTell
+from dre_plugins.recommend.settings import Settings
 
 seeds = st.integers(0, 2**63) | st.integers(0, 10)
 options = st.fixed_dictionaries(
@@ -21,16 +22,20 @@ options = st.fixed_dictionaries(
         "n_startup_trials": st.sampled_from([0, 1, 5]),
         "allow_duplicates": st.booleans(),
         "failed": st.sampled_from(["worst", "ignore"]),
-        "acquisition": st.sampled_from(
-            ["log-rank-ei", "log-rank-ei", "ei", "pi", "lcb", "average-rank", "thompson"]
+        "settings": st.builds(
+            Settings,
+            preset=st.just(SMALL),
+            acquisition=st.sampled_from(
+                ["log-rank-ei", "log-rank-ei", "ei", "pi", "lcb", "average-rank", "thompson"]
+            ),
+            max_history=st.sampled_from([128, 2, 5]),
         ),
-        "max_history": st.sampled_from([128, 2, 5]),
     }
 )
 
 
 def study_of(case: SpaceCase, history: History, seed: int, **arguments: Any) -> AskTell:
-    study = AskTell(case.space, seed=seed, preset=SMALL, **arguments)
+    study = AskTell(case.space, seed=seed, **{"settings": Settings(preset=SMALL), **arguments})
     history.add_to(study)
     return study
 
@@ -83,7 +88,7 @@ def test_several_objectives(
         case.space,
         direction=["minimize", "maximize"],
         seed=seed,
-        preset=SMALL,
+        settings=Settings(preset=SMALL),
         n_startup_trials=2,
     )
     for configuration, pair in zip(history.configurations(case.space), told, strict=False):

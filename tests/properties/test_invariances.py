@@ -30,6 +30,7 @@ from small import SMALL
 from spaces import SpaceCase, space_cases
 
 from dre_plugins.recommend import AskTell, TrialState
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, RangeCondition, SearchSpace
 from dre_plugins.space.seen import keys
 
@@ -74,15 +75,20 @@ def suggested(study: AskTell, f: Callable[[float], float] = float) -> list[str]:
 
 
 def study_of(space: SearchSpace, seed: int, **arguments: Any) -> AskTell:
-    return AskTell(space, seed=seed, n_startup_trials=2, **{"preset": SMALL, **arguments})
+    return AskTell(
+        space, seed=seed, n_startup_trials=2, **{"settings": Settings(preset=SMALL), **arguments}
+    )
 
 
 @cases(20)
 @given(space_cases(), seeds, st.integers(1, 12), st.sampled_from([*INCREASING]))
 def test_the_scale_of_the_metric(case: SpaceCase, seed: int, n: int, name: str) -> None:
     f, alone = INCREASING[name], replace(SMALL, universal_turns=False)
-    plain = suggested(told(study_of(case.space, seed, preset=alone), seed, n))
-    assert suggested(told(study_of(case.space, seed, preset=alone), seed, n, f), f) == plain
+    plain = suggested(told(study_of(case.space, seed, settings=Settings(preset=alone)), seed, n))
+    assert (
+        suggested(told(study_of(case.space, seed, settings=Settings(preset=alone)), seed, n, f), f)
+        == plain
+    )
 
 
 @cases(6)

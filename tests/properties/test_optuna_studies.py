@@ -25,6 +25,7 @@ from optuna.distributions import (  # noqa: E402
 from small import SMALL  # noqa: E402
 
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
+from dre_plugins.recommend.settings import Settings  # noqa: E402
 from dre_plugins.space.base import UnsupportedDomainError  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -130,7 +131,11 @@ def end(trial: Any, how: Any) -> Any:
 
 def sampler_of(seed: int, **arguments: Any) -> DRESampler:
     return DRESampler(
-        seed=seed, preset=SMALL, n_startup_trials=3, warn_independent_sampling=False, **arguments
+        seed=seed,
+        settings=Settings(preset=SMALL),
+        n_startup_trials=3,
+        warn_independent_sampling=False,
+        **arguments,
     )
 
 

@@ -17,6 +17,7 @@ from spaces import among, exactly, real, whole
 tune = pytest.importorskip("ray.tune")
 
 from dre_plugins.adapters.ray_tune import DRESearch  # noqa: E402
+from dre_plugins.recommend.settings import Settings  # noqa: E402
 
 letters = st.characters(exclude_characters="/", exclude_categories=["Cs"])
 names = st.text(letters, min_size=1, max_size=4)
@@ -129,7 +130,12 @@ def test_suggestions_belong_to_the_space(
 ) -> None:
     space, rule = drawn
     search = DRESearch(
-        space, metric="loss", mode=mode, seed=seed, preset=SMALL, n_startup_trials=2
+        space,
+        metric="loss",
+        mode=mode,
+        seed=seed,
+        settings=Settings(preset=SMALL),
+        n_startup_trials=2,
     )
     for number in range(6):
         trial_id, how = str(number), ends[number % len(ends)]

@@ -10,6 +10,7 @@ import pytest
 
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Trial, TrialState
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
 
 DEFAULT = get_preset("default")
@@ -27,13 +28,18 @@ def sphere(configuration) -> float:
 
 
 def study_of(space=PLANE, **arguments) -> AskTell:
-    return AskTell(space, **{"seed": 0, "preset": QUICK, "n_startup_trials": 4, **arguments})
+    return AskTell(
+        space,
+        **{"seed": 0, "settings": Settings(preset=QUICK), "n_startup_trials": 4, **arguments},
+    )
 
 
 def test_minimising_and_maximising_are_alike() -> None:
     def run(direction: str) -> list[dict]:
         sign = 1.0 if direction == "maximize" else -1.0
-        study = AskTell(PLANE, direction=direction, seed=0, preset=QUICK, n_startup_trials=4)
+        study = AskTell(
+            PLANE, direction=direction, seed=0, settings=Settings(preset=QUICK), n_startup_trials=4
+        )
         asked = []
         for _ in range(8):
             number, configuration = study.ask()
@@ -62,7 +68,9 @@ def test_it_speaks_the_users_language() -> None:
 
 
 def test_it_pickles_and_goes_on_the_same() -> None:
-    study = AskTell(PLANE, direction="maximize", seed=0, preset=QUICK, n_startup_trials=4)
+    study = AskTell(
+        PLANE, direction="maximize", seed=0, settings=Settings(preset=QUICK), n_startup_trials=4
+    )
     for _ in range(6):
         number, configuration = study.ask()
         study.tell(number, sphere(configuration))
@@ -77,7 +85,9 @@ def test_it_survives_failures_of_objective_and_surrogate(monkeypatch) -> None:
 
     monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
     monkeypatch.setattr("dre_plugins.recommend.universal_model.ready", broken)
-    study = AskTell(GRID, direction="maximize", preset=QUICK, n_startup_trials=4)
+    study = AskTell(
+        GRID, direction="maximize", settings=Settings(preset=QUICK), n_startup_trials=4
+    )
     seen = []
     for i in range(18):
         number, configuration = study.ask()
@@ -259,7 +269,11 @@ def test_several_objectives_push_the_front() -> None:
     extremes = []
     for seed in range(3):
         study = AskTell(
-            PLANE, direction=["minimize", "maximize"], seed=seed, preset=QUICK, n_startup_trials=6
+            PLANE,
+            direction=["minimize", "maximize"],
+            seed=seed,
+            settings=Settings(preset=QUICK),
+            n_startup_trials=6,
         )
         for _ in range(20):
             number, c = study.ask()
@@ -283,7 +297,13 @@ def test_several_objectives_push_the_front() -> None:
 def test_signs_of_several_objectives_do_not_matter() -> None:
     def run(directions: list[str]) -> list[dict]:
         signs = [1.0 if one == "maximize" else -1.0 for one in directions]
-        study = AskTell(PLANE, direction=directions, seed=0, preset=QUICK, n_startup_trials=4)
+        study = AskTell(
+            PLANE,
+            direction=directions,
+            seed=0,
+            settings=Settings(preset=QUICK),
+            n_startup_trials=4,
+        )
         for _ in range(8):
             number, c = study.ask()
             study.tell(

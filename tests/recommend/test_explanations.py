@@ -13,6 +13,7 @@ from dre_plugins.engine import FittingSettings, Preset, ScorerSettings
 from dre_plugins.recommend import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 
 FITTING = FittingSettings(n_steps=12, learning_rate=0.02)
@@ -27,7 +28,9 @@ PLANE = {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}
 
 
 def study_of(space: Any = PLANE, **arguments: Any) -> AskTell:
-    return AskTell(space, **{"seed": 0, "preset": TINY, "n_startup_trials": 4, **arguments})
+    return AskTell(
+        space, **{"seed": 0, "settings": Settings(preset=TINY), "n_startup_trials": 4, **arguments}
+    )
 
 
 def told(study: AskTell, n: int, sign: float = 1.0) -> AskTell:

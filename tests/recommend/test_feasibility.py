@@ -10,6 +10,7 @@ import pytest
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.feasibility import constraints_of
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import feasible
 from dre_plugins.space import Float, SearchSpace
 
@@ -28,7 +29,7 @@ def trial(**constraints: float) -> Trial:
 
 def tuned(violation_of, n: int = 30, seed: int = 0, **settings) -> AskTell:
     """Maximise x + y, under constraints."""
-    options = {"preset": QUICK, "n_startup_trials": 8, **settings}
+    options = {"settings": Settings(preset=QUICK), "n_startup_trials": 8, **settings}
     study = AskTell(PLANE, direction="maximize", seed=seed, **options)
     for _ in range(n):
         number, c = study.ask()
@@ -117,7 +118,8 @@ def test_a_batch_under_constraints_is_diverse() -> None:
 
 @pytest.mark.parametrize("acquisition", ["lcb", "average-rank", "thompson"])
 def test_negative_acquisitions_respect_constraints_too(acquisition) -> None:
-    study = tuned(lambda c: {"half": c["x"] - 0.5}, n=20, acquisition=acquisition)
+    settings = Settings(preset=QUICK, acquisition=acquisition)
+    study = tuned(lambda c: {"half": c["x"] - 0.5}, n=20, settings=settings)
     assert study.stats["fallbacks"] == 0
     late = study.trials[12:]
     assert np.mean([t.constraints["half"] < 0.1 for t in late]) >= 0.5

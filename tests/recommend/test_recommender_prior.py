@@ -13,6 +13,7 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.seen import keys
 
@@ -111,7 +112,7 @@ def test_given_candidates_are_all_that_is_suggested(prior: FixedPrior | None) ->
 
 
 def test_ask_and_tell_takes_a_prior() -> None:
-    study = AskTell(SPACE, seed=0, prior=FixedPrior(), preset=PRESET)
+    study = AskTell(SPACE, seed=0, prior=FixedPrior(), settings=Settings(preset=PRESET))
     number, configuration = study.ask()
     study.tell(number, 1.0)
     assert configuration["x"] in (0.1, 0.5, 0.8)

@@ -16,6 +16,7 @@ from dre_plugins.adapters.syne_tune import DRESearcher
 from dre_plugins.adapters.table import DRETable
 from dre_plugins.engine import FittingSettings, Preset, ScorerSettings, get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.turns import Evidence, TurnRules, is_universal_turn, proposer_for
 
 
@@ -162,7 +163,9 @@ def test_a_batch_takes_turns_and_repeats_nothing(count: int) -> None:
 
 def in_order(n: int, **arguments) -> list[str]:
     """Return who makes each of the first suggestions of a study."""
-    study = AskTell(PLANE, direction="maximize", seed=0, preset=QUICK, **arguments)
+    study = AskTell(
+        PLANE, direction="maximize", seed=0, settings=Settings(preset=QUICK), **arguments
+    )
     found = []
     for _ in range(n):
         number, configuration = study.ask()
@@ -214,7 +217,9 @@ def test_early_turns_are_worth_more_than_space_filling_points() -> None:
 
 def test_the_prior_says_whether_there_are_turns() -> None:
     def made(prior) -> list[str]:
-        study = AskTell(PLANE, seed=0, preset=QUICK, n_startup_trials=2, prior=prior)
+        study = AskTell(
+            PLANE, seed=0, settings=Settings(preset=QUICK), n_startup_trials=2, prior=prior
+        )
         for _ in range(4):
             number, configuration = study.ask()
             study.tell(number, bowl(configuration))

@@ -9,6 +9,7 @@ import pytest
 
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.universal_model import targets
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
 
@@ -90,7 +91,9 @@ def test_conditional_and_mixed_spaces() -> None:
             return -abs(configuration["x"] - 0.2)
         return -1.0 - configuration["y"]
 
-    study = AskTell(space, direction="maximize", seed=0, preset=QUICK, n_startup_trials=6)
+    study = AskTell(
+        space, direction="maximize", seed=0, settings=Settings(preset=QUICK), n_startup_trials=6
+    )
     for i in range(24):
         number, configuration = study.ask()
         study.tell(number, None if i % 7 == 3 else f(configuration))

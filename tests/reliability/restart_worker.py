@@ -20,6 +20,7 @@ from presets import TINY
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend.settings import Settings
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -72,7 +73,7 @@ def study_in(url: str, heartbeat: int | None = None) -> optuna.Study:
         study_name="s",
         storage=storage,
         load_if_exists=True,
-        sampler=DRESampler(seed=3, n_startup_trials=5, preset=TINY),
+        sampler=DRESampler(seed=3, n_startup_trials=5, settings=Settings(preset=TINY)),
     )
 
 

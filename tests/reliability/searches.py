@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 from presets import TINY
 
+from dre_plugins.recommend.settings import Settings
+
 Configuration = dict[str, Any]
 Loss = Callable[[Configuration], float]
 
@@ -41,7 +43,7 @@ class OptunaSearch:
         from dre_plugins.adapters.optuna import DRESampler
 
         self.sampler = DRESampler(
-            **{"seed": 0, "preset": TINY, "n_startup_trials": 4, **arguments}
+            **{"seed": 0, "settings": Settings(preset=TINY), "n_startup_trials": 4, **arguments}
         )
         self.study = optuna.create_study(sampler=self.sampler)
 
@@ -76,7 +78,9 @@ class RaySearch:
         from dre_plugins.adapters.ray_tune import DRESearch
 
         space = {"x": tune.uniform(0, 1), "n": tune.randint(1, 10)}
-        self.search = DRESearch(**{"seed": 0, "preset": TINY, "n_startup_trials": 4, **arguments})
+        self.search = DRESearch(
+            **{"seed": 0, "settings": Settings(preset=TINY), "n_startup_trials": 4, **arguments}
+        )
         self.search.set_search_properties("loss", "min", space)
         self.configurations: list[Configuration] = []
 
@@ -110,7 +114,7 @@ class SyneTuneSearch:
         self.searcher = DRESearcher(
             {"x": uniform(0, 1), "n": randint(1, 9)},
             random_seed=arguments.pop("seed", 0),
-            **{"preset": TINY, "n_startup_trials": 4, **arguments},
+            **{"settings": Settings(preset=TINY), "n_startup_trials": 4, **arguments},
         )
         self.configurations: list[Configuration] = []
 

@@ -30,6 +30,7 @@ from postgresql import Server, missing
 from presets import TINY
 
 from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.recommend.settings import Settings
 
 N_PARTS = 10
 # What may grow from the second tenth to the last, when all is loaded and all connections are open.
@@ -74,7 +75,7 @@ def sampler_of(name: str) -> optuna.samplers.BaseSampler:
         return optuna.samplers.RandomSampler()
     if name == "start-up":
         return DRESampler(seed=7, n_startup_trials=10**9)
-    return DRESampler(seed=7, preset=TINY if name == "tiny" else name)
+    return DRESampler(seed=7, settings=Settings(preset=TINY if name == "tiny" else name))
 
 
 def work(url: str, preset: str, n_trials: int, n_threads: int, results: Any) -> None:

@@ -21,6 +21,7 @@ from syne_tune.tuner_callback import TunerCallback
 from dre_plugins.adapters.syne_tune import DRE, DurableTuner, load_tuner
 from dre_plugins.adapters.syne_tune_conversion import space_of
 from dre_plugins.engine import surrogate  # noqa: F401  # imported before drivers are forked
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import SearchSpace
 
 SPACE = {
@@ -54,7 +55,12 @@ def new_tuner(
         scheduler=DRE(
             SPACE,
             "loss",
-            **{"random_seed": 3, "n_startup_trials": 4, "preset": TINY, **arguments},
+            **{
+                "random_seed": 3,
+                "n_startup_trials": 4,
+                "settings": Settings(preset=TINY),
+                **arguments,
+            },
         ),
         # Syne Tune stops after more than so many.
         stop_criterion=StoppingCriterion(max_num_trials_finished=n_trials - 1),

@@ -12,13 +12,17 @@ from typing import Any
 
 import pytest
 import torch
+from presets import TINY
 from searches import Search, every_framework
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend.settings import Settings
 
 N_TRIALS, N_STARTUP = 20, 4
 META, CUDA = b"\x8c\x04meta", b"\x8c\x04cuda"  # short strings of four characters in a pickle
 MakeSearch = Callable[..., Search]
+# "meta" is a device that is there and cannot compute, like a GPU whose memory is full.
+ON_META = Settings(preset=TINY, device="meta")
 
 ERRORS = {
     "memory": MemoryError(),
@@ -89,16 +93,15 @@ def test_a_single_failure_costs_a_single_suggestion(
 @every_framework
 def test_a_device_that_is_not_there_is_an_error_at_set_up(framework: MakeSearch) -> None:
     with pytest.raises(ValueError, match=r"device must be one that torch can use here.*'cuda'"):
-        framework(device="cuda")
+        framework(settings=Settings(preset=TINY, device="cuda"))
 
 
 @every_framework
 def test_the_cpu_takes_over_with_the_same_suggestions(
     framework: MakeSearch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # "meta" is a device that is there and cannot compute, like a GPU whose memory is full.
     with caplog.at_level(logging.WARNING, logger="dre_plugins"):
-        outcome = framework(device="meta").run(N_TRIALS)
+        outcome = framework(settings=ON_META).run(N_TRIALS)
     assert outcome.configurations == framework().run(N_TRIALS).configurations
     assert outcome.n_complete == N_TRIALS
     assert outcome.stats["device_fallbacks"] == N_TRIALS - N_STARTUP
@@ -110,7 +113,7 @@ def test_the_cpu_takes_over_with_the_same_suggestions(
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
 @every_framework
 def test_a_search_of_a_machine_with_a_gpu_goes_on_without(framework: MakeSearch) -> None:
-    search = framework(device="meta")
+    search = framework(settings=ON_META)
     search.run(8)
     outcome = search.restarted(lambda state: state.replace(META, CUDA)).run(N_TRIALS - 8)
     assert outcome.configurations == framework().run(N_TRIALS).configurations
@@ -122,7 +125,7 @@ def test_a_surrogate_that_fails_on_every_device_is_counted_on_both(
     framework: MakeSearch, break_fits: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     break_fits(RuntimeError("CUDA error: device-side assert triggered"))
-    outcome = framework(device="meta").run(10)
+    outcome = framework(settings=ON_META).run(10)
     assert outcome.n_complete == 10
     assert outcome.stats["device_fallbacks"] == outcome.stats["fallbacks"] == 10 - N_STARTUP
     assert len(warned(caplog)) == 2

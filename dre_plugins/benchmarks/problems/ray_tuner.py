@@ -18,6 +18,7 @@ from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter, Searcher
 
 from dre_plugins.benchmarks.problems.tuners import METRIC, Objective, method_of, outcome
 from dre_plugins.benchmarks.runs import Record, Run, Sources
+from dre_plugins.benchmarks.samplers import with_settings
 from dre_plugins.benchmarks.scenarios import scenario_of
 from dre_plugins.benchmarks.tasks import Configuration, Parameter
 
@@ -153,7 +154,8 @@ def _hyperopt(parameters: Sequence[Parameter], seed: int) -> tuple[Any, dict[str
 def _dre(parameters: Sequence[Parameter], seed: int, **options: Any) -> tuple[Any, dict[str, Any]]:
     from dre_plugins.adapters.ray_tune import DRESearch
 
-    return _one_at_a_time(DRESearch, seed=seed, **options), param_space(parameters)
+    search = _one_at_a_time(DRESearch, seed=seed, **with_settings(options))
+    return search, param_space(parameters)
 
 
 def _dre_conditional(

@@ -31,6 +31,7 @@ from dre_plugins.benchmarks.problems.syne_tune_tuner import (
 )
 from dre_plugins.benchmarks.problems.tuners import METRIC, active_part, method_of
 from dre_plugins.benchmarks.runs import Record, Run, Sources
+from dre_plugins.benchmarks.samplers import with_settings
 from dre_plugins.benchmarks.scenarios import scenario_of
 from dre_plugins.benchmarks.tasks import YahpoScenario
 
@@ -133,5 +134,5 @@ def make_scheduler(scenario: YahpoScenario, run: Run) -> Any:
         grace_period=RUNGS[0],
         max_t=RUNGS[-1],
         reduction_factor=RUNGS[1] // RUNGS[0],
-        **options,
+        **with_settings(options),
     )

@@ -26,6 +26,7 @@ from syne_tune.optimizer import baselines
 
 from dre_plugins.benchmarks.problems.tuners import METRIC, Objective, method_of, outcome
 from dre_plugins.benchmarks.runs import Record, Run, Sources
+from dre_plugins.benchmarks.samplers import with_settings
 from dre_plugins.benchmarks.scenarios import scenario_of
 from dre_plugins.benchmarks.tasks import Parameter
 
@@ -102,7 +103,7 @@ def make_scheduler(method: str, space: dict[str, Any], seed: int, **options: Any
     if method == "dre":
         from dre_plugins.adapters.syne_tune import DRE
 
-        return DRE(space, metric=METRIC, **common)
+        return DRE(space, metric=METRIC, **with_settings(common))
     if method not in BASELINES:
         known = ", ".join(["random", "dre", *BASELINES])
         raise ValueError(f"unknown sampler {method!r}; known: {known}.")

@@ -15,7 +15,7 @@ out or counts for one family of learners only. Left out on purpose:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -152,21 +152,49 @@ TELLING: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 
 
-def roles(names: Iterable[str]) -> dict[str, str]:
+# Words that one family of learners uses for one thing and another family for something else;
+# ``gamma`` is a penalty of boosted trees and the width of a kernel of support vectors.
+AMBIGUOUS: frozenset[str] = frozenset().union(*(role.words for role in ROLES.values()))
+
+
+def families(names: Iterable[str]) -> frozenset[str]:
+    """Return the families of learners that parameters belong to, by names that give them away.
+
+    >>> sorted(families(["C", "gamma"])), sorted(families(["gamma"]))
+    (['svm'], [])
+    """
+    forms = set[str]().union(*({normalised(name), without_prefix(name)} for name in names))
+    return frozenset(family for family, telling in TELLING.items() if telling & forms)
+
+
+def is_ambiguous(name: str) -> bool:
+    """Say whether what a parameter is depends on the learner.
+
+    >>> is_ambiguous("svc__gamma"), is_ambiguous("svc_gamma"), is_ambiguous("eta")
+    (True, False, False)
+    """
+    return bool({normalised(name), without_prefix(name)} & AMBIGUOUS)
+
+
+def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict[str, str]:
     """Return the parameter that plays each known role: role to name.
 
     A role that several names could play is left out; a word with several meanings counts only if
     the other names belong to one family of learners, and that is the word's.
 
+    Args:
+        names: All names of a search space.
+        learners: The families that they belong to; None: what they give away.
+
     >>> roles(["eta", "gamma"]), roles(["C", "gamma"])
     ({'learning rate': 'eta', 'split gain': 'gamma'}, {'svm cost': 'C'})
     """
+    names = list(names)
     forms = {name: {normalised(name), without_prefix(name)} for name in names}
-    known = set[str]().union(*forms.values())
-    families = {family for family, telling in TELLING.items() if telling & known}
+    of = set(families(names) if learners is None else learners)
     found: dict[str, str] = {}
     for title, role in ROLES.items():
-        meant = role.names | role.words if families == {role.family} else role.names
+        meant = role.names | role.words if of == {role.family} else role.names
         players = [name for name, form in forms.items() if form & meant]
         if len(players) == 1:
             found[title] = players[0]

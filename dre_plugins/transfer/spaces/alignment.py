@@ -16,7 +16,13 @@ import numpy as np
 
 from dre_plugins.space.base import Array, Domain, fill
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.spaces.aliases import normalised, roles, without_prefix
+from dre_plugins.transfer.spaces.aliases import (
+    families,
+    is_ambiguous,
+    normalised,
+    roles,
+    without_prefix,
+)
 from dre_plugins.transfer.spaces.conversion import Conversion, conversion, placed
 from dre_plugins.transfer.spaces.differences import difference
 
@@ -145,6 +151,16 @@ class Alignment:
             lines.append(f"ignored, only in the source: {', '.join(self.ignored)}")
         return "\n".join(lines)
 
+    def summary(self) -> str:
+        """Return in one line which parameters of the source the target has, and which not."""
+        order = list(self.source.domains)
+        links = sorted(self.links, key=lambda link: order.index(link.source))
+        shared = [
+            link.source if link.source == link.target else f"{link.source} (there {link.target!r})"
+            for link in links
+        ]
+        return f"knows {', '.join(shared)}; not: {', '.join(self.ignored) or 'none'}"
+
     def rows(self, units: Array | None = None) -> list[tuple[str, str, str, str]]:
         """Return what the report says of each parameter of the target.
 
@@ -199,7 +215,9 @@ def align(
     """Find the parameters that two spaces have in common.
 
     They match by `mapping`, then by equal names, then by names that differ in case, separators or
-    a prefix ("Max-Depth", "model__max_depth"), then by known aliases ("eta", "learning_rate").
+    a prefix ("Max-Depth", "model__max_depth"), then by known aliases ("eta", "learning_rate"). A
+    word whose meaning depends on the learner ("gamma") matches where the learners are the same,
+    see `matching_names`.
 
     Args:
         source: the space that configurations come from.
@@ -263,6 +281,11 @@ def matching_names(
 ) -> dict[str, tuple[str, str]]:
     """Match names by spelling, then by role, each where exactly one on either side fits.
 
+    Ambiguous words (`aliases.is_ambiguous`) match where both sides belong to the same families of
+    learners, or one is a part of the other, as the first parameters of a define-by-run study are.
+    If only one side gives its family away, they match if something unambiguous does: then the
+    other side is taken for the same learner.
+
     Args:
         sources: all names of the one side.
         targets: all names of the other side.
@@ -280,9 +303,22 @@ def matching_names(
                 pairs[name] = theirs[key], how
                 used.add(theirs[key])
 
-    for form in (str, normalised, without_prefix):
-        join(_unique(sources, form), _unique(targets, form), "name")
-    join(roles(sources), roles(targets), "alias")
+    def join_all(are_clear: bool, learners: Collection[str] | None) -> None:
+        for form in (str, normalised, without_prefix):
+            ours, theirs = _unique(sources, form), _unique(targets, form)
+            if are_clear:
+                ours = {key: name for key, name in ours.items() if not is_ambiguous(name)}
+            join(ours, theirs, "name")
+        join(roles(sources, learners), roles(targets, learners), "alias")
+
+    ours, theirs = families(sources), families(targets)
+    is_part = {*sources} <= {*targets} or {*targets} <= {*sources}
+    if ours == theirs or is_part:
+        join_all(are_clear=False, learners=None)
+    else:
+        join_all(are_clear=True, learners=None)
+        if pairs and not (ours and theirs):
+            join_all(are_clear=False, learners=ours | theirs)
     return {name: pair for name, pair in pairs.items() if name not in taken}
 
 

@@ -1,0 +1,107 @@
+"""One line at INFO says which parameters of a study a prior knows, in every framework."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+from presets import TINY
+
+import dre_plugins
+from dre_plugins.recommend.settings import Settings
+
+KNOWN = "knows learning_rate (there 'eta'), max_iter (there 'nrounds'); not: patience"
+OPTIONS: dict[str, Any] = {"prior": "xgboost", "settings": Settings(preset=TINY)}
+
+
+def optuna_study() -> None:
+    import optuna
+
+    def objective(trial: optuna.Trial) -> float:
+        rate = trial.suggest_float("learning_rate", 1e-3, 1.0, log=True)
+        return rate + trial.suggest_int("max_iter", 5, 500) + trial.suggest_float("patience", 0, 1)
+
+    study = optuna.create_study(sampler=dre_plugins.DRESampler(seed=0, **OPTIONS))
+    study.optimize(objective, n_trials=4)
+
+
+def ray_search() -> None:
+    from ray import tune
+
+    space = {
+        "learning_rate": tune.loguniform(1e-3, 1.0),
+        "max_iter": tune.randint(5, 501),
+        "patience": tune.uniform(0, 1),
+    }
+    search = dre_plugins.DRESearch(space, metric="loss", mode="min", seed=0, **OPTIONS)
+    for name in "abcd":
+        search.suggest(name)
+
+
+def syne_tune_scheduler() -> None:
+    from syne_tune.config_space import loguniform, randint, uniform
+
+    space = {
+        "learning_rate": loguniform(1e-3, 1.0),
+        "max_iter": randint(5, 500),
+        "patience": uniform(0, 1),
+    }
+    scheduler = dre_plugins.DRE(space, metric="loss", random_seed=0, **OPTIONS)
+    for _ in range(4):
+        scheduler.suggest()
+
+
+def ask_tell() -> None:
+    from dre_plugins.space import Float, Integer
+
+    space = {
+        "learning_rate": Float(1e-3, 1.0, "log"),
+        "max_iter": Integer(5, 500),
+        "patience": Float(0.0, 1.0),
+    }
+    loaded = dre_plugins.Prior.load("xgboost")  # AskTell takes no names
+    study = dre_plugins.AskTell(space, seed=0, **{**OPTIONS, "prior": loaded})
+    for _ in range(4):
+        study.ask()
+
+
+def table() -> None:
+    names = ["learning_rate", "max_iter", "patience"]
+    method = dre_plugins.DRETable(seed=0, names=names, **OPTIONS)
+    for n in (1, 2):
+        rows = [[0.1 * i, 0.5, 0.9] for i in range(n + 2)]
+        method.observe_and_suggest(rows[:n], [0.0] * n, rows)
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        pytest.param(study, id=study.__name__)
+        for package, study in [
+            ("optuna", optuna_study),
+            ("ray", ray_search),
+            ("syne_tune", syne_tune_scheduler),
+            ("numpy", ask_tell),
+            ("numpy", table),
+        ]
+        if find_spec(package)
+    ],
+)
+def test_what_a_prior_knows_is_said_once(
+    study: Callable[[], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        study()
+    said = [record for record in caplog.records if "prior 'xgboost'" in record.getMessage()]
+    assert [record.getMessage() for record in said] == [f"prior 'xgboost' {KNOWN}"]
+    assert said[0].levelno == logging.INFO
+
+
+def test_the_universal_prior_has_nothing_to_say(caplog: pytest.LogCaptureFixture) -> None:
+    options = {**OPTIONS, "prior": "universal"}
+    with caplog.at_level(logging.INFO):
+        dre_plugins.AskTell({"x": [1, 2, 3]}, seed=0, **options).ask()
+    assert "knows" not in caplog.text

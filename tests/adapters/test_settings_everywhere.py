@@ -1,0 +1,100 @@
+"""`settings=` is the same in every framework, and a field passed by itself names the remedy."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from dre_plugins.recommend.settings import Settings
+
+FIELDS = [field.name for field in fields(Settings)]
+
+
+def _optuna(**arguments: Any) -> Any:
+    return import_module("dre_plugins").DRESampler(**arguments)
+
+
+def _ray_tune(**arguments: Any) -> Any:
+    return import_module("dre_plugins").DRESearch(**arguments)
+
+
+def _syne_tune(name: str) -> Callable[..., Any]:
+    def build(**arguments: Any) -> Any:
+        from syne_tune.config_space import uniform
+
+        more: dict[str, dict[str, Any]] = {
+            "DRE": {"metric": "loss"},
+            "ASHADRE": {"metric": "loss", "time_attr": "epoch", "max_t": 9},
+            "MODRE": {"metrics": ["a", "b"]},
+        }
+        space = {"x": uniform(0, 1)}
+        made = getattr(import_module("dre_plugins"), name)
+        return made(space, **more.get(name, {}), **arguments)
+
+    return build
+
+
+def _ask_tell(**arguments: Any) -> Any:
+    from dre_plugins.space import Float
+
+    return import_module("dre_plugins").AskTell({"x": Float(0.0, 1.0)}, **arguments)
+
+
+def _table(**arguments: Any) -> Any:
+    return import_module("dre_plugins").DRETable(**arguments)
+
+
+SAMPLERS = {
+    "DRESampler": ("optuna", _optuna),
+    "DRESearch": ("ray", _ray_tune),
+    **{
+        name: ("syne_tune", _syne_tune(name))
+        for name in ("DRE", "ASHADRE", "MODRE", "DRESearcher", "MultiObjectiveDRESearcher")
+    },
+    "AskTell": ("numpy", _ask_tell),
+    "DRETable": ("numpy", _table),
+}
+every_sampler = pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make, id=name)
+        for name, (package, make) in SAMPLERS.items()
+        if find_spec(package)
+    ],
+)
+
+
+@every_sampler
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_by_itself_is_an_error_that_says_where_it_goes(
+    make: Callable[..., Any], name: str
+) -> None:
+    remedy = rf"pass settings=dre_plugins\.Settings\({name}=\.\.\.\)"
+    with pytest.raises(TypeError, match=remedy):
+        make(**{name: getattr(Settings(), name)})
+
+
+@every_sampler
+def test_settings_are_taken_and_nothing_else_is(make: Callable[..., Any]) -> None:
+    make(settings=Settings(acquisition="ei", n_threads=2))
+    make(settings=None)
+    with pytest.raises(TypeError, match=r"settings must be a dre_plugins\.Settings"):
+        make(settings={"n_threads": 2})
+    with pytest.raises(TypeError, match="no_such_argument"):
+        make(no_such_argument=1)
+
+
+@pytest.mark.parametrize(("name", "most"), [("DRESampler", 10), ("DRESearch", 14)])
+def test_the_arguments_are_few(name: str, most: int) -> None:
+    if not find_spec(SAMPLERS[name][0]):
+        pytest.skip(f"{name} is of another framework")
+    signature = inspect.signature(getattr(import_module("dre_plugins"), name))
+    assert len(signature.parameters) <= most
+    assert not set(FIELDS) & set(signature.parameters)
+    assert "settings" in signature.parameters
