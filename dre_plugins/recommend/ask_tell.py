@@ -16,7 +16,7 @@ import numpy as np
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.pareto import layers
+from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender, Suggestion
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -153,7 +153,7 @@ class AskTell:
         good = [trial for trial in self._feasible_trials() if _values(trial)]
         if not good:
             return ()
-        front = layers(np.array([_values(trial) for trial in good])) == 0
+        front = non_dominated(np.array([_values(trial) for trial in good]))
         return tuple(self._in_users_sign(t) for t, is_in in zip(good, front, strict=True) if is_in)
 
     @property
