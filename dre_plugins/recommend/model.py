@@ -22,6 +22,7 @@ from dre_plugins.recommend.lists import TrialList, trial_lists, with_believed
 from dre_plugins.recommend.mixture import Members, Mixture, fit_all
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import objective_alone
+from dre_plugins.recommend.pending import believed
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.search import (
     N_PARENTS,
@@ -156,11 +157,13 @@ class RankingModel:
         """Believe unfinished trials at their predicted ranks, and fit a little further.
 
         Args:
-            units: Canonical coordinates of the unfinished trials `[U, P]`.
+            units: Canonical coordinates of the unfinished trials `[U, P]`, of which at most
+                `pending.N_BELIEVED` are believed.
 
         Raises:
             FittingError: If the fit diverged.
         """
+        units = believed(units, lambda all_units: -self._mixture.mean_ranks(all_units))
         positions = np.arange(len(self._units), len(self._units) + len(units))
         self._units = np.concatenate([self._units, units])
         self._expected = np.concatenate([self._expected, self._expectation.shares(units)], axis=1)
@@ -170,7 +173,9 @@ class RankingModel:
         parts = [part.believing(positions, self._units) for part in self._parts]
         self._use(self._fitted(parts, [self._lists] * len(parts), REFIT_SHARE))
 
-    def choose(self, seen: set[bytes], fixed: Units, index: int) -> Choice:
+    def choose(
+        self, seen: set[bytes], fixed: Units, index: int, taken: Units | None = None
+    ) -> Choice:
         """Choose the candidate of the largest acquisition.
 
         Args:
@@ -178,6 +183,8 @@ class RankingModel:
                 favourite of all members, the next ones are those of single members.
             seen: Keys of configurations not to suggest again.
             fixed: Coordinates that every candidate must have `[P]`, NaN where it is free.
+            taken: Canonical coordinates of what was chosen since the last fit `[T, P]`; then all
+                are chosen from one pool.
 
         Raises:
             FloatingPointError: If the ensemble's scores are not finite.
@@ -188,9 +195,11 @@ class RankingModel:
             pool = self._search.far(self._elite(), self._units[: self._n_observed])
             judged = self._judge(pool)
         else:
-            pool, judged = self._pool(value, seen, fixed)
+            if taken is None or self._kept is None:
+                self._kept = self._pool(value, seen, fixed)
+            pool, judged = self._kept
         units, judged, is_new = self._search.best(
-            pool, judged, self._judge, value, seen=seen, fixed=fixed
+            pool, judged, self._judge, value, seen=seen, fixed=fixed, taken=taken
         )
         mean, spread = self._tempered(judged[:-1])
         source = "exploration" if explores else "model" if self._has_observed else "prior"
@@ -249,6 +258,7 @@ class RankingModel:
     def _use(self, parts: list[Members]) -> None:
         """Rank by these parts, against the reference points as they score them."""
         self._parts = parts
+        self._kept: tuple[Units, torch.Tensor] | None = None  # a pool, and its judgement
         self._mixture = Mixture(parts, self._resolving_reference())
         # Thompson sampling takes the first member: another one after each fit of a batch.
         self._n_fits += 1

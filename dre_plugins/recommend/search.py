@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dre_plugins.recommend.pending import is_apart
 from dre_plugins.recommend.stagnation import far_half
 from dre_plugins.space.candidates import (
     enumerate_units,
@@ -150,6 +151,7 @@ class CandidateSearch:
         *,
         seen: set[bytes],
         fixed: Units,
+        taken: Units | None = None,
     ) -> tuple[Units, torch.Tensor, bool]:
         """Return the candidate of the largest value that is new, or of all if none is.
 
@@ -160,10 +162,19 @@ class CandidateSearch:
             value: See `pool`.
             seen: Keys of configurations that are not new.
             fixed: See `pool`.
+            taken: Canonical coordinates of what the same fit has chosen before `[T, P]`, near
+                which nothing is chosen unless all else is seen, see `pending`.
 
         Returns:
             Its coordinates `[P]`, its judgement `[J, 1]`, and whether it is new.
         """
+        if taken is not None and len(taken):
+            features = self.space.features(self.space.canonical(pool))
+            apart = np.flatnonzero(is_apart(features, self.space.features(taken)))
+            best, is_new = self._first(pool[apart], value(judged)[apart], seen)
+            if is_new:
+                best = int(apart[best])
+                return pool[best], judged[:, [best]], True
         best, is_new = self._first(pool, value(judged), seen)
         if not is_new and self.candidates is None:
             # The last configurations of a finite space are easily missed by a search.

@@ -19,6 +19,7 @@ from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.expectation import Expectation
 from dre_plugins.recommend.lists import final_value, trial_lists
+from dre_plugins.recommend.pending import believed
 from dre_plugins.recommend.prior import AlignedPrior, Universal, UniversalFile
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch, Choice
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -79,6 +80,8 @@ class UniversalModel:
         self._processes, self._weights = network(
             self._features(self._units)[None], self._targets[None]
         )
+        # A pool, its judgement, and what is expected of the reference points.
+        self._kept: tuple[Units, torch.Tensor, torch.Tensor] | None = None
 
     @property
     def n_reference(self) -> int:
@@ -89,29 +92,36 @@ class UniversalModel:
         """Believe unfinished trials where the processes expect them.
 
         Args:
-            units: Canonical coordinates of the unfinished trials `[U, P]`.
+            units: Canonical coordinates of the unfinished trials `[U, P]`, of which at most
+                `pending.N_BELIEVED` are believed.
         """
+        units = believed(units, lambda all_units: self._mixed(self._posterior(all_units))[0].numpy())
         expected, _ = self._mixed(self._posterior(units))
         self._units = np.concatenate([self._units, units])
         self._targets = torch.cat([self._targets, expected])
         self._processes = Processes.conditioned(
             self._processes.hypotheses, self._features(self._units)[None], self._targets[None]
         )
+        self._kept = None
 
-    def choose(self, seen: set[bytes], fixed: Units, index: int) -> Choice:
+    def choose(
+        self, seen: set[bytes], fixed: Units, index: int, taken: Units | None = None
+    ) -> Choice:
         """Choose the candidate of the largest expected improvement, see `RankingModel.choose`."""
-        pool, judged = self._search.pool(
-            self._judge,
-            self._value,
-            elite=self._elite,
-            favourites=self._units[:0],
-            fixed=fixed,
-        )
+        if taken is None or self._kept is None:
+            pool, judged = self._search.pool(
+                self._judge,
+                self._value,
+                elite=self._elite,
+                favourites=self._units[:0],
+                fixed=fixed,
+            )
+            self._kept = pool, judged, self._mixed(self._posterior(self._reference))[0]
+        pool, judged, reference = self._kept
         units, judged, is_new = self._search.best(
-            pool, judged, self._judge, self._value, seen=seen, fixed=fixed
+            pool, judged, self._judge, self._value, seen=seen, fixed=fixed, taken=taken
         )
         mean, deviation = self._mixed(judged)
-        reference, _ = self._mixed(self._posterior(self._reference))
         around = torch.cat([mean, mean - deviation, mean + deviation])
         rank, worse, better = ranks_against(around[None], reference[None])[0].tolist()
         return Choice(units, rank, 0.5 * (worse - better), is_new, "universal-prior")
