@@ -211,7 +211,10 @@ class AskTell:
         return self.ask_batch(1)[0]
 
     def ask_batch(self, count: int) -> list[tuple[int, dict[str, Any]]]:
-        """Return several new trials, different from each other, for little more than one.
+        """Return several new trials, different from each other.
+
+        Up to 16 cost about half of as many calls of `ask`, further ones a tenth: each of the
+        first 16 is followed by a short fit, of the others 16 share one and are kept apart.
 
         Raises:
             ValueError: If `count` is below 1.

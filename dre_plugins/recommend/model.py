@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
+from dre_plugins.recommend.effort import of_constraints
 from dre_plugins.recommend.expectation import Expectation
 from dre_plugins.recommend.feasibility import Feasibility, constraints_of
 from dre_plugins.recommend.initial_members import InitialMembers
@@ -127,9 +128,9 @@ class RankingModel:
         parts = self._initial_parts()
         # Members of constraints are fitted once, in one batch with fresh ones of the objective.
         # Their boundary is one surface: members that bend at many places doubt all of it.
-        n_members = self._preset.scorer.n_members
+        n_members, length = self._constraint_effort()
         fresh = [self._initial.smooth(n_members) for _ in self._constraints]
-        violations = [[one.list(settings.max_history)] for one in self._constraints]
+        violations = [[constraint.list(length)] for constraint in self._constraints]
         fitted = self._fitted([*parts, *fresh], [self._lists] * len(parts) + violations, 1.0)
         self._use(fitted[: len(parts)])
         self._feasibilities = [
@@ -240,6 +241,15 @@ class RankingModel:
         """Return how far the priors are trusted after what was observed, on average."""
         trusts = self._initial.trusts(self._expected)
         return sum(trusts) / len(trusts) if trusts else 0.0
+
+    def _constraint_effort(self) -> tuple[int, int]:
+        """Return members and list length of each constraint."""
+        n_members, longest = self._preset.scorer.n_members, self._settings.max_history
+        if not self._constraints:
+            return n_members, longest
+        length = min(longest, max(len(constraint.trials) for constraint in self._constraints))
+        n_others = self._initial.n_members * (1 + len(self._weights)) // 2
+        return of_constraints(len(self._constraints), n_members, length, n_others)
 
     def _initial_parts(self) -> list[Members]:
         """Return the members before they are fitted: the prior's as far as it is trusted."""

@@ -3,7 +3,8 @@
 A fit grows with every trial that it believes, so that the cost of a suggestion would grow with
 the number of running trials and with the size of a batch. Both are bounded here.
 
-Notation: `C` candidates, `T` configurations that were just chosen, `U` unfinished trials.
+Notation: see docs/architecture.md. `T` configurations that were just chosen, `U` unfinished
+trials.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ N_BELIEVED = 64
 # Suggestions of a batch that are followed by a fit each; further ones share a fit, so many at a
 # time, because a fit for each would cost more the more there are.
 N_TOGETHER = 16
+# Of the distance between neighbours among points that are spread over the space: what is nearer
+# is not chosen from one fit.
+NEAR = 0.25
 
 
 def believed(units: Units, predicted: Callable[[Units], Units]) -> Units:
@@ -45,19 +49,33 @@ def parts_of(count: int) -> Iterator[int]:
         yield min(N_TOGETHER, count - first)
 
 
-def is_apart(features: NDArray[np.float32], taken: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return which candidates are not among the nearest of a configuration that was chosen `[C]`.
+def reach_of(spread: NDArray[np.float32]) -> float:
+    """Return how near two configurations are that one fit must not choose both of.
 
-    Each choice takes an equal share of the pool out, so that what counts as near follows from how
-    densely the pool fills a region, and all choices of one fit together leave half of it.
+    A pool is densest where a model expects most, so that its best candidates are one spot. In a
+    table no two configurations are that near.
+
+    Args:
+        spread: Features of points that are spread over the space `[K, D]`.
+    """
+    squares = np.square(spread).sum(1)
+    distances = squares[:, None] + squares - 2.0 * spread @ spread.T
+    np.fill_diagonal(distances, np.inf)
+    nearest = np.sqrt(np.maximum(distances.min(1), 0.0))
+    return NEAR * float(np.median(nearest)) if len(spread) > 1 else 0.0
+
+
+def is_apart(
+    features: NDArray[np.float32], taken: NDArray[np.float32], reach: float
+) -> NDArray[np.bool_]:
+    """Return which candidates are not near any configuration that was chosen `[C]`.
 
     Args:
         features: Of the candidates `[C, D]`.
         taken: Of what was chosen `[T, D]`.
+        reach: See `reach_of`.
     """
-    apart = np.ones(len(features), dtype=np.bool_)
-    n_near = max(1, len(features) // (2 * N_TOGETHER))
+    nearest = np.full(len(features), np.inf)
     for row in taken:
-        distances = np.square(features - row).sum(1)
-        apart[np.argpartition(distances, n_near - 1)[:n_near]] = False
-    return apart
+        np.minimum(nearest, np.square(features - row).sum(1), out=nearest)
+    return np.asarray(nearest > reach**2)

@@ -225,7 +225,9 @@ class Recommender:
             suggestions = self._model_suggestions(task, turns)
         if task.candidates is not None:  # whose coordinates tell which one it is
             return suggestions
-        return [self._complete(each, number) for number, each in enumerate(suggestions, task.index)]
+        return [
+            self._complete(each, number) for number, each in enumerate(suggestions, task.index)
+        ]
 
     def model(
         self, history: Sequence[Trial], *, index: int, candidates: Units | None = None

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.pending import is_apart
+from dre_plugins.recommend.pending import is_apart, reach_of
 from dre_plugins.recommend.stagnation import far_half
 from dre_plugins.space.candidates import (
     enumerate_units,
@@ -170,7 +170,7 @@ class CandidateSearch:
         """
         if taken is not None and len(taken):
             features = self.space.features(self.space.canonical(pool))
-            apart = np.flatnonzero(is_apart(features, self.space.features(taken)))
+            apart = np.flatnonzero(is_apart(features, self.space.features(taken), self._reach))
             best, is_new = self._first(pool[apart], value(judged)[apart], seen)
             if is_new:
                 best = int(apart[best])
@@ -183,6 +183,10 @@ class CandidateSearch:
                 pool, judged = left, judge(left)
                 best, is_new = self._first(pool, value(judged), seen)
         return pool[best], judged[:, [best]], is_new
+
+    @cached_property
+    def _reach(self) -> float:
+        return reach_of(self.space.features(self.reference(0)[:N_REFERENCE]))
 
     def _first(self, pool: Units, values: torch.Tensor, seen: set[bytes]) -> tuple[int, bool]:
         order = np.argsort(-values.numpy(), kind="stable")

@@ -24,12 +24,17 @@ from dre_plugins.recommend.prior import AlignedPrior, Universal, UniversalFile
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch, Choice
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.recommend.width import narrowed
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.universal.file import ready
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import blended
 
 Units = NDArray[np.float64]
+
+
+# Candidates judged at once: those of a whole table of the search, with 128 trials 130 MB.
+BLOCK = 4096
 
 
 class UniversalModel:
@@ -95,7 +100,9 @@ class UniversalModel:
             units: Canonical coordinates of the unfinished trials `[U, P]`, of which at most
                 `pending.N_BELIEVED` are believed.
         """
-        units = believed(units, lambda all_units: self._mixed(self._posterior(all_units))[0].numpy())
+        units = believed(
+            units, lambda all_units: self._mixed(self._posterior(all_units))[0].numpy()
+        )
         expected, _ = self._mixed(self._posterior(units))
         self._units = np.concatenate([self._units, units])
         self._targets = torch.cat([self._targets, expected])
@@ -131,8 +138,11 @@ class UniversalModel:
 
     def _posterior(self, units: Units) -> torch.Tensor:
         """Return means, then deviations, of all processes `[2 H, C]`."""
-        means, variances = self._processes.posterior(self._features(units)[None])
-        return torch.cat([means[0], variances[0].sqrt()])
+        parts = []
+        for block in np.split(units, range(BLOCK, len(units), BLOCK)):
+            means, variances = self._processes.posterior(self._features(block)[None])
+            parts.append(torch.cat([means[0], variances[0].sqrt()]))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
 
     def _mixed(self, judged: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return mean and deviation of the mixture `[C]`."""
@@ -149,7 +159,7 @@ class UniversalModel:
         return torch.logsumexp(self._weights[0, :, None] + each, 0)
 
     def _features(self, units: Units) -> torch.Tensor:
-        own, expected = self._space.features(units), self._expectation.features(units)
+        own, expected = narrowed(self._space.features(units)), self._expectation.features(units)
         return torch.from_numpy(np.concatenate([own, expected], axis=1)).double()
 
 

@@ -160,9 +160,7 @@ def _integers(n_parameters: int) -> Ask:
 
 
 def _several(n_trials: int, n_objectives: int, n_constraints: int) -> Ask:
-    study = study_of(
-        spheres(1), n_trials, n_objectives=n_objectives, n_constraints=n_constraints
-    )
+    study = study_of(spheres(1), n_trials, n_objectives=n_objectives, n_constraints=n_constraints)
     return _told(study)
 
 
