@@ -33,7 +33,12 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna_claims import claim, conflicting_trials, set_attributes
+from dre_plugins.adapters.optuna_claims import (
+    announce,
+    claim,
+    conflicting_trials,
+    set_attributes,
+)
 from dre_plugins.adapters.optuna_conversion import (
     CONSTRAINTS_KEY,
     ENDED,
@@ -260,6 +265,7 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return every parameter that any trial of the study has asked for."""
+        announce(study, trial)
         return union_of_distributions(self._process.read(study, trial))
 
     def sample_relative(
@@ -267,6 +273,7 @@ class DRESampler(BaseSampler):
     ) -> dict[str, Any]:
         """Suggest values of all parameters in the search space, also of inactive ones."""
         if not search_space:
+            claim(study, trial, {})  # nothing yet: no other worker has to wait
             self._set_explanation(study, trial, Explanation("independent"))
             return {}
         trials = self._process.trials(study, trial)

@@ -5,7 +5,9 @@ chosen. So the sampler *claims* a configuration when it is chosen, by a system a
 Optuna's internal representation, and then looks whether another trial holds the same. Of two that
 do, the later one (by number) moves and the earlier one waits for that; if the other has begun to
 use its parameters, it moves itself. The earlier one may have looked before the later began, so
-that the later waits for its claim.
+that the later waits for its claim. As in Lamport's bakery, a trial *announces* that it is choosing
+before it looks: no other waits for a trial that has not begun to choose, as that one will see what
+the others hold.
 """
 
 from __future__ import annotations
@@ -30,9 +32,14 @@ MAX_ATTRIBUTE_LENGTH = 2000
 # Seconds to wait, in turn, for a later trial to give way and an earlier one to claim; choosing and
 # storing take less.
 PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
-# An earlier trial without a claim that began that long before is no longer choosing: it is
-# another sampler's, or its worker was killed.
+# An earlier trial that has announced a claim, and began that long before, is no longer choosing:
+# its worker was killed.
 CHOOSING = timedelta(seconds=5)
+
+
+def announce(study: Study, trial: FrozenTrial) -> None:
+    """Let other workers see that a trial is about to choose: its claim is there, and empty."""
+    set_attributes(study, trial, {f"{CLAIM_KEY}:0": ""})
 
 
 def claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> None:
@@ -114,7 +121,7 @@ def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:
         other.state is TrialState.RUNNING
         and other.number < trial.number
         and not other.params
-        and f"{CLAIM_KEY}:0" not in other.system_attrs
+        and other.system_attrs.get(f"{CLAIM_KEY}:0") == ""  # announced
         and other.datetime_start is not None
         and trial.datetime_start is not None
         and trial.datetime_start - other.datetime_start < CHOOSING

@@ -180,7 +180,7 @@ class DRESearch(RestorableSearcher):
                 "prior on all of it with Prior.train."
             )
         self._prior = prior_from(prior)
-        check_turns(self._prior, self._settings.preset)
+        check_turns(self._prior, settings.preset)
         self._past_results = past_results
         self._limits = Limits.of(constraints)
         self._points, self._evaluated = warm_start(points_to_evaluate, evaluated_rewards)

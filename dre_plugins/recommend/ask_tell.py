@@ -16,7 +16,7 @@ import numpy as np
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.pareto import layers
+from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender, Suggestion
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
@@ -164,7 +164,7 @@ class AskTell:
         good = [trial for trial in self._feasible_trials() if _values(trial)]
         if not good:
             return ()
-        front = layers(np.array([_values(trial) for trial in good])) == 0
+        front = non_dominated(np.array([_values(trial) for trial in good]))
         return tuple(self._in_users_sign(t) for t, is_in in zip(good, front, strict=True) if is_in)
 
     @property
@@ -208,7 +208,10 @@ class AskTell:
         return self.ask_batch(1)[0]
 
     def ask_batch(self, count: int) -> list[tuple[int, dict[str, Any]]]:
-        """Return several new trials, different from each other, for little more than one.
+        """Return several new trials, different from each other.
+
+        Up to 16 cost about half of as many calls of `ask`, further ones a tenth: each of the
+        first 16 is followed by a short fit, of the others 16 share one and are kept apart.
 
         Raises:
             ValueError: If `count` is below 1.

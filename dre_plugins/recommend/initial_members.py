@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend.effort import of_objectives
 from dre_plugins.recommend.joint import JointPart
 from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.mixture import Members, Part
@@ -18,6 +19,7 @@ from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.retrieval import disagreement, draw_tasks
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trust import DISTRUSTED, trust
+from dre_plugins.recommend.width import MAX_FEATURES, narrowed
 from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
@@ -103,7 +105,8 @@ class InitialMembers:
         if len(self._weights) > 1 and n_fresh > 1:
             # Half of them rank each objective alone and half all of them as one, which together
             # is better than either (docs/decisions.md).
-            alone = tuple(self.fresh(n_fresh - n_fresh // 2) for _ in self._weights)
+            n_alone = of_objectives(len(self._weights), n_fresh - n_fresh // 2)
+            alone = tuple(self.fresh(n_alone) for _ in self._weights)
             parts.append(JointPart(alone, self._objectives, self._weights, reference))
             n_fresh //= 2
         if n_fresh:
@@ -121,14 +124,18 @@ class InitialMembers:
     def _random(self, n_members: int, first_slope: float | None) -> Part:
         ensemble = DeepRankingEnsemble.initialise(
             replace(self._preset.scorer, n_members=n_members),
-            self._space.n_features,
+            min(self._space.n_features, MAX_FEATURES),
             seed=int(self._rng.integers(2**63)),
             first_slope=first_slope,
             device=self._settings.device,
             n_threads=self._settings.n_threads,
         )
         # Not snapped: what was observed outside today's range is taught where it was.
-        return Part(ensemble, self._space.features, self._from_random)
+        return Part(ensemble, self.encode, self._from_random)
+
+    def encode(self, units: Units) -> NDArray[np.float32]:
+        """Return what fresh members read of canonical coordinates `[C, P]`, `[C, D]`."""
+        return narrowed(self._space.features(units))
 
     def _from_priors(self, n_members: int, trusts: Sequence[float], reference: Units) -> Members:
         """Return members of the prior; of one for each objective, members that join them.

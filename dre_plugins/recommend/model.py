@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.recommend.branches import is_within
+from dre_plugins.recommend.effort import of_constraints
 from dre_plugins.recommend.expectation import Expectation
 from dre_plugins.recommend.feasibility import Feasibility, constraints_of
 from dre_plugins.recommend.initial_members import InitialMembers
@@ -23,6 +24,7 @@ from dre_plugins.recommend.lists import TrialList, leading, trial_lists, with_be
 from dre_plugins.recommend.mixture import Members, Mixture, fit_all
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import objective_alone
+from dre_plugins.recommend.pending import believed
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.search import (
     N_PARENTS,
@@ -71,6 +73,9 @@ class RankingModel:
     Attributes:
         prior_weight: Share of the members that came from the priors; None without any.
     """
+
+    # The pool of the last choice, and its judgement, until the members are fitted again.
+    _kept: tuple[Units, torch.Tensor] | None
 
     def __init__(
         self,
@@ -131,9 +136,9 @@ class RankingModel:
         parts = self._initial_parts()
         # Members of constraints are fitted once, in one batch with fresh ones of the objective.
         # Their boundary is one surface: members that bend at many places doubt all of it.
-        n_members = self._preset.scorer.n_members
+        n_members, length = self._constraint_effort()
         fresh = [self._initial.smooth(n_members) for _ in self._constraints]
-        violations = [[one.list(settings.max_history)] for one in self._constraints]
+        violations = [[constraint.list(length)] for constraint in self._constraints]
         fitted = self._fitted([*parts, *fresh], [self._lists] * len(parts) + violations, 1.0)
         self._use(fitted[: len(parts)])
         self._feasibilities = [
@@ -161,11 +166,13 @@ class RankingModel:
         """Believe unfinished trials at their predicted ranks, and fit a little further.
 
         Args:
-            units: Canonical coordinates of the unfinished trials `[U, P]`.
+            units: Canonical coordinates of the unfinished trials `[U, P]`, of which at most
+                `pending.N_BELIEVED` are believed.
 
         Raises:
             FittingError: If the fit diverged.
         """
+        units = believed(units, lambda all_units: -self._mixture.mean_ranks(all_units))
         positions = np.arange(len(self._units), len(self._units) + len(units))
         self._units = np.concatenate([self._units, units])
         shares = self._expectation.shares(units)
@@ -176,7 +183,15 @@ class RankingModel:
         parts = [part.believing(positions, self._units) for part in self._parts]
         self._use(self._fitted(parts, [self._lists] * len(parts), REFIT_SHARE))
 
-    def choose(self, seen: Seen, fixed: Units, index: int, branch: Units | None = None) -> Choice:
+    def choose(
+        self,
+        seen: Seen,
+        fixed: Units,
+        index: int,
+        *,
+        taken: Units | None = None,
+        branch: Units | None = None,
+    ) -> Choice:
         """Choose the candidate of the largest acquisition.
 
         Args:
@@ -184,6 +199,8 @@ class RankingModel:
                 favourite of all members, the next ones are those of single members.
             seen: Configurations not to suggest again.
             fixed: Coordinates that every candidate must have `[P]`, NaN where it is free.
+            taken: Canonical coordinates of what was chosen since the last fit `[T, P]`; then all
+                are chosen from one pool.
 
         Raises:
             FloatingPointError: If the ensemble's scores are not finite.
@@ -195,9 +212,11 @@ class RankingModel:
             pool = self._search.far(self._elite(), self._units[: self._n_observed])
             judged = self._judge(pool)
         else:
-            pool, judged = self._pool(value, seen, fixed, branch)
+            if branch is not None or taken is None or self._kept is None:
+                self._kept = self._pool(value, seen, fixed, branch)
+            pool, judged = self._kept
         units, judged, is_new = self._search.best(
-            pool, judged, self._judge, value, seen=seen, fixed=fixed
+            pool, judged, self._judge, value, seen=seen, fixed=fixed, taken=taken
         )
         mean, spread = self._tempered(judged[:-1])
         source = "exploration" if explores else "model" if self._has_observed else "prior"
@@ -239,6 +258,15 @@ class RankingModel:
         trusts = self._initial.trusts(self._expected)
         return sum(trusts) / len(trusts) if trusts else 0.0
 
+    def _constraint_effort(self) -> tuple[int, int]:
+        """Return members and list length of each constraint."""
+        n_members, longest = self._preset.scorer.n_members, self._settings.max_history
+        if not self._constraints:
+            return n_members, longest
+        length = min(longest, max(len(constraint.trials) for constraint in self._constraints))
+        n_others = self._initial.n_members * (1 + len(self._weights)) // 2
+        return of_constraints(len(self._constraints), n_members, length, n_others)
+
     def _initial_parts(self) -> list[Members]:
         """Return the members before they are fitted: the prior's as far as it is trusted."""
         n_members = self._initial.n_members
@@ -256,6 +284,7 @@ class RankingModel:
     def _use(self, parts: list[Members]) -> None:
         """Rank by these parts, against the reference points as they score them."""
         self._parts = parts
+        self._kept = None
         self._mixture = Mixture(parts, self._resolving_reference())
         # Thompson sampling takes the first member: another one after each fit of a batch.
         self._n_fits += 1

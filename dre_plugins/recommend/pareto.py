@@ -20,21 +20,30 @@ Array = NDArray[np.float64]
 
 # Weight of the sum in the augmented Chebyshev scalarisation.
 AUGMENTATION = 0.05
+# Points that are compared with the front at once.
+BLOCK = 256
 
 
-def layers(values: Array) -> NDArray[np.intp]:
-    """Return how many fronts lie before each point, `[N, O]` -> `[N]`; 0 = not dominated."""
-    at_least = (values[:, None, :] >= values[None, :, :]).all(-1)
-    dominates = at_least & ~at_least.T
-    layer = np.full(len(values), -1, dtype=np.intp)
-    left = np.ones(len(values), dtype=np.bool_)
-    depth = 0
-    while left.any():
-        front = left & ~(dominates & left[:, None]).any(0)
-        layer[front] = depth
-        left &= ~front
-        depth += 1
-    return layer
+def non_dominated(values: Array) -> NDArray[np.bool_]:
+    """Return which points no other one dominates, `[N, O]` -> `[N]`.
+
+    What dominates a point has a larger sum of ranks. So points are visited from the largest sum
+    downwards, a block at a time, and compared with the front so far and with their own block:
+    memory grows with the length of the front alone.
+    """
+    ranks = np.stack([dense_ranks(column) for column in values.T], axis=1)
+    order = np.argsort(-ranks.sum(1), kind="stable")
+    front = order[:0]
+    for start in range(0, len(order), BLOCK):
+        block = order[start : start + BLOCK]
+        rivals = np.concatenate([front, block])
+        dominated = ranks[rivals].sum(1) > ranks[block].sum(1)[:, None]
+        for rank in ranks.T:
+            dominated &= rank[rivals] >= rank[block, None]
+        front = np.concatenate([front, block[~dominated.any(1)]])
+    is_in_front = np.zeros(len(values), dtype=np.bool_)
+    is_in_front[front] = True
+    return is_in_front
 
 
 def placed(values: Array) -> Array:

@@ -16,6 +16,7 @@ from dre_plugins.recommend.branches import branch_to_try
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import as_one_objective, draw_weights, n_objectives
+from dre_plugins.recommend.pending import parts_of
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     GivenPrior,
@@ -45,6 +46,7 @@ from dre_plugins.space.seen import Seen, distinct
 
 if TYPE_CHECKING:
     from dre_plugins.recommend.model import RankingModel
+    from dre_plugins.recommend.search import Choice
     from dre_plugins.recommend.universal_model import UniversalModel
 
     Model: TypeAlias = RankingModel | UniversalModel
@@ -115,6 +117,7 @@ class _Task:
         candidates: Canonical coordinates of what may be suggested `[C, P]`; None: all there is.
         weights: Weights of the objectives `[O]`.
         is_whole: Which trials stand for all configurations that agree with them `[N]`.
+        shares_fit: Whether all suggestions come from one fit.
     """
 
     history: tuple[Trial, ...]
@@ -125,6 +128,7 @@ class _Task:
     candidates: Units | None
     weights: Units
     is_whole: NDArray[np.bool_]
+    shares_fit: bool = False
 
 
 class Recommender:
@@ -200,7 +204,8 @@ class Recommender:
             history: All trials so far, whatever their state, larger values are better; left
                 unchanged. Configurations of running trials are not suggested again; those that
                 have reported count like ones that were stopped now.
-            count: How many suggestions; together they cost little more than one.
+            count: How many suggestions. Of the first 16 each is followed by a fit of a quarter
+                of the steps, further ones share a full fit of both models, 16 at a time.
             index: Number of the first suggestion within the study (the trial's number). Workers
                 with the same history and seed differ by it.
             fixed: Values that are given already, by parameter name; the other parameters are
@@ -220,19 +225,33 @@ class Recommender:
                 the history, is none that its parameter can have.
         """
         require(count >= 1, "count", count, "at least 1")
-        task = self._task(history, count, index, fixed, candidates, is_whole)
+        suggestions: list[Suggestion] = []
+        known = [*history]
+        whole = np.zeros(len(known), dtype=np.bool_) if is_whole is None else is_whole
+        for n_together in parts_of(count):
+            number = index + len(suggestions)
+            task = self._task(known, n_together, number, fixed, candidates, whole)
+            part = self._suggestions(replace(task, shares_fit=len(suggestions) > 0))
+            for suggestion in part:
+                suggestion.configuration.update(fixed or {})
+                self.stats["suggestions"] += 1
+                self.stats[suggestion.source] += 1
+            suggestions += part
+            known += [Trial(each.configuration, TrialState.RUNNING) for each in part]
+            whole = np.concatenate([whole, np.zeros(len(part), dtype=np.bool_)])
+        return suggestions
+
+    def _suggestions(self, task: _Task) -> list[Suggestion]:
         turns = self._turns(task)
         if set(turns) == {"random"}:
             suggestions = self._startup_suggestions(task, "random")
         else:
             suggestions = self._model_suggestions(task, turns)
-        if candidates is None:  # whose coordinates tell which one it is
-            suggestions = [self._complete(one, index + i) for i, one in enumerate(suggestions)]
-        for suggestion in suggestions:
-            suggestion.configuration.update(fixed or {})
-            self.stats["suggestions"] += 1
-            self.stats[suggestion.source] += 1
-        return suggestions
+        if task.candidates is not None:  # whose coordinates tell which one it is
+            return suggestions
+        return [
+            self._complete(each, number) for number, each in enumerate(suggestions, task.index)
+        ]
 
     def model(
         self, history: Sequence[Trial], *, index: int, candidates: Units | None = None
@@ -363,18 +382,23 @@ class Recommender:
         with isolated("cpu", self.settings.n_threads):
             models = self._models(task, settings, turns)
             seen = self._seen(task)
-            believed = task.units[[t.state is TrialState.RUNNING for t in task.history]]
+            pending = task.units[[t.state is TrialState.RUNNING for t in task.history]]
+            taken = task.units[:0]
             suggestions: list[Suggestion] = []
             for index, model in enumerate(models, task.index):
-                if len(believed):
+                if len(pending):
                     for each in dict.fromkeys(one for one in models if one is not None):
-                        each.believe(believed)
+                        each.believe(pending)
                 branch = self._branch(task, suggestions, index)
-                suggestion = self._next(task, model, seen, index, branch)
+                suggestion = self._next(task, model, seen, index, taken, branch)
                 suggestions.append(suggestion)
-                believed = self.space.canonical(suggestion.units[None])
+                chosen = self.space.canonical(suggestion.units[None])
+                if task.shares_fit:
+                    pending, taken = pending[:0], np.concatenate([taken, chosen])
+                else:
+                    pending = chosen
                 if not self.settings.allow_duplicates:
-                    seen.include(believed)
+                    seen.include(chosen)
             return suggestions
 
     def _next(
@@ -383,25 +407,28 @@ class Recommender:
         model: Model | None,
         seen: Seen,
         index: int,
+        taken: Units,
         branch: Units | None,
     ) -> Suggestion:
         """Return the suggestion of a model, or a space-filling one where it needs that."""
         if model is None:
             return self._startup_suggestion(task, seen, index, "random")
-        if model.needs_contrast:
+        if model.needs_contrast and not len(taken):  # which the next fit is to learn from
             suggestion = self._startup_suggestion(task, seen, index, "contrast")
         else:
-            suggestion = self._model_suggestion(model, seen, index, task.fixed, branch)
+            choice = model.choose(seen, task.fixed, index, taken=taken, branch=branch)
+            suggestion = self._chosen(model, choice)
         return replace(suggestion, prior_weight=model.prior_weight)
 
     def _branch(self, task: _Task, suggestions: Sequence[Suggestion], index: int) -> Units | None:
         """Return the branch that a suggestion must look into, if any, see `branch_to_try`.
 
         Where values or candidates are given, there is no choice of branches; a prior of past
-        tasks knows which of them are worth a trial (lab/2026-11-23-branches.md).
+        tasks knows which of them are worth a trial (lab/2026-11-23-branches.md); and suggestions
+        that share a fit are chosen from one pool.
         """
         is_given = task.candidates is not None or not np.isnan(task.fixed).all()
-        if is_given or self._priors:
+        if is_given or self._priors or task.shares_fit:
             return None
         pending = [Trial(each.configuration, TrialState.RUNNING) for each in suggestions]
         coordinates = [self.space.canonical(each.units[None]) for each in suggestions]
@@ -449,15 +476,7 @@ class Recommender:
             rng=np.random.default_rng([self.seed, task.index]),
         )
 
-    def _model_suggestion(
-        self,
-        model: Model,
-        seen: Seen,
-        index: int,
-        fixed: Units,
-        branch: Units | None,
-    ) -> Suggestion:
-        choice = model.choose(seen, fixed, index, branch)
+    def _chosen(self, model: Model, choice: Choice) -> Suggestion:
         return Suggestion(
             self.space.to_configuration(choice.units),
             choice.units,

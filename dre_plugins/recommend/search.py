@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.branches import is_within
+from dre_plugins.recommend.pending import is_apart, reach_of
 from dre_plugins.recommend.stagnation import far_half
 from dre_plugins.space.candidates import (
     enumerate_units,
@@ -167,6 +168,7 @@ class CandidateSearch:
         *,
         seen: Seen,
         fixed: Units,
+        taken: Units | None = None,
     ) -> tuple[Units, torch.Tensor, bool]:
         """Return the candidate of the largest value that is new, or of all if none is.
 
@@ -180,10 +182,19 @@ class CandidateSearch:
             value: See `pool`.
             seen: Configurations that are not new.
             fixed: See `pool`.
+            taken: Canonical coordinates of what the same fit has chosen before `[T, P]`, near
+                which nothing is chosen unless all else is seen, see `pending`.
 
         Returns:
             Its coordinates `[P]`, its judgement `[J, 1]`, and whether it is new.
         """
+        if taken is not None and len(taken):
+            features = self.space.features(self.space.canonical(pool))
+            apart = np.flatnonzero(is_apart(features, self.space.features(taken), self._reach))
+            best, is_new = self._first(pool[apart], value(judged)[apart], seen)
+            if is_new:
+                best = int(apart[best])
+                return pool[best], judged[:, [best]], True
         best, is_new = self._first(pool, value(judged), seen)
         if not is_new and self.candidates is None:
             # The last configurations of a finite space are easily missed by a search.
@@ -192,6 +203,10 @@ class CandidateSearch:
                 pool, judged = left, judge(left)
                 best, is_new = self._first(pool, value(judged), seen)
         return pool[best], judged[:, [best]], is_new
+
+    @cached_property
+    def _reach(self) -> float:
+        return reach_of(self.space.features(self.reference(0)[:N_REFERENCE]))
 
     def _first(self, pool: Units, values: torch.Tensor, seen: Seen) -> tuple[int, bool]:
         order = np.argsort(-values.numpy(), kind="stable")

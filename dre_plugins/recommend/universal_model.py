@@ -20,11 +20,13 @@ from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.expectation import Expectation
+from dre_plugins.recommend.pending import believed
 from dre_plugins.recommend.placing import final_scale, one_list, places
 from dre_plugins.recommend.prior import AlignedPrior, Universal, UniversalFile
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch, Choice
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.recommend.width import narrowed
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen
 from dre_plugins.universal.file import ready
@@ -32,6 +34,10 @@ from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import blended
 
 Units = NDArray[np.float64]
+
+
+# Candidates judged at once: those of a whole table of the search, with 128 trials 130 MB.
+BLOCK = 4096
 
 
 class UniversalModel:
@@ -85,6 +91,8 @@ class UniversalModel:
         self._processes, self._weights = network(
             self._features(self._units)[None], self._targets[None]
         )
+        # A pool, its judgement, and what is expected of the reference points.
+        self._kept: tuple[Units, torch.Tensor, torch.Tensor] | None = None
 
     @property
     def n_reference(self) -> int:
@@ -95,32 +103,47 @@ class UniversalModel:
         """Believe unfinished trials where the processes expect them.
 
         Args:
-            units: Canonical coordinates of the unfinished trials `[U, P]`.
+            units: Canonical coordinates of the unfinished trials `[U, P]`, of which at most
+                `pending.N_BELIEVED` are believed.
         """
+        units = believed(
+            units, lambda all_units: self._mixed(self._posterior(all_units))[0].numpy()
+        )
         expected, _ = self._mixed(self._posterior(units))
         self._units = np.concatenate([self._units, units])
         self._targets = torch.cat([self._targets, expected])
         self._processes = Processes.conditioned(
             self._processes.hypotheses, self._features(self._units)[None], self._targets[None]
         )
+        self._kept = None
 
-    def choose(self, seen: Seen, fixed: Units, index: int, branch: Units | None = None) -> Choice:
+    def choose(
+        self,
+        seen: Seen,
+        fixed: Units,
+        index: int,
+        *,
+        taken: Units | None = None,
+        branch: Units | None = None,
+    ) -> Choice:
         """Choose the candidate of the largest expected improvement, see `RankingModel.choose`."""
         value = partial(self._value, best=self._incumbent_target(branch))
-        elite = self._elite if branch is None else self._elite[is_within(self._elite, branch)]
-        pool, judged = self._search.pool(
-            self._judge,
-            value,
-            elite=elite,
-            favourites=self._units[:0],
-            fixed=fixed,
-            branch=branch,
-        )
+        if branch is not None or taken is None or self._kept is None:
+            elite = self._elite if branch is None else self._elite[is_within(self._elite, branch)]
+            pool, judged = self._search.pool(
+                self._judge,
+                value,
+                elite=elite,
+                favourites=self._units[:0],
+                fixed=fixed,
+                branch=branch,
+            )
+            self._kept = pool, judged, self._mixed(self._posterior(self._reference))[0]
+        pool, judged, reference = self._kept
         units, judged, is_new = self._search.best(
-            pool, judged, self._judge, value, seen=seen, fixed=fixed
+            pool, judged, self._judge, value, seen=seen, fixed=fixed, taken=taken
         )
         mean, deviation = self._mixed(judged)
-        reference, _ = self._mixed(self._posterior(self._reference))
         around = torch.cat([mean, mean - deviation, mean + deviation])
         rank, worse, better = ranks_against(around[None], reference[None])[0].tolist()
         return Choice(units, rank, 0.5 * (worse - better), is_new, "universal-prior")
@@ -130,8 +153,11 @@ class UniversalModel:
 
     def _posterior(self, units: Units) -> torch.Tensor:
         """Return means, then deviations, of all processes `[2 H, C]`."""
-        means, variances = self._processes.posterior(self._features(units)[None])
-        return torch.cat([means[0], variances[0].sqrt()])
+        parts = []
+        for block in np.split(units, range(BLOCK, len(units), BLOCK)):
+            means, variances = self._processes.posterior(self._features(block)[None])
+            parts.append(torch.cat([means[0], variances[0].sqrt()]))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
 
     def _mixed(self, judged: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return mean and deviation of the mixture `[C]`."""
@@ -154,7 +180,7 @@ class UniversalModel:
         return torch.logsumexp(self._weights[0, :, None] + each, 0)
 
     def _features(self, units: Units) -> torch.Tensor:
-        own, expected = self._space.features(units), self._expectation.features(units)
+        own, expected = narrowed(self._space.features(units)), self._expectation.features(units)
         return torch.from_numpy(np.concatenate([own, expected], axis=1)).double()
 
 

@@ -180,6 +180,7 @@ def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
     study.ask(), study.ask()
     early, late = study.get_trials(deepcopy=False)
     space = {"x": optuna.distributions.IntDistribution(0, 3)}
+    claims.announce(study, early)
     claims.claim(study, late, {"x": 1.0})
     pauses: list[float] = []
 
@@ -193,13 +194,45 @@ def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
     assert len(pauses) == 4
 
 
+def test_no_trial_waits_for_one_that_has_asked_for_nothing(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker that loads its data first, or has another sampler, looks later or never."""
+    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
+    study.optimize(mixed_objective, n_trials=3)
+    pauses: list[float] = []
+    monkeypatch.setattr(claims.time, "sleep", pauses.append)
+    silent = study.ask()
+    mixed_objective(study.ask())
+    assert pauses == [0.0]
+    mixed_objective(silent)
+    assert len(set(points_of(study))) == 5
+
+
+def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    first = study.ask()
+    assert first.relative_params == {}
+    late = study.ask()
+    pauses: list[float] = []
+    monkeypatch.setattr(claims.time, "sleep", pauses.append)
+    space = {"x": optuna.distributions.IntDistribution(0, 3)}
+    (_, held) = study.get_trials(deepcopy=False)
+    assert claims.conflicting_trials(study, held, {"x": 1.0}, space) is None
+    assert pauses == [0.0]
+    assert late.number == 1
+
+
 def test_a_trial_waits_for_no_claim_of_a_worker_that_was_killed_long_ago(
     tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     study.ask(), study.ask()
-    _, late = study.get_trials(deepcopy=False)
+    early, late = study.get_trials(deepcopy=False)
     space = {"x": optuna.distributions.IntDistribution(0, 3)}
+    claims.announce(study, early)
     claims.claim(study, late, {"x": 1.0})
     pauses: list[float] = []
     monkeypatch.setattr(claims.time, "sleep", pauses.append)

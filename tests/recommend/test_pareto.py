@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dre_plugins.recommend import Trial, TrialState
-from dre_plugins.recommend.pareto import as_one_objective, draw_weights, layers, placed, preference
+from dre_plugins.recommend.pareto import (
+    BLOCK,
+    as_one_objective,
+    draw_weights,
+    non_dominated,
+    placed,
+    preference,
+)
 
 
 def complete(*objectives: float) -> Trial:
@@ -23,22 +30,29 @@ POINTS = st.lists(
 )
 
 
-def test_layers_by_hand() -> None:
+def dominated(values: np.ndarray, i: int) -> bool:
+    better = (values >= values[i]).all(1) & (values > values[i]).any(1)
+    return bool(better.any())
+
+
+def test_a_front_by_hand() -> None:
     values = np.array([[3, 1], [1, 3], [2, 2], [1, 1], [2, 2], [0, 0]], dtype=float)
-    assert layers(values).tolist() == [0, 0, 0, 1, 0, 2]
+    assert non_dominated(values).tolist() == [True, True, True, False, True, False]
 
 
 @given(POINTS)
 @settings(max_examples=50, deadline=None)
-def test_nothing_dominates_the_first_layer_and_something_every_other(points) -> None:
+def test_nothing_dominates_the_front_and_something_every_other(points) -> None:
     values = np.array(points)
-    layer = layers(values)
+    found = non_dominated(values).tolist()
+    assert found == [not dominated(values, i) for i in range(len(values))]
 
-    def dominated(i: int) -> bool:
-        better = (values >= values[i]).all(1) & (values > values[i]).any(1)
-        return bool(better.any())
 
-    assert [depth == 0 for depth in layer] == [not dominated(i) for i in range(len(values))]
+@pytest.mark.parametrize("n_objectives", [1, 2, 5])
+def test_a_front_of_several_blocks(n_objectives) -> None:
+    values = np.random.default_rng(0).integers(0, 40, (3 * BLOCK + 1, n_objectives)).astype(float)
+    found = non_dominated(values).tolist()
+    assert found == [not dominated(values, i) for i in range(len(values))]
 
 
 @given(POINTS, st.integers(0, 5))
@@ -47,7 +61,7 @@ def test_the_preferred_trial_is_never_dominated(points, seed) -> None:
     values = np.array(points)
     weights = draw_weights(2, np.random.default_rng(seed))
     best = int(preference(values, weights).argmax())
-    assert layers(values)[best] == 0
+    assert non_dominated(values)[best]
 
 
 def test_only_the_order_within_an_objective_counts() -> None:

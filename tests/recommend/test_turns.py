@@ -72,7 +72,7 @@ MAKE = {
 def test_the_file_of_a_universal_prior_needs_a_preset_with_turns(way, preset) -> None:
     path = str(files("dre_plugins.universal") / "prior.safetensors")
     with pytest.raises(ValueError, match=r"prior must not be the file.*universal_turns=True"):
-        MAKE[way](prior=path, preset=preset)
+        MAKE[way](prior=path, settings=Settings(preset=preset))
     MAKE[way](prior=path)
 
 

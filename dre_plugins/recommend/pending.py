@@ -1,0 +1,81 @@
+"""How many unfinished trials a model is told of, and how suggestions of one fit differ.
+
+A fit grows with every trial that it believes, so that the cost of a suggestion would grow with
+the number of running trials and with the size of a batch. Both are bounded here.
+
+Notation: see docs/architecture.md. `T` configurations that were just chosen, `U` unfinished
+trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.recommend.lists import thin
+
+Units = NDArray[np.float64]
+
+# Unfinished trials that a model is told of. Of more, such as those of workers that were killed,
+# those where a search would look again, and a spread of the rest.
+N_BELIEVED = 64
+# Suggestions of a batch that are followed by a fit each; further ones share a fit, so many at a
+# time, because a fit for each would cost more the more there are.
+N_TOGETHER = 16
+# Of the distance between neighbours among points that are spread over the space: what is nearer
+# is not chosen from one fit.
+NEAR = 0.25
+
+
+def believed(units: Units, predicted: Callable[[Units], Units]) -> Units:
+    """Return the unfinished trials that a model is told of, all of them if they are few.
+
+    Args:
+        units: Canonical coordinates `[U, P]`.
+        predicted: Coordinates `[U, P]` -> how good they are expected to be `[U]`, larger is
+            better.
+    """
+    if len(units) <= N_BELIEVED:
+        return units
+    kept: Units = units[thin(predicted(units), N_BELIEVED)]
+    return kept
+
+
+def parts_of(count: int) -> Iterator[int]:
+    """Return how many suggestions of a batch belong together: `N_TOGETHER`, and what is left."""
+    for first in range(0, count, N_TOGETHER):
+        yield min(N_TOGETHER, count - first)
+
+
+def reach_of(spread: NDArray[np.float32]) -> float:
+    """Return how near two configurations are that one fit must not choose both of.
+
+    A pool is densest where a model expects most, so that its best candidates are one spot. In a
+    table no two configurations are that near.
+
+    Args:
+        spread: Features of points that are spread over the space `[K, D]`.
+    """
+    squares = np.square(spread).sum(1)
+    distances = squares[:, None] + squares - 2.0 * spread @ spread.T
+    np.fill_diagonal(distances, np.inf)
+    nearest = np.sqrt(np.maximum(distances.min(1), 0.0))
+    return NEAR * float(np.median(nearest)) if len(spread) > 1 else 0.0
+
+
+def is_apart(
+    features: NDArray[np.float32], taken: NDArray[np.float32], reach: float
+) -> NDArray[np.bool_]:
+    """Return which candidates are not near any configuration that was chosen `[C]`.
+
+    Args:
+        features: Of the candidates `[C, D]`.
+        taken: Of what was chosen `[T, D]`.
+        reach: See `reach_of`.
+    """
+    nearest = np.full(len(features), np.inf)
+    for row in taken:
+        np.minimum(nearest, np.square(features - row).sum(1), out=nearest)
+    return np.asarray(nearest > reach**2)

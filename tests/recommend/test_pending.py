@@ -1,0 +1,152 @@
+"""What running trials and batches cost, counted in fits and in trials that are believed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend import AskTell, TrialState
+from dre_plugins.recommend.pending import (
+    N_BELIEVED,
+    N_TOGETHER,
+    NEAR,
+    believed,
+    is_apart,
+    parts_of,
+    reach_of,
+)
+from dre_plugins.space import Float, Integer
+from dre_plugins.universal.processes import Processes
+
+N_COMPLETE = 12
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[int]]]:
+    """Note how many trials each fit of the ensemble and each process is given."""
+    noted: dict[str, list[int]] = {"fits": [], "processes": []}
+    fit, conditioned = DeepRankingEnsemble.fit, Processes.conditioned
+
+    def noting_fit(self: DeepRankingEnsemble, lists: Any, *rest: Any, **named: Any) -> Any:
+        noted["fits"].append(lists.features.shape[2])
+        return fit(self, lists, *rest, **named)
+
+    def noting_conditioned(hypotheses: Any, features: torch.Tensor, targets: Any) -> Processes:
+        noted["processes"].append(features.shape[1])
+        return conditioned(hypotheses, features, targets)
+
+    monkeypatch.setattr(DeepRankingEnsemble, "fit", noting_fit)
+    monkeypatch.setattr(Processes, "conditioned", noting_conditioned)
+    yield noted
+
+
+def study_with(n_running: int, **settings: Any) -> AskTell:
+    study = AskTell({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, seed=0, **settings)
+    for x, y in np.random.default_rng(0).random((N_COMPLETE + n_running, 2)).tolist():
+        is_running = len(study.trials) >= N_COMPLETE
+        study.add(
+            {"x": x, "y": y},
+            None if is_running else (x - 0.3) ** 2 + y,
+            state=TrialState.RUNNING if is_running else None,
+        )
+    return study
+
+
+def configurations_of(batch: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [configuration for _, configuration in batch]
+
+
+def test_of_many_running_trials_few_are_believed(sizes) -> None:
+    study = study_with(5 * N_BELIEVED)
+    batch = study.ask_batch(2)  # of the ensemble and of the universal prior
+    assert study.stats["fallbacks"] == 0
+    assert set(sizes["fits"]) == {N_COMPLETE, N_COMPLETE + N_BELIEVED, N_COMPLETE + N_BELIEVED + 1}
+    assert max(sizes["processes"]) == N_COMPLETE + N_BELIEVED + 1
+    running = [trial.configuration for trial in study.trials[:-2]]
+    assert not [one for one in configurations_of(batch) if one in running]
+
+
+def test_those_are_believed_where_a_search_would_look_again() -> None:
+    units = np.random.default_rng(0).random((4 * N_BELIEVED, 3))
+    kept = believed(units, lambda coordinates: coordinates[:, 0])
+    best = np.sort(units[:, 0])[-N_BELIEVED // 2 :]
+    assert len(kept) == N_BELIEVED
+    assert set(best) <= set(kept[:, 0])
+    assert kept[:, 0].min() == units[:, 0].min()  # and a spread of the rest
+
+
+def test_few_are_all_believed_and_not_even_ranked() -> None:
+    units = np.random.default_rng(0).random((N_BELIEVED, 3))
+    assert believed(units, lambda _: pytest.fail("ranked")) is units
+
+
+def test_configurations_of_all_running_trials_are_left_alone() -> None:
+    study = AskTell({"i": Integer(1, 40), "j": Integer(1, 10)}, seed=0)
+    for i in range(1, 41):
+        for j in range(1, 11):
+            is_running = i < 40 and i * j > 5
+            if i < 40:
+                state = TrialState.RUNNING if is_running else None
+                study.add({"i": i, "j": j}, None if is_running else i * j, state=state)
+    left = configurations_of(study.ask_batch(10))
+    assert sorted(one["j"] for one in left) == [*range(1, 11)]
+    assert {one["i"] for one in left} == {40}
+
+
+def test_a_batch_has_a_fit_for_each_of_the_first_and_then_shares_them(sizes) -> None:
+    study = study_with(0)
+    batch = configurations_of(study.ask_batch(4 * N_TOGETHER))
+    assert len({tuple(one.values()) for one in batch}) == 4 * N_TOGETHER
+    assert study.stats["fallbacks"] == 0
+    # A fit of what is observed, then of what is believed: once before each of the first ones.
+    assert len(sizes["fits"]) == N_TOGETHER + 3 * 2
+    assert max(sizes["fits"]) == N_COMPLETE + 3 * N_TOGETHER
+
+
+def test_a_large_batch_believes_no_more_than_many_running_trials(sizes) -> None:
+    study_with(0).ask_batch(2 * N_BELIEVED)
+    assert max(sizes["fits"]) == N_COMPLETE + N_BELIEVED
+
+
+@pytest.mark.parametrize("prior", ["universal", None])
+def test_a_batch_begins_like_a_smaller_one(prior) -> None:
+    small, large = study_with(0, prior=prior), study_with(0, prior=prior)
+    begun = large.ask_batch(2 * N_TOGETHER + 1)
+    assert begun[:N_TOGETHER] == small.ask_batch(N_TOGETHER)
+    assert begun == study_with(0, prior=prior).ask_batch(2 * N_TOGETHER + 1)
+
+
+@pytest.mark.parametrize("prior", ["universal", None])
+def test_suggestions_of_one_fit_are_spread(prior) -> None:
+    """Nothing but the fit tells them apart, so that the best of its pool would be one spot."""
+    batch = configurations_of(study_with(0, prior=prior).ask_batch(2 * N_TOGETHER))
+    points = np.array([[*one.values()] for one in batch])[N_TOGETHER:]
+    between = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    # 512 points in the unit square are about 0.04 from their neighbours.
+    assert (between + np.eye(len(points))).min() > 0.005
+
+
+def test_each_choice_takes_its_neighbours_out_of_the_pool() -> None:
+    line = np.linspace(0.0, 1.0, 101, dtype=np.float32)[:, None]
+    assert np.isclose(reach_of(line), NEAR * 0.01)
+    assert np.flatnonzero(~is_apart(line, line[[0, 50]], 0.025)).tolist() == [
+        *range(3),
+        *range(48, 53),
+    ]
+    assert is_apart(line, line[:0], 0.025).all()
+
+
+def test_of_a_table_nothing_but_the_choice_itself_is_near() -> None:
+    table = np.eye(5, dtype=np.float32)
+    assert is_apart(table, table[:1], reach_of(table)).tolist() == [False] + 4 * [True]
+    assert reach_of(table[:1]) == 0.0
+
+
+def test_parts_of_a_batch() -> None:
+    assert [*parts_of(2 * N_TOGETHER + 3)] == [N_TOGETHER, N_TOGETHER, 3]
+    assert [*parts_of(1)] == [1]

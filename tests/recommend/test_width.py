@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend import AskTell
+from dre_plugins.recommend.width import MAX_FEATURES, narrowed
+from dre_plugins.space import Categorical
+
+
+def features(n: int, n_features: int) -> np.ndarray:
+    return np.random.default_rng(0).random((n, n_features)).astype(np.float32)
+
+
+def test_few_features_are_left_alone() -> None:
+    few = features(3, MAX_FEATURES)
+    assert narrowed(few) is few
+
+
+@pytest.mark.parametrize("n_features", [MAX_FEATURES + 1, 4 * MAX_FEATURES, 3000])
+def test_sketches_vary_like_features_and_keep_distances(n_features) -> None:
+    wide = features(200, n_features)
+    narrow = narrowed(wide)
+    assert narrow.shape == (200, MAX_FEATURES) and narrow.dtype == np.float32
+    assert np.array_equal(narrow, narrowed(wide))
+    share = len(wide[0]) / (MAX_FEATURES * -(-n_features // MAX_FEATURES))
+    assert np.isclose(narrow.std(), np.sqrt(share) * wide.std(), rtol=0.1)
+    far, near = wide.copy(), wide.copy()
+    far[:, : n_features // 2] = 1.0 - far[:, : n_features // 2]
+    near[:, 0] = 1.0 - near[:, 0]
+    moved = [np.linalg.norm(narrowed(one) - narrow, axis=1).mean() for one in (far, near)]
+    assert moved[0] > 3 * moved[1] > 0
+
+
+def test_a_wide_space_is_searched_by_narrow_members(monkeypatch) -> None:
+    widths = []
+    fit = DeepRankingEnsemble.fit
+
+    def noting(self, lists, *rest, **named):
+        widths.append((self.n_features, lists.features.shape[-1]))
+        return fit(self, lists, *rest, **named)
+
+    monkeypatch.setattr(DeepRankingEnsemble, "fit", noting)
+    space = {f"x{i}": Categorical(tuple("abcdefghij")) for i in range(40)}
+    study = AskTell(space, direction="maximize", seed=0, n_startup_trials=4)
+    for _ in range(8):
+        number, configuration = study.ask()
+        study.tell(number, sum(value == "a" for value in configuration.values()))
+    assert widths and set(widths) == {(MAX_FEATURES, MAX_FEATURES)}
+    assert study.stats["fallbacks"] == 0 and study.stats["universal-prior"] > 0
