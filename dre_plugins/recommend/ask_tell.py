@@ -18,8 +18,9 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
-from dre_plugins.recommend.recommender import ANNOUNCEMENTS, Recommender, Suggestion
+from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
+from dre_plugins.recommend.suggestion import ANNOUNCEMENTS, Suggestion
 from dre_plugins.recommend.trials import Trial, TrialState, as_of_now, feasible, number_of
 from dre_plugins.space.base import is_real, match_key
 from dre_plugins.space.domains import Domain, ordered_choices

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset, require
 from dre_plugins.recommend.branches import branch_to_try
-from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import as_one_objective, draw_weights, n_objectives
 from dre_plugins.recommend.pending import parts_of
@@ -26,6 +25,8 @@ from dre_plugins.recommend.prior import (
     check_turns,
 )
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.space_filling import SpaceFilling, completed
+from dre_plugins.recommend.suggestion import Suggestion
 from dre_plugins.recommend.trials import Trial, TrialState, as_of_now
 from dre_plugins.recommend.turns import (
     Evidence,
@@ -35,14 +36,8 @@ from dre_plugins.recommend.turns import (
     is_universal_due,
     proposer_for,
 )
-from dre_plugins.space.candidates import (
-    sobol,
-    sobol_point,
-    unseen,
-    with_fixed,
-)
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import Seen, distinct
+from dre_plugins.space.seen import Seen
 
 if TYPE_CHECKING:
     from dre_plugins.recommend.model import RankingModel
@@ -54,54 +49,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("dre_plugins")
 
 Units = NDArray[np.float64]
-
-# Draws among which a start-up suggestion looks for a configuration that is new, before a finite
-# space is searched whole.
-N_STARTUP_DRAWS = 64
-
-# What a study says once, when a suggestion first comes from there.
-ANNOUNCEMENTS = {
-    "prior": "The prior suggests trial {}, and what the ensemble starts from afterwards.",
-    "model": "The ranking ensemble suggests from trial {} on.",
-    "universal-prior": "The universal prior suggests trial {}, and takes turns from then on.",
-    "exhausted": "Trial {} repeats a configuration: all of them were tried.",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """Hold a suggested configuration and where it came from.
-
-    Args:
-        configuration: Values of active parameters and constants, by name.
-        units: Coordinates `[P]`, also of inactive parameters, or those of the given candidate.
-        source: "random" (start-up), "prior" (nothing was observed yet), "model" (the ensemble),
-            "universal-prior" (with which it takes turns), "contrast" (a space-filling point to
-            check the prior by), "exploration" (the ensemble's best far from all trials, because
-            the study stagnates), "fallback" (the surrogate failed) or "exhausted" (every
-            configuration of a finite space was evaluated).
-        predicted_rank: Mean rank against the reference points, 1 = best; None unless a model
-            chose.
-        spread: Standard error of that rank; None unless a model chose.
-        n_reference: Number of reference points; None unless a model chose.
-        prior_weight: Share of the ensemble's members that came from the prior; None without an
-            ensemble or a prior.
-    """
-
-    configuration: dict[str, Any]
-    units: Units
-    source: str
-    predicted_rank: float | None = None
-    spread: float | None = None
-    n_reference: int | None = None
-    prior_weight: float | None = None
-
-    @property
-    def explanation(self) -> Explanation:
-        """Return where it came from and what was expected of it, in words when printed."""
-        return Explanation(
-            self.source, self.predicted_rank, self.spread, self.n_reference, self.prior_weight
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +197,8 @@ class Recommender:
         if task.candidates is not None:  # whose coordinates tell which one it is
             return suggestions
         return [
-            self._complete(each, number) for number, each in enumerate(suggestions, task.index)
+            replace(each, units=completed(self.space, each.units, number, self.seed))
+            for number, each in enumerate(suggestions, task.index)
         ]
 
     def model(
@@ -497,38 +445,10 @@ class Recommender:
         return suggestions
 
     def _startup_suggestion(self, task: _Task, seen: Seen, number: int, source: str) -> Suggestion:
-        units, is_new = self._startup_point(task, seen, number)
+        filling = SpaceFilling(self.space, self.seed, task.fixed, task.candidates)
+        units, is_new = filling.point(number, seen)
         configuration = self.space.to_configuration(units)
         return Suggestion(configuration, units, source if is_new else "exhausted")
-
-    def _complete(self, suggestion: Suggestion, number: int) -> Suggestion:
-        """Return a suggestion with coordinates of inactive parameters as well.
-
-        Small spaces are enumerated without them, but a define-by-run trial may ask.
-        """
-        units = suggestion.units
-        lacking = np.isnan(units) & ~self.space.active(units[None])[0]
-        if not lacking.any():
-            return suggestion
-        drawn = sobol_point(len(units), number, self.seed)
-        return replace(suggestion, units=np.where(lacking, drawn, units))
-
-    def _startup_point(self, task: _Task, seen: Seen, number: int) -> tuple[Units, bool]:
-        n_parameters = self.space.n_parameters
-        rng = np.random.default_rng([self.seed, number])
-        if task.candidates is not None:
-            draws = rng.permutation(task.candidates)
-        else:
-            first = sobol_point(n_parameters, number, self.seed)[None]
-            draws = np.concatenate([first, sobol(n_parameters, N_STARTUP_DRAWS, rng)])
-        draws = with_fixed(draws, task.fixed)
-        new = distinct(self.space.canonical(draws), seen)
-        if new.any():
-            return draws[np.argmax(new)], True
-        if task.candidates is not None:
-            return draws[0], False
-        left = unseen(self.space, task.fixed, seen, rng, 1)
-        return (left[0], True) if len(left) else (draws[0], False)
 
     def _seen(self, task: _Task) -> Seen:
         is_empty = self.settings.allow_duplicates
