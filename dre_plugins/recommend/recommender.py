@@ -365,6 +365,8 @@ class Recommender:
             suggestion = self._startup_suggestion(task, seen, index, "contrast")
         else:
             choice = model.choose(seen, task.fixed, index, taken=taken, branch=branch)
+            if branch is not None and not choice.is_new:  # all of the branch was tried
+                choice = model.choose(seen, task.fixed, index)
             suggestion = self._chosen(model, choice)
         return replace(suggestion, prior_weight=model.prior_weight)
 
