@@ -123,11 +123,15 @@ class Recommender:
         check_turns(prior, self.settings.preset)
         self._priors = aligned(prior, space, n_objectives)
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
+        preset = self.settings.preset
+        has_turns = get_preset(preset).universal_turns
+        # Who writes a Preset without turns wants none; who names a preset may not know.
+        may_want = has_turns or isinstance(preset, str)
         self._rules = TurnRules(
             n_startup_trials=self.settings.n_startup_trials,
             has_prior=bool(self._priors),
-            is_universal=prior is not None,
-            preset_turns=get_preset(self.settings.preset).universal_turns,
+            is_universal=prior is not None and may_want,
+            preset_turns=has_turns,
         )
 
     @property
@@ -262,11 +266,11 @@ class Recommender:
         )
         numbers = range(task.index, task.index + task.count)
         reason = hindrance(evidence, self._rules)
-        if reason is not None:
-            n_skipped = sum(is_universal_due(i, evidence, self._rules) for i in numbers)
-            if n_skipped and not self.stats["skipped_turns"]:
+        n_due = sum(is_universal_due(index, evidence, self._rules) for index in numbers)
+        if reason is not None and n_due:
+            if not self.stats["skipped_turns"]:
                 logger.info("The universal prior takes no turns, as %s.", reason)
-            self.stats["skipped_turns"] += n_skipped
+            self.stats["skipped_turns"] += n_due
         return [proposer_for(index, evidence, self._rules) for index in numbers]
 
     def _fixed_units(self, fixed: Mapping[str, Any]) -> Units:
