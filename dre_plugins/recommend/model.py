@@ -99,6 +99,7 @@ class RankingModel:
         self._units = units
         self._n_observed = len(units)
         self._n_fits = 0
+        self._kept: tuple[Units, torch.Tensor] | None = None  # a pool, and its judgement
         self._search = CandidateSearch(space, candidates, rng)
         self._reference = self._search.reference(reference_seed)
         self._priors = priors
