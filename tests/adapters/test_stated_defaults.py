@@ -16,8 +16,10 @@ from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.adapters.syne_tune import DRE, DRESearcher
 from dre_plugins.adapters.table import DRETable
+from dre_plugins.benchmarks.samplers import with_settings
 from dre_plugins.engine import PRESETS
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float, SearchSpace
 
 N_TRIALS = 15
@@ -117,13 +119,13 @@ def by_table(stated: Mapping[str, Any]) -> tuple[Points, int]:
 
 
 WAYS: Mapping[str, tuple[Callable[[Mapping[str, Any]], tuple[Points, int]], tuple[type, ...]]] = {
-    "optuna": (by_optuna, (DRESampler,)),
-    "ray": (by_ray, (DRESearch,)),
-    "syne-tune": (by_syne_tune, (DRESearcher,)),
-    "syne-tune-scheduler": (by_scheduler, (DRE, DRESearcher)),
-    "ask-tell": (by_ask_and_tell, (AskTell, RecommenderSettings)),
+    "optuna": (by_optuna, (DRESampler, Settings)),
+    "ray": (by_ray, (DRESearch, Settings)),
+    "syne-tune": (by_syne_tune, (DRESearcher, Settings)),
+    "syne-tune-scheduler": (by_scheduler, (DRE, DRESearcher, Settings)),
+    "ask-tell": (by_ask_and_tell, (AskTell, Settings)),
     "recommender": (by_recommender, (Recommender, RecommenderSettings)),
-    "table": (by_table, (DRETable,)),
+    "table": (by_table, (DRETable, Settings)),
 }
 # What the runs above give themselves.
 GIVEN = {"space", "config_space", "metric", "mode", "seed", "random_seed"}
@@ -139,13 +141,19 @@ def defaults(classes: tuple[type, ...]) -> dict[str, Any]:
     }
 
 
+def run(way: str, stated: Mapping[str, Any]) -> tuple[Points, int]:
+    """Run a study with these arguments; all but a recommender take some in `settings`."""
+    arguments = stated if way == "recommender" else with_settings(stated)
+    return WAYS[way][0](arguments)
+
+
 @pytest.fixture(scope="module")
 def unstated() -> Callable[[str], tuple[Points, int]]:
     found: dict[str, tuple[Points, int]] = {}
 
     def of(way: str) -> tuple[Points, int]:
         if way not in found:
-            found[way] = WAYS[way][0]({})
+            found[way] = run(way, {})
         return found[way]
 
     return of
@@ -153,14 +161,13 @@ def unstated() -> Callable[[str], tuple[Points, int]]:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_all_defaults_may_be_stated(way: str, unstated) -> None:
-    run, classes = WAYS[way]
-    stated = defaults(classes)
+    stated = defaults(WAYS[way][1])
     assert {"prior", "acquisition", "preset", "failed"} <= stated.keys()
-    assert run(stated) == unstated(way)
+    assert run(way, stated) == unstated(way)
 
 
 @pytest.mark.parametrize("argument", MEANT)
 @pytest.mark.parametrize("way", WAYS)
 def test_what_none_stands_for_may_be_stated(way: str, argument: str, unstated) -> None:
     assert unstated(way)[1] >= 4
-    assert WAYS[way][0]({argument: MEANT[argument]}) == unstated(way)
+    assert run(way, {argument: MEANT[argument]}) == unstated(way)

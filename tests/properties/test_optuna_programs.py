@@ -24,6 +24,7 @@ optuna = pytest.importorskip("optuna")
 from small import SMALL  # noqa: E402
 
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
+from dre_plugins.recommend.settings import Settings  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -142,7 +143,10 @@ def test_nothing_is_run_again_while_anything_is_left(
         return random.Random(f"{salt} {run_of(values)}").randrange(50)
 
     sampler = DRESampler(
-        seed=seed, preset=SMALL, n_startup_trials=4, warn_independent_sampling=False
+        seed=seed,
+        settings=Settings(preset=SMALL),
+        n_startup_trials=4,
+        warn_independent_sampling=False,
     )
     study = optuna.create_study(sampler=sampler)
     study.optimize(objective, n_trials=N_TRIALS, catch=Stop)

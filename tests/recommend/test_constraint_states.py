@@ -14,6 +14,7 @@ from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.lists import leading, trial_lists
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import ConstraintState, constraint_states
 
 MET, VIOLATED, UNKNOWN = ConstraintState.MET, ConstraintState.VIOLATED, ConstraintState.UNKNOWN
@@ -91,7 +92,13 @@ def test_a_search_for_something_feasible_is_not_misled_by_crashes() -> None:
     """Trials crash where y is large, and nothing but small x is feasible."""
 
     def found(seed: int) -> float:
-        study = AskTell(PLANE, direction="maximize", seed=seed, preset=QUICK, n_startup_trials=8)
+        study = AskTell(
+            PLANE,
+            direction="maximize",
+            seed=seed,
+            settings=Settings(preset=QUICK),
+            n_startup_trials=8,
+        )
         for _ in range(20):
             number, c = study.ask()
             crashes = c["y"] > 0.8
@@ -125,7 +132,7 @@ def test_unknown_constraints_are_no_violation_to_the_universal_prior() -> None:
 
 def test_a_crash_in_optuna_has_unknown_constraints() -> None:
     """A trial that raises states no constraint: the search goes on for a feasible one."""
-    sampler = DRESampler(seed=0, preset=QUICK, n_startup_trials=6)
+    sampler = DRESampler(seed=0, settings=Settings(preset=QUICK), n_startup_trials=6)
     study = optuna.create_study(direction="maximize", sampler=sampler)
 
     def objective(trial: optuna.Trial) -> float:

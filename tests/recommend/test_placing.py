@@ -14,6 +14,7 @@ from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
 from dre_plugins.recommend.lists import WORST, trial_lists
 from dre_plugins.recommend.placing import final_scale, one_list, places
+from dre_plugins.recommend.settings import Settings
 
 
 def complete(value: float, **rungs: float) -> Trial:
@@ -189,7 +190,7 @@ def test_a_study_with_the_default_pruner_of_optuna_takes_turns(caplog) -> None:
                 raise optuna.TrialPruned
         return (x - 0.4) ** 2 + (y + 0.7) ** 2
 
-    sampler = DRESampler(seed=0, preset=QUICK)
+    sampler = DRESampler(seed=0, settings=Settings(preset=QUICK))
     study = optuna.create_study(sampler=sampler)
     with caplog.at_level(logging.INFO, "dre_plugins"):
         study.optimize(objective, n_trials=24)
@@ -202,7 +203,7 @@ def test_a_study_with_the_default_pruner_of_optuna_takes_turns(caplog) -> None:
 
 
 def test_stopped_and_running_trials_of_other_frameworks_are_read_likewise() -> None:
-    study = AskTell(PLANE, direction="maximize", seed=0, preset=QUICK)
+    study = AskTell(PLANE, direction="maximize", seed=0, settings=Settings(preset=QUICK))
     for number in range(14):
         _, configuration = study.ask()
         study.report(number, 1, bowl(configuration))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import pickle
 from dataclasses import fields
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import dre_plugins
 from dre_plugins.recommend import AskTell, RecommenderSettings
+from dre_plugins.recommend import settings as module
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float
 
@@ -61,3 +63,7 @@ def test_the_defaults_are_those_of_the_recommender() -> None:
 def test_anything_else_is_a_type_error_with_the_remedy(given: Any) -> None:
     with pytest.raises(TypeError, match=r"settings must be a dre_plugins\.Settings"):
         AskTell({"x": Float(0.0, 1.0)}, settings=given)
+
+
+def test_the_examples_hold() -> None:
+    assert doctest.testmod(module).failed == 0
