@@ -16,11 +16,12 @@ from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.adapters.syne_tune import DRESearcher
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import as_of_now
 from dre_plugins.space import Float, SearchSpace
 
 PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
-OPTIONS = {"preset": QUICK, "n_startup_trials": 4}
+OPTIONS = {"settings": Settings(preset=QUICK), "n_startup_trials": 4}
 ROWS = np.random.default_rng(0).uniform(-1.0, 1.0, (10, 2)).tolist()
 # Of the ten trials two still run; how many of four steps each of them has reported.
 RUNNING = {8: 2, 9: 4}
