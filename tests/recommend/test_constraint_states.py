@@ -78,9 +78,9 @@ def test_a_crash_without_constraints_draws_no_search(monkeypatch) -> None:
     parents = []
     original = CandidateSearch.pool
 
-    def pool(self, judge, value, *, elite, favourites, fixed):
+    def pool(self, judge, value, *, elite, **arguments):
         parents.append(elite)
-        return original(self, judge, value, elite=elite, favourites=favourites, fixed=fixed)
+        return original(self, judge, value, elite=elite, **arguments)
 
     monkeypatch.setattr(CandidateSearch, "pool", pool)
     crashed = Trial({"x": 0.9, "y": 0.9}, TrialState.FAILED)
