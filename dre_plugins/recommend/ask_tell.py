@@ -211,7 +211,7 @@ class AskTell:
     def ask_batch(self, count: int) -> list[tuple[int, dict[str, Any]]]:
         """Return several new trials, different from each other.
 
-        Up to 16 cost about half of as many calls of `ask`, further ones a tenth: each of the
+        Up to 16 cost about half of as many calls of `ask`, further ones a seventh: each of the
         first 16 is followed by a short fit, of the others 16 share one and are kept apart.
 
         Raises:

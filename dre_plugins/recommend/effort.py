@@ -6,9 +6,9 @@ objective has 10 members and lists of up to 128 trials.
 
 from __future__ import annotations
 
-# Members times entries of their lists, of all that is fitted for a suggestion: four times those
+# Members times entries of their lists, of all that is fitted for a suggestion: three times those
 # of a study with one objective.
-MAX_ROWS = 5200
+MAX_ROWS = 3900
 # Shorter lists leave the boundary of a constraint unclear, fewer members its doubt.
 MIN_LENGTH = 64
 MIN_MEMBERS = 3

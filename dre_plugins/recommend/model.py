@@ -99,7 +99,6 @@ class RankingModel:
         self._units = units
         self._n_observed = len(units)
         self._n_fits = 0
-        self._kept: tuple[Units, torch.Tensor] | None = None  # a pool, and its judgement
         self._search = CandidateSearch(space, candidates, rng)
         self._reference = self._search.reference(reference_seed)
         self._priors = priors
@@ -140,7 +139,13 @@ class RankingModel:
         n_members, length = self._constraint_effort()
         fresh = [self._initial.smooth(n_members) for _ in self._constraints]
         violations = [[constraint.list(length)] for constraint in self._constraints]
-        fitted = self._fitted([*parts, *fresh], [self._lists] * len(parts) + violations, 1.0)
+        lists = [self._lists] * len(parts)
+        most = settings.max_history
+        if any(length < min(len(each.trials), most) for each in self._constraints):
+            # One batch would pad lists that were shortened, see `effort`.
+            fitted = self._fitted(parts, lists, 1.0) + self._fitted(fresh, violations, 1.0)
+        else:
+            fitted = self._fitted([*parts, *fresh], lists + violations, 1.0)
         self._use(fitted[: len(parts)])
         self._feasibilities = [
             Feasibility(constraint, units, [members], self._reference)

@@ -15,13 +15,13 @@ from dre_plugins.recommend.effort import (
 from dre_plugins.space import Float
 
 
-@pytest.mark.parametrize(("n_constraints", "length"), [(1, 128), (2, 128), (3, 128), (10, 40)])
+@pytest.mark.parametrize(("n_constraints", "length"), [(1, 128), (2, 128), (10, 32)])
 def test_few_constraints_and_short_studies_have_all_members(n_constraints, length) -> None:
     assert of_constraints(n_constraints, 10, length, 10) == (10, length)
 
 
 @pytest.mark.parametrize("n_others", [10, 20])
-@pytest.mark.parametrize("n_constraints", [4, 5, 7, 10, 15])
+@pytest.mark.parametrize("n_constraints", [3, 4, 5, 7, 10])
 def test_many_constraints_share_what_a_suggestion_may_cost(n_constraints, n_others) -> None:
     members, length = of_constraints(n_constraints, 10, 128, n_others)
     assert members >= MIN_MEMBERS and length >= MIN_LENGTH // 2
@@ -51,5 +51,4 @@ def test_what_is_fitted_for_an_ask_is_bounded(monkeypatch) -> None:
     monkeypatch.setattr(DeepRankingEnsemble, "fit", noting)
     study.ask()
     assert study.stats["fallbacks"] == 0
-    # Alike members are padded to the longest list of their batch.
-    assert sum(rows) <= 1.5 * MAX_ROWS
+    assert sum(rows) <= MAX_ROWS
