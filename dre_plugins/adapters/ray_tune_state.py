@@ -59,6 +59,7 @@ class RestorableSearcher(Searcher):
     # See `DRESearch`.
     _numbers: dict[str, int | None]
     _running: dict[str, Running]
+    _failed: dict[str, int]
     # Ids of trials that Ray has forgotten.
     _lost: tuple[str, ...] = ()
     _n_saved = 0
@@ -145,11 +146,14 @@ class RestorableSearcher(Searcher):
     def _catch_up(self, trials: Sequence[KnownToRay]) -> None:
         """Learn of trials that began or ended after the state, and which Ray will not go on with.
 
-        A trial whose end was missed counts as one that was stopped at its last result.
+        A trial whose end was missed counts as one that was stopped at its last result, or as
+        failed if Ray says so.
         """
         for trial in trials:
-            if trial.trial_id in self._numbers and trial.trial_id not in self._running:
-                continue  # its end is known
+            has_ended = trial.trial_id in self._numbers and trial.trial_id not in self._running
+            has_recovered = trial.trial_id in self._failed and trial.status == "TERMINATED"
+            if has_ended and not has_recovered:
+                continue
             self._resumed(trial.trial_id, {"config": trial.config})
             if trial.status in ("TERMINATED", "ERROR"):
                 has_failed = trial.status == "ERROR"
