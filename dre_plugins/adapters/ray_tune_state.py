@@ -29,7 +29,7 @@ from ray.tune.search import Searcher
 from ray.tune.search.repeater import TRIAL_INDEX
 
 from dre_plugins.adapters.ray_tune_results import Running
-from dre_plugins.engine.files import replacing
+from dre_plugins.engine.files import regular, replacing
 from dre_plugins.recommend.ask_tell import AskTell
 
 logger = logging.getLogger("dre_plugins.ray_tune")
@@ -193,7 +193,7 @@ def _read(path: Path) -> Any:
         ValueError: If the file ends in the middle.
     """
     try:
-        return cloudpickle.loads(path.read_bytes())
+        return cloudpickle.loads(regular(path).read_bytes())
     except (EOFError, pickle.UnpicklingError) as error:
         raise ValueError(f"The state in {path} cannot be read: {error}") from error
 
@@ -241,7 +241,7 @@ def _known_to_ray(folder: Path) -> list[KnownToRay]:
         return [
             _trial_of(json.loads(trial), json.loads(results))
             for file in newest
-            for trial, results in json.loads(file.read_bytes())["trial_data"]
+            for trial, results in json.loads(regular(file).read_bytes())["trial_data"]
         ]
     except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         logger.debug("What Ray has written about its trials cannot be read: %s", error)
