@@ -10,7 +10,7 @@ import pytest
 import torch
 from presets import TINY
 
-from dre_plugins import AskTell, DRESampler
+from dre_plugins import AskTell, DRESampler, Settings
 from dre_plugins.engine.contents import ByContent
 from dre_plugins.recommend.prior import UniversalFile
 from dre_plugins.space import Float
@@ -82,7 +82,12 @@ def test_a_study_keeps_to_the_prior_that_it_began_with(
     preset = replace(TINY, universal_turns=True)
 
     def study() -> AskTell:
-        return AskTell({"x": Float(0.0, 1.0)}, seed=0, prior=prior_from(path), preset=preset)
+        return AskTell(
+            {"x": Float(0.0, 1.0)},
+            seed=0,
+            prior=prior_from(path),
+            settings=Settings(preset=preset),
+        )
 
     def run(study: AskTell) -> list[float]:
         for _ in range(9):

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
 
 import pytest
 from presets import TINY
 
+from dre_plugins import Settings
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space import Float
@@ -28,8 +30,9 @@ def _eager_threads() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def study_of(space: object = GRID, **settings: object) -> AskTell:
-    return AskTell(space, seed=0, **{"preset": TINY, "n_startup_trials": 999, **settings})  # type: ignore[arg-type]
+def study_of(space: Any = GRID, n_startup_trials: int = 999, **options: Any) -> AskTell:
+    settings = Settings(preset=TINY)
+    return AskTell(space, seed=0, n_startup_trials=n_startup_trials, settings=settings, **options)
 
 
 @pytest.mark.parametrize("n_startup_trials", [999, 60])
