@@ -41,6 +41,7 @@ demo: $(INSTALLED)
 # NO_MKDOCS_2_WARNING: of the theme's, about its successor
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/mkdocs build --strict
+	@echo "Open build/site/index.html in a browser."
 
 # The outputs that are shown in the notebook, made anew (in CI its cells run without Jupyter).
 notebook: $(INSTALLED)
@@ -88,11 +89,13 @@ priors: $(INSTALLED)
 
 # ---- reliability (docs/reliability.md); none of these is part of .ci/run
 
-# Every reader, 10 000 damaged files of each kind; make fuzz KIND="Ray Tune": one of them
-KIND ?= damaged
+# Every reader, 10 000 damaged files of each kind; files that claim more than they hold, saves that
+# are interrupted; make fuzz KIND="Ray Tune": one kind of reader
+KIND ?= damaged or claims or interrupted
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz --timeout=0 \
-		tests/reliability/test_hostile_files.py -k "damaged and $(KIND)"
+		tests/reliability/test_hostile_files.py tests/reliability/test_concurrent_files.py \
+		-k "(damaged or claims or interrupted) and ($(KIND))"
 
 # 5000 asks by 8 threads in 4 processes on each kind of storage; make soak SOAK="--preset default --trials 500"
 SOAK ?= --preset start-up

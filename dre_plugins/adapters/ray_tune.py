@@ -42,7 +42,14 @@ from dre_plugins.adapters.ray_tune_arguments import (
     warm_start,
 )
 from dre_plugins.adapters.ray_tune_conversion import ParamSpace
-from dre_plugins.adapters.ray_tune_results import Running, mark, meets, numbers_of, value_in
+from dre_plugins.adapters.ray_tune_results import (
+    Running,
+    mark,
+    mean_of_repeats,
+    meets,
+    numbers_of,
+    value_in,
+)
 from dre_plugins.adapters.ray_tune_state import RestorableSearcher
 from dre_plugins.recommend.prior import UNIVERSAL, check_turns
 from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
@@ -357,19 +364,21 @@ class DRESearch(RestorableSearcher):
         Args:
             trial_id: The trial.
             result: Its last result, if it has one.
-            error: Whether it failed.
+            error: Whether it failed, whatever it reported before.
         """
         study, trial = self._study, self._resumed(trial_id, result or {})
         if trial is None or study is None:
             return
         del self._running[trial_id]
-        value = value_in(self._metric, result or {})
         if error:
             self._failed[trial_id] = trial.number
-        elif result and (value is None or np.isnan(value).any()):
+            result = mean_of_repeats(result)
+        value = value_in(self._metric, result or {})
+        is_missing = value is None or bool(np.isnan(value).any())
+        if result and is_missing and not error:
             self._warn_of_missing(trial_id, result)
         constraints = self._limits.violations(result or {})
-        if error and (value is None or np.isnan(value).any()):
+        if error and is_missing:
             study.tell(trial.number, None, constraints=constraints)
         elif result is None or value is None:
             # Stopped while it was paused, or its last result is without the metric: it counts by

@@ -31,6 +31,15 @@ def value_in(
     return values if len(values) > 1 else values[0]
 
 
+def mean_of_repeats(result: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a result if it is the mean that a `Repeater` hands on, otherwise None.
+
+    The mean is of the repeats that did not fail, also where the last of them did. Every result of
+    one trial has an iteration.
+    """
+    return None if result is None or TRAINING_ITERATION in result else result
+
+
 def meets(criteria: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
     """Say whether a limit of `RunConfig(stop={…})` has ended a trial, as Ray does."""
     return any(

@@ -16,6 +16,7 @@ from ray.tune import ExperimentAnalysis, ResultGrid
 from ray.tune.result import AUTO_RESULT_KEYS
 
 from dre_plugins.adapters.ray_tune_conversion import space_of
+from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -218,7 +219,7 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[_Run]:
     states = _states_in(folder)
     for file in sorted(folder.glob("*/params.json")):
         try:
-            configuration = _without_objects(_object(file.read_bytes()))
+            configuration = _without_objects(_object(regular(file).read_bytes()))
             flat_configuration(configuration)
             reports = [*_reports_in(file.with_name("result.json"))]
         except _DAMAGES as error:
@@ -234,7 +235,7 @@ def _states_in(folder: Path) -> dict[str, str]:
     states: dict[str, str] = {}
     for file in sorted(folder.glob(_STATES))[-1:]:
         try:
-            for text, _ in json.loads(file.read_bytes())["trial_data"]:
+            for text, _ in json.loads(regular(file).read_bytes())["trial_data"]:
                 trial = json.loads(text)  # only text is taken from it: its other parts are pickled
                 states[str(trial["relative_logdir"])] = str(trial["status"])
         except _DAMAGES:
@@ -243,7 +244,7 @@ def _states_in(folder: Path) -> dict[str, str]:
 
 
 def _reports_in(file: Path) -> Iterator[Mapping[str, Any]]:
-    lines = file.read_text().splitlines() if file.exists() else []
+    lines = regular(file).read_text().splitlines() if file.exists() else []
     for place, line in enumerate(lines):
         try:
             yield _flat(_object(line))

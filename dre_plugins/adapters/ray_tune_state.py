@@ -29,7 +29,7 @@ from ray.tune.search import Searcher
 from ray.tune.search.repeater import TRIAL_INDEX
 
 from dre_plugins.adapters.ray_tune_results import Running
-from dre_plugins.engine.files import replacing
+from dre_plugins.engine.files import regular, replacing
 from dre_plugins.recommend.ask_tell import AskTell
 
 logger = logging.getLogger("dre_plugins.ray_tune")
@@ -59,6 +59,7 @@ class RestorableSearcher(Searcher):
     # See `DRESearch`.
     _numbers: dict[str, int | None]
     _running: dict[str, Running]
+    _failed: dict[str, int]
     # Ids of trials that Ray has forgotten.
     _lost: tuple[str, ...] = ()
     _n_saved = 0
@@ -145,11 +146,14 @@ class RestorableSearcher(Searcher):
     def _catch_up(self, trials: Sequence[KnownToRay]) -> None:
         """Learn of trials that began or ended after the state, and which Ray will not go on with.
 
-        A trial whose end was missed counts as one that was stopped at its last result.
+        A trial whose end was missed counts as one that was stopped at its last result, or as
+        failed if Ray says so.
         """
         for trial in trials:
-            if trial.trial_id in self._numbers and trial.trial_id not in self._running:
-                continue  # its end is known
+            has_ended = trial.trial_id in self._numbers and trial.trial_id not in self._running
+            has_recovered = trial.trial_id in self._failed and trial.status == "TERMINATED"
+            if has_ended and not has_recovered:
+                continue
             self._resumed(trial.trial_id, {"config": trial.config})
             if trial.status in ("TERMINATED", "ERROR"):
                 has_failed = trial.status == "ERROR"
@@ -189,7 +193,7 @@ def _read(path: Path) -> Any:
         ValueError: If the file ends in the middle.
     """
     try:
-        return cloudpickle.loads(path.read_bytes())
+        return cloudpickle.loads(regular(path).read_bytes())
     except (EOFError, pickle.UnpicklingError) as error:
         raise ValueError(f"The state in {path} cannot be read: {error}") from error
 
@@ -237,7 +241,7 @@ def _known_to_ray(folder: Path) -> list[KnownToRay]:
         return [
             _trial_of(json.loads(trial), json.loads(results))
             for file in newest
-            for trial, results in json.loads(file.read_bytes())["trial_data"]
+            for trial, results in json.loads(regular(file).read_bytes())["trial_data"]
         ]
     except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         logger.debug("What Ray has written about its trials cannot be read: %s", error)

@@ -28,6 +28,7 @@ from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.syne_tune_conversion import domain_of, space_of
+from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import is_integer
 from dre_plugins.space.domains import Domain
@@ -167,7 +168,7 @@ def _experiment_task(folder: Path, wanted: _Wanted, skipped: Counter[str]) -> Ta
 
 def _read_metadata(folder: Path) -> dict[str, Any]:
     file = folder / ST_METADATA_FILENAME
-    metadata = json.loads(file.read_bytes()) if file.exists() else {}
+    metadata = json.loads(regular(file).read_bytes()) if file.exists() else {}
     if not isinstance(metadata, dict):
         raise ValueError(f"{ST_METADATA_FILENAME} holds no object")
     return metadata
@@ -177,11 +178,11 @@ def _read_results(folder: Path) -> dict[str, list[str | None]]:
     """Return the columns of the table of results; an empty cell is None."""
     file = folder / ST_RESULTS_DATAFRAME_FILENAME
     if file.exists():
-        with zipfile.ZipFile(file) as packed:
+        with zipfile.ZipFile(regular(file)) as packed:
             archive.check_unpacked(packed)
             text = packed.read(packed.namelist()[0]).decode()
     else:
-        text = (folder / "results.csv").read_text()
+        text = regular(folder / "results.csv").read_text()
     names, *rows = csv.reader(io.StringIO(text, newline=""))
     if ST_TRIAL_ID not in names:
         raise ValueError(f"the results have no column {ST_TRIAL_ID!r}")

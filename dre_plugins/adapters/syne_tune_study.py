@@ -46,6 +46,9 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         ValueError: See `DRESearcher`.
     """
 
+    # Trials that `restart_running` stopped, whose errors may still be heard of.
+    _presumed_stopped: frozenset[int] = frozenset()
+
     def __init__(
         self,
         config_space: Mapping[str, Any],
@@ -115,6 +118,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     def suggest(self, **kwargs: Any) -> dict[str, Any] | None:
         """Return the next configuration, or None when a finite space is used up."""
         self._give_up_silent()
+        self._lost = [number for number in self._lost if self._study.is_running(number)]
         if self._lost:
             number = self._lost.pop(0)
             configuration = dict(self._study.trials[number].configuration)
@@ -135,6 +139,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             if trial.state is TrialState.RUNNING:
                 if trial.rungs:
                     self._study.stop(number)
+                    self._presumed_stopped |= {number}
                 elif number not in self._lost:
                     self._lost.append(number)
         self._waiting.clear()
@@ -155,6 +160,10 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             config: Its configuration; without it, a trial of which nothing was heard before
                 cannot be told from others, and stays among the running ones.
         """
+        _, presumed = self._known.get(trial_id, (None, None))
+        if presumed in self._presumed_stopped:
+            self._presumed_stopped -= {presumed}
+            self._study.restart(presumed)
         number = self._running(trial_id, config)
         if number is not None:
             self._study.tell(number, None)

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dre_plugins
+from dre_plugins.engine.files import regular
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -188,15 +189,20 @@ def _performed(
 
 
 def read_records(path: Path) -> list[Record]:
-    """Read the lines of a runs file; a last line that was cut off is left out."""
+    """Read the lines of a runs file; what is no record is left out, with a warning."""
     if not path.exists():
         return []
     records = []
-    for line in path.read_text().splitlines():
+    for line in regular(path).read_bytes().splitlines():
         try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
-            warnings.warn(f"{path}: skipped a damaged line, {line[:40]!r}…", stacklevel=2)
+            record = json.loads(line)
+        except (ValueError, RecursionError):  # such as a last line that was cut off
+            record = None
+        if isinstance(record, dict):
+            records.append(record)
+        else:
+            start = line[:40].decode(errors="replace")
+            warnings.warn(f"{path}: skipped a damaged line, {start!r}…", stacklevel=2)
     return records
 
 

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from dre_plugins import __version__
 from dre_plugins.cli.aligning import align
 from dre_plugins.cli.bench import bench
+from dre_plugins.cli.console import warn
 from dre_plugins.cli.evaluating import evaluate
 from dre_plugins.cli.importing import importing
 from dre_plugins.cli.meta_training import meta_train
@@ -28,7 +29,7 @@ class OneLineErrors(TyperGroup):
         except (ValueError, OSError) as error:
             if ctx.params.get("debug"):
                 raise
-            typer.echo(f"dre: {' '.join(str(error).split())}", err=True)
+            warn(" ".join(str(error).split()))
             raise typer.Exit(1) from error
 
 

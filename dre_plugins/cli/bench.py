@@ -13,7 +13,8 @@ import typer
 from rich.table import Table
 
 from dre_plugins.cli.checks import check_folder, needs
-from dre_plugins.cli.console import console, tracked
+from dre_plugins.cli.console import console, printable, tracked
+from dre_plugins.cli.report_tables import report_tables
 from dre_plugins.engine.settings import check_device, require
 
 bench = typer.Typer(no_args_is_help=True, help="Compare samplers; check what is claimed.")
@@ -67,9 +68,10 @@ def problems() -> None:
 @bench.command("run")
 def run(
     suite: Annotated[str, typer.Option(help="Name of a suite, see dre bench suites.")] = "quick",
-    out: Annotated[Path, typer.Option("-o", "--out", help="File of the runs.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of the runs.")] = Path(
         "runs.jsonl"
     ),
+    out: Annotated[Path | None, typer.Option("--out", hidden=True)] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder with the scenarios of YAHPO Gym.")
     ] = None,
@@ -103,6 +105,7 @@ def run(
         from dre_plugins.benchmarks.suites import suite_of
         from dre_plugins.benchmarks.tasks import SPLITS
 
+    out = output if out is None else out
     chosen = suite_of(suite)
     require(jobs >= 1, "--jobs", jobs, "at least 1")
     for option, number in (("--tasks", tasks), ("--trials", trials), ("--seeds", seeds)):
@@ -303,14 +306,15 @@ def report(
         typer.Option(help="Published curves of HPO-B: a file, or a folder of them."),
     ] = None,
     against: Annotated[str, typer.Option(help="Sampler that others are compared with.")] = "",
-    samplers: Annotated[str, typer.Option(help="Only these, separated by spaces.")] = "",
+    samplers: Annotated[str, typer.Option(help="Only these: random,tpe,dre:…")] = "",
     problem: Annotated[str, typer.Option(help="Only this problem.")] = "",
     scenario: Annotated[str, typer.Option(help="Only this scenario.")] = "",
     checkpoints: Annotated[str, typer.Option(help="Numbers of trials: 10,20,50.")] = "",
 ) -> None:
     """Report regret, ranks and significance: as text, and as a page that needs no network.
 
-    Each problem is a part of it. The page says what all terms mean.
+    Each problem is a part of it. The page says what all terms mean. A terminal gets tables to look
+    at, a file or a pipe gets them as Markdown.
 
     Example:
 
@@ -326,17 +330,23 @@ def report(
             import_module("matplotlib")
     with needs("optuna", "bench"):
         from dre_plugins.benchmarks.reports import report as reports
+        from dre_plugins.benchmarks.samplers import split_specifications
 
     made = reports.load(
         runs or [],
         published or [],
-        samplers=samplers.split(),
+        # Separated by spaces, as earlier versions had it, and by commas as everywhere.
+        samplers=[name for name in split_specifications(",".join(samplers.split())) if name],
         problem=problem or None,
         scenario=scenario or None,
         against=against or None,
         checkpoints=_numbers("--checkpoints", checkpoints),
     )
-    typer.echo(reports.text(made))
+    if console().is_terminal:
+        for part in report_tables(made):
+            console().print(part)
+    else:
+        typer.echo(printable(reports.text(made)))
     options = [
         ("--html", html),
         ("--figures", figures),

@@ -1,13 +1,20 @@
-"""Where the commands print to."""
+"""Where the commands print to: the one border that text of strangers passes.
+
+Names of tasks, parameters and priors are what somebody has written into a file. A terminal obeys
+what some characters say: clear the screen, write to the clipboard, show a name backwards.
+"""
 
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import Progress
+from rich.segment import Segment
+from rich.text import Text
 
 Item = TypeVar("Item")
 
@@ -15,15 +22,54 @@ Item = TypeVar("Item")
 _WIDTH_OF_FILES = 120
 
 
+# Unicode's categories of characters that a terminal may obey, or cannot print: control characters,
+# separators of lines and paragraphs, halves of surrogates. And those that turn the direction.
+_OBEYED = {"Cc", "Zl", "Zp", "Cs"}
+_TURNS = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
+_MARKS = "\u061c\u200e\u200f"
+
+
+def printable(text: str) -> str:
+    r"""Return a text whose characters a terminal shows and does not obey; others as `\x1b`."""
+    if text.isprintable():
+        return text
+    return "".join(one if _is_shown(one) else ascii(one)[1:-1] for one in text)
+
+
+def _is_shown(character: str) -> bool:
+    if character in "\n\t":
+        return True
+    is_turn = unicodedata.bidirectional(character) in _TURNS or character in _MARKS
+    return not is_turn and unicodedata.category(character) not in _OBEYED
+
+
+class SafeConsole(Console):
+    """A console that prints no control character of a text; its own colours it does print."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a text to lay out, as wide as it will be printed."""
+        return super().render_str(printable(text), **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yield what is printed."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
+
+
 def console() -> Console:
     """Return the console of results; brackets in names and messages are no markup."""
     width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
-    return Console(width=width, markup=False, highlight=False)
+    return SafeConsole(width=width, markup=False, highlight=False)
 
 
 def warn(text: str) -> None:
     """Print a remark beside the results."""
-    Console(stderr=True, markup=False, highlight=False, soft_wrap=True).print(f"dre: {text}")
+    SafeConsole(stderr=True, markup=False, highlight=False).print(f"dre: {text}", soft_wrap=True)
 
 
 def tracked(items: Iterable[Item], text: str, total: int) -> Iterator[Item]:
@@ -31,7 +77,7 @@ def tracked(items: Iterable[Item], text: str, total: int) -> Iterator[Item]:
 
     The bar moves between items only, so that it disturbs no measurement.
     """
-    bars = Console(stderr=True)
+    bars = SafeConsole(stderr=True)
     with Progress(console=bars, auto_refresh=False, disable=not bars.is_terminal) as progress:
         bar = progress.add_task(text, total=total)
         progress.refresh()

@@ -76,6 +76,8 @@ def evaluate(
 
         dre evaluate tasks.json -o saved.png
 
+        dre evaluate sqlite:///studies.db
+
         dre evaluate tasks.json --prior prior.safetensors --json saved.json
     """
     for name, value in (("--trials", trials), ("--seeds", seeds), ("--steps", steps)):
@@ -88,7 +90,7 @@ def evaluate(
         with needs("matplotlib", "plots"):
             from dre_plugins.cli.picture import draw
 
-    from dre_plugins.cli.replays import figures, replay_table, verdict
+    from dre_plugins.cli.replays import figures, in_words, replay_table, verdict
     from dre_plugins.transfer.meta_training import MetaTrainingSettings
     from dre_plugins.transfer.prior import Prior
     from dre_plugins.transfer.replay import LeftOut, Replay, leave_one_out
@@ -124,7 +126,7 @@ def evaluate(
     if not replays:
         raise ValueError("No task could be replayed.")
     console().print(replay_table(replays))
-    console().print(verdict(replays))
+    console().print(in_words(replays), soft_wrap=True)
     if json_file is not None:
         text = json.dumps(figures(replays, left_out), indent=1)
         json_file.write_text(text, encoding="utf-8")
@@ -132,6 +134,7 @@ def evaluate(
     if output is not None:
         draw(replays, output)
         console().print(f"picture: {output}", soft_wrap=True)
+    console().print(verdict(replays), soft_wrap=True)
 
 
 def _check_tasks(metadata: MetaDataset, prior: Prior | None) -> None:

@@ -16,6 +16,7 @@ from dre_plugins.cli.options import (
     Seed,
     Threads,
     check_machine,
+    is_storage,
     load_tasks,
 )
 from dre_plugins.cli.universal_training import train_universal
@@ -30,12 +31,12 @@ class Training:
     """What each process of a meta-training does; the first one writes the prior.
 
     Args:
-        tasks: Files of past tasks.
+        tasks: Files of past tasks, or URLs of storages.
         output: Where to write.
         options: As of `Prior.train`.
     """
 
-    tasks: list[Path]
+    tasks: list[str]
     output: Path
     options: dict[str, Any]
 
@@ -113,6 +114,8 @@ def meta_train(
 
         dre meta-train tasks.json -o prior.safetensors
 
+        dre meta-train sqlite:///studies.db -o prior.safetensors
+
         dre meta-train tasks.json -o prior.safetensors --checkpoint state.ckpt --resume
 
         dre meta-train past.tasks -o prior.safetensors --batch 256 --processes 4 --device cuda
@@ -120,7 +123,7 @@ def meta_train(
         dre meta-train --synthetic -o universal.safetensors --seed 0
     """
     if synthetic:
-        require(not tasks, "TASKS", [str(task) for task in tasks or ()], "none with --synthetic")
+        require(not tasks, "TASKS", tasks, "none with --synthetic")
         check_writable(output, PRIOR_FILES)
         check_machine(seed, device, threads)
         return train_universal(output, steps, seed=seed, device=device, n_threads=threads)
@@ -137,26 +140,33 @@ def meta_train(
     check_machine(seed, device if ray_address is None else "cpu", threads)
 
     require(processes >= 1, "--processes", processes, "at least 1")
+    if processes > 1 or ray_address is not None:
+        # Each process reads the tasks, and a storage may have changed by then.
+        urls = [source for source in tasks if is_storage(source)]
+        require(not urls, "TASKS", urls, "files where processes are several: dre import optuna")
 
     from dre_plugins.cli.tables import card_table
+    from dre_plugins.engine.checkpoint import check_size
     from dre_plugins.transfer.data_parallel import Share, run_processes
     from dre_plugins.transfer.meta_training import MetaTrainingSettings
     from dre_plugins.transfer.prior import Prior
     from dre_plugins.transfer.training import SCORER
 
+    scorer = replace(SCORER, n_members=members, hidden=widths)
+    check_size(scorer)
     context = None if no_context else SCORER.context
     Share(n=processes).check(batch)
     options: dict[str, Any] = {
         "name": output.stem if name is None else name,
         "description": description,
-        "scorer": replace(SCORER, n_members=members, hidden=widths, context=context),
+        "scorer": replace(scorer, context=context),
         "settings": MetaTrainingSettings(n_steps=steps, n_lists=batch, loss=loss),
         "seed": seed,
         "n_threads": threads,
         "checkpoint": checkpoint and checkpoint.resolve(),
         "resume": resume,
     }
-    training = Training([path.resolve() for path in tasks], output.resolve(), options)
+    training = Training([_absolute(source) for source in tasks], output.resolve(), options)
     if ray_address is not None:
         from dre_plugins.adapters.ray_train import run_on_cluster
 
@@ -170,6 +180,10 @@ def meta_train(
         training(Share(), device)
     console().print(card_table(Prior.load(output).card))
     console().print(f"written to {output}", soft_wrap=True)
+
+
+def _absolute(source: str) -> str:
+    return source if is_storage(source) else str(Path(source).resolve())
 
 
 def _widths(text: str) -> tuple[int, ...]:

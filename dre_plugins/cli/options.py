@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dre_plugins.cli.checks import needs
 from dre_plugins.engine.settings import check_device, require
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
 
-Tasks = Annotated[
-    list[Path], typer.Argument(help="Past tasks, as dre import writes them; one file or several.")
-]
-OptionalTasks = Annotated[
-    list[Path] | None,
-    typer.Argument(help="Past tasks, as dre import writes them; one file or several."),
-]
+_TASKS = "Past tasks: files as dre import writes them, or URLs of Optuna storages; one or several."
+Tasks = Annotated[list[str], typer.Argument(help=_TASKS)]
+OptionalTasks = Annotated[list[str] | None, typer.Argument(help=_TASKS)]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.")]
 Device = Annotated[str, typer.Option(help="Where to meta-train: cpu, cuda, cuda:1, …")]
 Threads = Annotated[int, typer.Option(help="Threads of the CPU.")]
 
 
-def load_tasks(files: list[Path]) -> MetaDataset:
-    """Return the tasks of all files; a repeated name is numbered."""
+def is_storage(source: str) -> bool:
+    """Say whether a source of tasks is the URL of a storage, no file."""
+    return "://" in source
+
+
+def load_tasks(sources: Sequence[str]) -> MetaDataset:
+    """Return the tasks of all files and storages; a repeated name is numbered.
+
+    Raises:
+        ValueError: If one of them cannot be read, or a storage has no study with trials.
+    """
+    first, *others = [_tasks_of(source) for source in sources]
+    return sum(others, start=first)
+
+
+def _tasks_of(source: str) -> MetaDataset:
     from dre_plugins.transfer.metadata import MetaDataset
 
-    first, *others = [MetaDataset.load(file) for file in files]
-    return sum(others, start=first)
+    if not is_storage(source):
+        return MetaDataset.load(source)
+    with needs("optuna", "optuna"):
+        from dre_plugins.adapters.optuna_sources import metadata_from_studies
+    metadata = metadata_from_studies(source)
+    if not len(metadata):
+        raise ValueError(  # the source of the metadata hides a password
+            f"{metadata.source!r} has no study to learn from; skipped: {dict(metadata.skipped)}."
+        )
+    return metadata
 
 
 def check_machine(seed: int, device: str, n_threads: int) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 from rich.table import Table
 
 from dre_plugins.transfer.replay import (
+    FRESH,
     GOAL,
     PRIOR,
+    RANDOM,
     WAYS,
     YOURS,
     LeftOut,
@@ -49,7 +51,7 @@ def replay_table(replays: Sequence[Replay]) -> Table:
     return table
 
 
-def verdict(replays: Sequence[Replay]) -> str:
+def in_words(replays: Sequence[Replay]) -> str:
     """Return in words what the prior would have saved, against each other way."""
     needed = mean_replay(replays).needed
     others = [way for way in WAYS if way != PRIOR]
@@ -60,6 +62,26 @@ def verdict(replays: Sequence[Replay]) -> str:
         f"{means}.\nThe prior needs fewer than {counts} of {len(replays)} tasks.\n"
         "Compare it to no prior and random order above all, which pick from the same table: a "
         "search that had narrowed down to the good region leaves a table full of it."
+    )
+
+
+def verdict(replays: Sequence[Replay]) -> str:
+    """Return in one line whether a prior is worth it, by the ways that pick from the same table.
+
+    It is if it needs fewer evaluations than both of them, in the mean and on most of the tasks;
+    it is not if it does neither.
+    """
+    needed, n = mean_replay(replays).needed, len(replays)
+    rival = min((FRESH, RANDOM), key=lambda way: needed[way])
+    saved = needed[rival] - needed[PRIOR]
+    n_ahead = sum(
+        one.needed[PRIOR] < min(one.needed[FRESH], one.needed[RANDOM]) for one in replays
+    )
+    signs = (saved > 0, 2 * n_ahead > n)
+    answer = "worth it" if all(signs) else "unclear" if any(signs) else "not worth it"
+    return (
+        f"Verdict: {answer}. A prior needs {needed[PRIOR]:.1f} evaluations a task, {rival} "
+        f"{needed[rival]:.1f}; it is ahead of both other ways on {n_ahead} of {n} tasks."
     )
 
 

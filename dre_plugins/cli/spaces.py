@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dre_plugins.cli.checks import needs
+from dre_plugins.cli.options import is_storage
 from dre_plugins.transfer import archive, task_folder
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.spaces.plain import space_from_plain
@@ -43,7 +44,7 @@ def find_space(source: str, name: str | None) -> FoundSpace:
     Raises:
         ValueError: If there is none.
     """
-    if "://" in source:
+    if is_storage(source):
         with needs("optuna", "optuna"):
             from dre_plugins.adapters.optuna_sources import metadata_from_studies
         wanted = None if name is None else [name]

@@ -7,16 +7,22 @@ import os
 from collections.abc import Mapping
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from dre_plugins.engine.files import replacing
+from dre_plugins.engine.files import regular, replacing
 from dre_plugins.engine.scorers import Parameters, layer_shapes
-from dre_plugins.engine.settings import ScorerSettings
+from dre_plugins.engine.settings import ScorerSettings, require
+from dre_plugins.engine.tensors import parsed
 
 FORMAT = "dre-plugins/ensemble"
 VERSION = 1
+
+# Ten times those of the largest ensembles that anybody has reported to help, and more.
+MAX_MEMBERS = 256
+MAX_LAYERS = 32
+MAX_FEATURES = 4096
 
 
 class CheckpointError(ValueError):
@@ -40,8 +46,10 @@ def save(
         card: Text that goes with it, such as where it comes from.
 
     Raises:
+        ValueError: If it is larger than a file may be, see `check_size`.
         OSError: If it cannot be written.
     """
+    check_size(settings, n_features)
     header = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -67,38 +75,67 @@ def load(
         Parameters, settings, number of features D, and the card, empty if there is none.
 
     Raises:
-        CheckpointError: If the file is missing, damaged, foreign, or from a newer version.
+        CheckpointError: If the file is missing, damaged, foreign, from a newer version, or asks
+            for more than `check_size` allows.
     """
     name = os.fspath(path)
+    if not os.path.isfile(name):
+        raise CheckpointError(f"{name}: there is no such file.")
     try:
-        with safe_open(name, framework="pt", device="cpu") as file:
-            header = file.metadata() or {}
-            settings, n_features = _read_header(name, header)
-            expected = _expected_shapes(settings, n_features)
-            if set(file.keys()) != set(expected):
-                raise CheckpointError(f"{name}: the tensors do not fit the header's settings.")
-            for key, shape in expected.items():
-                part = file.get_slice(key)
-                if tuple(part.get_shape()) != shape or part.get_dtype() != "F32":
-                    raise CheckpointError(
-                        f"{name}: {key} is {part.get_dtype()} {part.get_shape()}, "
-                        f"expected F32 {list(shape)}."
-                    )
-            with torch.device("cpu"):  # with torch 2.4 they land on the user's default device
-                parameters = {key: file.get_tensor(key).to(device) for key in expected}
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{name}: {_cause(name, error)}.") from error
-    if not all(bool(torch.isfinite(value).all()) for value in parameters.values()):
-        raise CheckpointError(f"{name}: holds weights that are not finite.")
+        content = regular(name).read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{name}: cannot be read ({error}).") from error
+    return parse(name, content, device)
+
+
+def parse(
+    name: str, content: bytes, device: str | torch.device = "cpu"
+) -> tuple[Parameters, ScorerSettings, int, str]:
+    """Return what `load` does, of the content of a file.
+
+    Raises:
+        CheckpointError: See `load`.
+    """
+    try:
+        header, tensors = parsed(content)
+    except SafetensorError as error:
+        raise CheckpointError(f"{name}: {_cause(content, error)}.") from error
+    settings, n_features = _read_header(name, header)
+    expected = _expected_shapes(settings, n_features)
+    if set(tensors) != set(expected):
+        raise CheckpointError(f"{name}: the tensors do not fit the header's settings.")
+    for key, shape in expected.items():
+        value = tensors[key]
+        if tuple(value.shape) != shape or value.dtype != torch.float32:
+            raise CheckpointError(
+                f"{name}: {key} is {value.dtype} {[*value.shape]}, "
+                f"expected {torch.float32} {list(shape)}."
+            )
+        if not bool(torch.isfinite(value).all()):
+            raise CheckpointError(f"{name}: holds weights that are not finite.")
+    parameters = {key: tensors[key].to(device) for key in expected}
     return parameters, settings, n_features, header.get("card", "")
 
 
-def _cause(name: str, error: Exception) -> str:
-    if not os.path.isfile(name):
-        return "there is no such file"
-    with open(name, "rb") as file:
-        start = file.read(2)
-    if start in (b"PK", *(bytes([0x80, protocol]) for protocol in range(2, 6))):
+def check_size(settings: ScorerSettings, n_features: int = 1) -> None:
+    """Refuse scorers that no file may hold.
+
+    Weights are as many as the file holds, and a few kilobytes of them can be those of thousands
+    of scorers or layers, each of which costs time and memory at every suggestion.
+
+    Raises:
+        ValueError: There are too many; names the setting and its limit.
+    """
+    for name, value, limit in (
+        ("n_members", settings.n_members, MAX_MEMBERS),
+        ("number of hidden layers", len(settings.hidden), MAX_LAYERS),
+        ("n_features", n_features, MAX_FEATURES),
+    ):
+        require(value <= limit, name, value, f"at most {limit} in a file")
+
+
+def _cause(content: bytes, error: Exception) -> str:
+    if content[:2] in (b"PK", *(bytes([0x80, protocol]) for protocol in range(2, 6))):
         return (
             "this is a pickle or a torch archive, which could run code and is never loaded; "
             "ask for a safetensors file"
@@ -118,7 +155,10 @@ def _read_header(name: str, header: Mapping[str, str]) -> tuple[ScorerSettings, 
             raise CheckpointError(
                 f"{name}: version {version} is newer than {VERSION}; upgrade dre-plugins."
             )
-        return ScorerSettings.from_dict(json.loads(header["settings"])), int(header["n_features"])
+        settings = ScorerSettings.from_dict(json.loads(header["settings"]))
+        n_features = int(header["n_features"])
+        check_size(settings, n_features)
+        return settings, n_features
     except CheckpointError:
         raise
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:

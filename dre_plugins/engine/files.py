@@ -1,28 +1,84 @@
-"""Write files so that an interruption, a full disk or a power cut leaves the old one whole."""
+"""Files: read only if they are files, written whole or not at all."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+_OTHERS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+# Bytes of a file's name are at most 255; some are for what `beside` adds.
+_LONGEST = 50
+
+
+def regular(path: str | os.PathLike[str]) -> Path:
+    """Return a path, unless opening it would wait for a writer, or reading it would never end.
+
+    What is missing, or is a folder, is left to what opens it.
+
+    Raises:
+        OSError: It leads to a named pipe, a socket or a device.
+    """
+    path = Path(path)
+    kind = _OTHERS.get(_kind_of(path))
+    if kind is not None:
+        raise OSError(errno.EINVAL, f"It is {kind}, no file", str(path))
+    return path
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """Return a new name in the same folder, which no other thread or process has."""
+    return path.with_name(f".{path.name[:_LONGEST]}.{uuid.uuid4().hex}{suffix}")
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Name a file to write, which takes the place of the old one at the end of the block.
 
-    If the block raises, nothing is left of it.
+    If the block raises, nothing is left of it. An interruption, a full disk or a power cut leaves
+    the old file whole. Of several writers at once, the last one counts; who reads meanwhile gets
+    the old file or the new one. A symbolic link stays one, and a file keeps its permissions.
 
     Args:
         path: The file to be written or replaced.
+
+    Raises:
+        OSError: The path leads to something that is no file, or cannot be written.
     """
-    path = Path(path)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    path = regular(os.path.realpath(path))
+    unfinished = beside(path, ".tmp")
     try:
         yield unfinished
         with unfinished.open("rb+") as file:
             os.fsync(file.fileno())  # a disk over the network may say only now that it is full
-        unfinished.replace(path)
+        _keep_permissions(path, unfinished)
+        os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _keep_permissions(old: Path, new: Path) -> None:
+    try:
+        before = old.stat()
+    except FileNotFoundError:
+        return  # those of a new file: what the umask leaves
+    new.chmod(stat.S_IMODE(before.st_mode))
+    if hasattr(os, "chown"):
+        with suppress(PermissionError):  # only an administrator writes files of others
+            os.chown(new, before.st_uid, before.st_gid)
+
+
+def _kind_of(path: Path) -> int:
+    try:
+        return stat.S_IFMT(path.stat().st_mode)
+    except (OSError, ValueError):  # ValueError: a name with a null character
+        return 0

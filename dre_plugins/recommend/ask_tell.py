@@ -9,13 +9,16 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
+from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.locking import locked
 from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
@@ -38,7 +41,8 @@ class AskTell:
     A trial is `ask`ed for and then ends by `tell` (it ended by itself) or by `stop` (something
     else has ended it). What it `report`s before counts at once: a trial that is still running
     counts like one that was stopped by now. One that has reported nothing yet is believed at its
-    predicted rank, so that no worker gets the same.
+    predicted rank, so that no worker gets the same. Several threads may use one study: one at a
+    time is let in, so that what is told while another one asks counts for the next suggestion.
 
     Args:
         space: A `SearchSpace`, or a domain or a list of choices by parameter name; choices that
@@ -111,15 +115,25 @@ class AskTell:
         self._stopped: set[int] = set()
         self._queue: list[dict[str, Any]] = []
         self._warned: set[str] = set()
+        self._lock = RLock()
         self._recommender = self._new_recommender()
 
+    @locked
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without what is made of the rest of it."""
-        return {name: part for name, part in self.__dict__.items() if name != "_recommender"}
+        """Return the state without what is made of the rest of it.
+
+        What other threads change is copied: pickling goes on after this.
+        """
+        return {
+            name: copy(part) if isinstance(part, (dict, list, set)) else part
+            for name, part in self.__dict__.items()
+            if name not in ("_recommender", "_lock")
+        }
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         # Older states have no explanations.
         self.__dict__.update({"_explanations": {}, **state})
+        self._lock = RLock()
         self._recommender = self._new_recommender()
 
     def _new_recommender(self) -> Recommender:
@@ -140,6 +154,7 @@ class AskTell:
         return tuple("maximize" if sign > 0 else "minimize" for sign in self._signs)
 
     @property
+    @locked
     def trials(self) -> tuple[Trial, ...]:
         """All trials so far, in order, with the values that were told."""
         return tuple(
@@ -148,6 +163,7 @@ class AskTell:
         )
 
     @property
+    @locked
     def best(self) -> Trial:
         """The complete trial of the best value among those that meet all constraints.
 
@@ -160,6 +176,7 @@ class AskTell:
         return self._in_users_sign(max(good, key=lambda one: one.value or 0.0))
 
     @property
+    @locked
     def best_trials(self) -> tuple[Trial, ...]:
         """The complete trials that meet all constraints and that no other one beats throughout."""
         good = [trial for trial in self._feasible_trials() if _values(trial)]
@@ -169,6 +186,7 @@ class AskTell:
         return tuple(self._in_users_sign(t) for t, is_in in zip(good, front, strict=True) if is_in)
 
     @property
+    @locked
     def is_exhausted(self) -> bool:
         """Whether every configuration of a finite space was asked for, so that any repeats one."""
         n = self.space.n_configurations
@@ -179,10 +197,12 @@ class AskTell:
         inside = [t.configuration for t in self._trials if self.space.contains(t.configuration)]
         return len(set(keys(self.space.to_units(inside)))) >= n
 
+    @locked
     def is_running(self, number: int) -> bool:
         """Say whether a trial was asked for and has not ended."""
         return 0 <= number < len(self._trials) and self._is_running(number)
 
+    @locked
     def explain(self, number: int) -> Explanation:
         """Say where a configuration came from and what was expected of it.
 
@@ -195,6 +215,7 @@ class AskTell:
         self._require_number(number)
         return self._explanations.get(number, Explanation("unknown"))
 
+    @locked
     def history(self) -> list[Trial]:
         """Return the trials as the recommender sees them: larger values are better.
 
@@ -208,6 +229,7 @@ class AskTell:
         """Return the number and the configuration of a new trial."""
         return self.ask_batch(1)[0]
 
+    @locked
     def ask_batch(self, count: int) -> list[tuple[int, dict[str, Any]]]:
         """Return several new trials, different from each other.
 
@@ -232,6 +254,7 @@ class AskTell:
                 self._begin(suggestion.configuration, suggestion.explanation)
         return [(n, dict(self._trials[n].configuration)) for n in range(first, first + count)]
 
+    @locked
     def enqueue(self, configuration: Mapping[str, Any]) -> None:
         """Evaluate a configuration before any other, after those enqueued earlier.
 
@@ -247,6 +270,7 @@ class AskTell:
 
     # ---- telling
 
+    @locked
     def report(self, number: int, step: float, value: float) -> None:
         """Report an intermediate value of a running trial; the last one of a step counts.
 
@@ -267,6 +291,7 @@ class AskTell:
         rungs = {**trial.rungs, level: self._signs[0] * number_of(value)}
         self._trials[number] = replace(trial, rungs=rungs)
 
+    @locked
     def tell(
         self,
         number: int,
@@ -291,6 +316,7 @@ class AskTell:
         ended = self._ended(trial.configuration, value, None, trial.rungs)
         self._trials[number] = replace(ended, constraints=checked)
 
+    @locked
     def stop(self, number: int, *, constraints: Mapping[str, float] | None = None) -> None:
         """Say that a running trial was stopped, by a scheduler for example.
 
@@ -305,6 +331,7 @@ class AskTell:
         self._trials[number] = replace(trial, state=TrialState.PRUNED, constraints=checked)
         self._stopped.add(number)
 
+    @locked
     def restart(self, number: int) -> None:
         """Say that a trial runs again from its beginning, whatever became of it before.
 
@@ -315,6 +342,7 @@ class AskTell:
         self._trials[number] = Trial(self._trials[number].configuration, TrialState.RUNNING)
         self._stopped.discard(number)
 
+    @locked
     def add(
         self,
         configuration: Mapping[str, Any],

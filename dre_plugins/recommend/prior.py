@@ -27,9 +27,12 @@ class UniversalFile:
 
     Args:
         path: Where `dre meta-train --synthetic` wrote it.
+        digest: Hash of the file's content, so that a study keeps to the prior that it began with
+            though the file is trained anew meanwhile; empty takes what the file holds.
     """
 
     path: str
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,10 @@ class UniversalModel:
         known = final_scale(history, placed)[observed.trials]
         self._targets = targets(known, observed.ranks)
         self._best = float(self._targets.max())
-        network = ready(prior.path) if isinstance(prior, UniversalFile) else ready()
+        if isinstance(prior, UniversalFile):  # states of older versions have no digest
+            network = ready(prior.path, getattr(prior, "digest", ""))
+        else:
+            network = ready()
         self._processes, self._weights = network(
             self._features(self._units)[None], self._targets[None]
         )

@@ -21,7 +21,7 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.engine.files import replacing
+from dre_plugins.engine.files import regular, replacing
 
 _HEADER = "header"
 _ARRAY = "array"  # {"array": "0"} in the header of an archive stands for its entry "0"
@@ -148,7 +148,7 @@ def _spelt(item: Any) -> Any:
 
 
 def _read_json(path: Path) -> Any:
-    return json.loads(path.read_bytes())
+    return json.loads(regular(path).read_bytes())
 
 
 def _write_npz(file: IO[bytes], tree: Mapping[str, Any]) -> None:
@@ -175,7 +175,7 @@ def opened(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
         Exception: One of `DAMAGES`, here or where an array is taken.
     """
     # NumPy leaves a damaged file open if it has opened it.
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         if zipfile.is_zipfile(file):
             check_unpacked(zipfile.ZipFile(file))
         file.seek(0)

@@ -40,12 +40,12 @@ def prior_from(given: GivenPrior) -> Known | None:
 def _universal(given: object) -> UniversalFile | None:
     if not isinstance(given, (str, os.PathLike)) or not os.path.isfile(given):
         return None
-    from dre_plugins.universal.file import is_universal, ready  # imports torch
+    from dre_plugins.universal.file import digest_of, is_universal  # imports torch
 
     if not is_universal(given):
         return None
-    ready(os.fspath(given))  # says at once what is wrong with it
-    return UniversalFile(os.fspath(given))
+    path = os.fspath(given)
+    return UniversalFile(path, digest_of(path))  # says at once what is wrong with it
 
 
 def _one(given: object) -> Prior | None:

@@ -33,6 +33,7 @@ VERSION = 1
 EMPTY = "empty study"
 
 _MAX_LISTED = 10  # tasks in a summary
+_MOST_ATTEMPTS = 100  # to read a folder that others replace meanwhile
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,8 +281,20 @@ class MetaDataset:
             MetadataError: The file is missing, damaged, no metadata, or of a newer version.
         """
         path = Path(path)
-        is_folder = _is_folder(path)
-        tree = task_folder.read_header(path) if is_folder else archive.read(path)
+        if not _is_folder(path):
+            return cls._from_tree(path, archive.read(path))
+        for _ in range(_MOST_ATTEMPTS):
+            header = task_folder.read_header(path)
+            try:
+                return cls._from_tree(path, header)
+            except MetadataError:
+                if task_folder.read_header(path) == header:
+                    raise
+        raise MetadataError(f"{str(path)!r} is replaced while it is read; try again later.")
+
+    @classmethod
+    def _from_tree(cls, path: Path, tree: Mapping[str, Any]) -> MetaDataset:
+        """Return what the tree of a file, or the header of a folder, says."""
         if tree.get("format") != FORMAT:
             raise MetadataError(
                 f"{str(path)!r} is no file of MetaDataset.save; import other data with "
@@ -294,7 +307,7 @@ class MetaDataset:
             )
         try:
             return cls(
-                tasks=tuple(_mapped(path, tree) if is_folder else _from_trees(tree)),
+                tasks=tuple(_mapped(path, tree) if _is_folder(path) else _from_trees(tree)),
                 source=str(tree["source"]),
                 licence=str(tree["licence"]),
                 skipped={str(reason): int(n) for reason, n in tree["skipped"].items()},

@@ -8,7 +8,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,11 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import CheckpointError
+from dre_plugins.engine.contents import ByContent
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import ScorerSettings, require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.recommend.prior import UNIVERSAL, AlignedPrior
 from dre_plugins.space.base import Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES, numbers
@@ -199,10 +199,10 @@ class Prior:
         """
         path = _path_of(prior)
         try:
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            _, loaded = _PRIORS.of(path)
         except OSError as error:
             raise PriorError(f"{path}: cannot be read: {error}") from error
-        return _read(path, content).with_mapping(mapping)
+        return loaded.with_mapping(mapping)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file: weights, and the card as JSON in its header.
@@ -340,14 +340,10 @@ class _Encoder:
         return np.hstack([known, self._alignment.source.features(units)[:, self.extra]])
 
 
-@lru_cache(maxsize=8)
-def _read(path: Path, content: str) -> Prior:
-    """Read a prior; while its content is the same, once per process.
-
-    Syne Tune makes searchers anew at every suggestion. Nothing changes a prior in place.
-    """
+def _parsed(path: str, content: bytes) -> Prior:
+    """Return the prior that a file holds."""
     try:
-        parameters, settings, n_features, text = checkpoint.load(path)
+        parameters, settings, n_features, text = checkpoint.parse(path, content)
     except CheckpointError as error:
         raise PriorError(str(error)) from error
     if not text:
@@ -380,6 +376,10 @@ def _read(path: Path, content: str) -> Prior:
     return prior
 
 
+# Syne Tune makes searchers anew at every suggestion. Nothing changes a prior in place.
+_PRIORS = ByContent(_parsed, n_kept=8)
+
+
 def _rounded(contexts: NDArray[np.float32]) -> list[list[float]]:
     """Return rows with the digits that float32 has."""
     return [[float(str(entry)) for entry in row] for row in contexts]
@@ -403,7 +403,8 @@ def _path_of(prior: str | os.PathLike[str]) -> Path:
     path = Path(prior)
     if not path.is_file():
         raise PriorError(
-            f"prior must be one of {shipped} or the path of a file, got {os.fspath(prior)!r}."
+            f"prior must be one of {shipped} or the path of a file, got {os.fspath(prior)!r}; a "
+            f"study also takes {UNIVERSAL!r} (of functions on any space) and None (nothing)."
         )
     return path
 

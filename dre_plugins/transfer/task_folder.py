@@ -2,6 +2,10 @@
 
 `header.json` holds names, search spaces and lengths, four `.npy` files of one axis each hold the
 evaluations of one task after the other. Only what is looked at comes from disk.
+
+A folder that is written anew gets its arrays in a folder inside, which the header names: replacing
+the header, one file, replaces everything at once. So several processes may write at the same time,
+the last one counts, and a crash leaves what was there before.
 """
 
 from __future__ import annotations
@@ -9,9 +13,12 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import re
 import shutil
+import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -19,6 +26,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from dre_plugins.engine.files import beside, regular, replacing
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES, MetadataError, damaged
 from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
@@ -29,6 +37,10 @@ if TYPE_CHECKING:
 SUFFIX = ".tasks"
 
 _HEADER = "header.json"
+# Entry of the header: the folder inside with the arrays; where it is absent they lie beside it.
+_PLACE = "arrays"
+# Seconds after which what somebody was writing counts as left behind.
+_MAX_SILENCE = 3600.0
 # What is stored of every evaluation; `rungs` one step after the other.
 _ARRAYS: Final[Mapping[str, type]] = {
     "units": np.float64,
@@ -41,7 +53,8 @@ _ARRAYS: Final[Mapping[str, type]] = {
 def write(path: Path, tasks: Iterable[Task], about: Mapping[str, Any]) -> int:
     """Write tasks one by one, so that they need not be in memory together.
 
-    An older folder stays whole until the new one is.
+    An older folder stays whole until the new one is. Several threads or processes may write at
+    once: the last one counts.
 
     Args:
         path: A folder whose name ends in ".tasks"; it is replaced if it holds tasks.
@@ -55,32 +68,90 @@ def write(path: Path, tasks: Iterable[Task], about: Mapping[str, Any]) -> int:
         ValueError: The path is something else, two tasks have the same name, units are none, or
             a category is of a type that no file holds.
     """
+    path = Path(os.path.realpath(path))
     if path.exists() and not (path / _HEADER).is_file():
         raise ValueError(f"{str(path)!r} exists and holds no tasks; name another folder.")
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    is_new = not path.exists()
+    unfinished = beside(path, ".tmp") if is_new else path / uuid.uuid4().hex
     unfinished.mkdir()
     try:
         header = {**about, **_write_arrays(unfinished, tasks)}
-        (unfinished / _HEADER).write_text(json.dumps(header, allow_nan=False))
-        _take_place(unfinished, path)
-    finally:
+        if is_new:
+            _write_header(unfinished, header)
+            is_new = _moved(unfinished, path)
+            if not is_new:  # another process was faster
+                unfinished = unfinished.rename(path / uuid.uuid4().hex)
+        before = None if is_new else _place_in(path)
+        if not is_new:
+            _write_header(path, {**header, _PLACE: unfinished.name})
+    except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    if before is not None:
+        _remove_arrays(path, before)
+    with suppress(OSError):
+        _tidy(path)
     return len(header["tasks"])
 
 
-def _take_place(unfinished: Path, path: Path) -> None:
-    """Put a folder where another one may be, which is away for no longer than a name changes."""
-    if not path.exists():
-        unfinished.replace(path)
-        return
-    old = path.with_name(f"{path.name}.{os.getpid()}.old")
-    path.rename(old)
+def _write_header(folder: Path, header: Mapping[str, Any]) -> None:
+    with replacing(folder / _HEADER) as unfinished:
+        unfinished.write_text(json.dumps(header, allow_nan=False))
+
+
+def _moved(unfinished: Path, path: Path) -> bool:
+    """Give a folder its name, unless another process has made a folder of that name."""
     try:
-        unfinished.replace(path)
+        unfinished.rename(path)
     except OSError:
-        old.rename(path)
-        raise
-    shutil.rmtree(old)
+        if not (path / _HEADER).is_file():
+            raise
+        return False
+    return True
+
+
+def _place_in(path: Path) -> str | None:
+    """Return what the header says of where the arrays are; None if it is no header."""
+    try:
+        place = _read_header(path).get(_PLACE, "")
+    except (OSError, *DAMAGES):
+        return None
+    return place if place == "" or _is_place(place) else None
+
+
+def _remove_arrays(path: Path, place: str) -> None:
+    """Remove the arrays that a header named; who has mapped them keeps them."""
+    if place == "":
+        for name in _ARRAYS:
+            with suppress(OSError):  # where a mapped file cannot be removed: see `_tidy`
+                _file_of(path, name).unlink(missing_ok=True)
+    else:
+        shutil.rmtree(path / place, ignore_errors=True)
+
+
+def _tidy(path: Path) -> None:
+    """Remove what interrupted writers have left, if nobody has touched it for an hour.
+
+    What is younger may be what another process is writing.
+    """
+    current = _place_in(path)
+    left = [folder for folder in path.iterdir() if _is_place(folder.name)]
+    left = [folder for folder in left if folder.name != current]
+    name = re.escape(path.name)
+    left += [
+        folder
+        for folder in path.parent.iterdir()
+        if re.fullmatch(rf"{name}\.\d+\.(old|tmp)|\.{name}\.[0-9a-f]{{32}}\.tmp", folder.name)
+    ]
+    for folder in left:
+        with suppress(OSError):
+            changed = [part.stat().st_mtime for part in (folder, *folder.iterdir())]
+            if folder.is_dir() and max(changed) < time.time() - _MAX_SILENCE:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_place(name: object) -> bool:
+    return isinstance(name, str) and re.fullmatch("[0-9a-f]{32}", name) is not None
 
 
 def _write_arrays(folder: Path, tasks: Iterable[Task]) -> dict[str, Any]:
@@ -120,6 +191,8 @@ def _write_arrays(folder: Path, tasks: Iterable[Task]) -> dict[str, Any]:
             release(task)
         for name, file in files.items():
             _write_length(file, name, counts[name])
+            file.flush()
+            os.fsync(file.fileno())  # before a header names it
     return {
         "spaces": [json.loads(space) for space in known],
         "tasks": [[name, *entry] for name, entry in entries.items()],
@@ -148,7 +221,7 @@ def read_header(path: Path) -> dict[str, Any]:
         MetadataError: There is none, or it is damaged.
     """
     try:
-        header = json.loads((path / _HEADER).read_bytes())
+        header = _read_header(path)
     except OSError as error:
         raise MetadataError(
             f"Cannot open {str(path)!r}: {error.strerror or error}; check the path."
@@ -157,7 +230,14 @@ def read_header(path: Path) -> dict[str, Any]:
         raise damaged(path / _HEADER, error) from error
     if not isinstance(header, dict):
         raise damaged(path / _HEADER, "it holds no object")
+    place = header.get(_PLACE, "")
+    if place != "" and not _is_place(place):
+        raise damaged(path / _HEADER, f"{_PLACE} is {place!r}")
     return header
+
+
+def _read_header(path: Path) -> Any:
+    return json.loads(regular(path / _HEADER).read_bytes())
 
 
 def read(path: Path, header: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -183,7 +263,8 @@ def read(path: Path, header: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         "failed": sum(n for _, _, n, _ in known),
         "rungs": sum(n * len(steps) for _, _, n, steps in known),
     }
-    arrays = {name: _mapped(path, name, length) for name, length in lengths.items()}
+    place = path / header.get(_PLACE, "")
+    arrays = {name: _mapped(place, name, length) for name, length in lengths.items()}
     at = dict.fromkeys(_ARRAYS, 0)
 
     def following(name: str, length: int) -> NDArray[Any]:
@@ -195,7 +276,7 @@ def read(path: Path, header: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         failed = following("failed", n)
         fault = _fault(space, units, failed)
         if fault is not None:
-            raise damaged(_file_of(path, "units"), f"task {name!r}, {fault}")
+            raise damaged(_file_of(place, "units"), f"task {name!r}, {fault}")
         yield {
             "name": name,
             "space": space,
@@ -209,7 +290,7 @@ def read(path: Path, header: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _mapped(path: Path, name: str, length: int) -> NDArray[Any]:
     file = _file_of(path, name)
     try:
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
+        array = np.load(regular(file), mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise MetadataError(
             f"Cannot open {str(file)!r}: {error.strerror or error}; copy the folder again."

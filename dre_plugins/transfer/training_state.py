@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from dre_plugins.engine.files import replacing
+from dre_plugins.engine.files import regular, replacing
 from dre_plugins.engine.scorers import Parameters
 
 FORMAT = "dre-plugins/meta-training"
@@ -81,7 +81,7 @@ def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
     """
     name = os.fspath(path)
     try:
-        with safe_open(name, framework="pt", device="cpu") as file:
+        with safe_open(os.fspath(regular(name)), framework="pt", device="cpu") as file:
             header = file.metadata() or {}
             tensors = {key: file.get_tensor(key) for key in file.keys()}
         if header.get("format") != FORMAT or header.get("version") != str(VERSION):

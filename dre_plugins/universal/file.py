@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from functools import lru_cache
@@ -12,8 +13,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 
-from dre_plugins.engine.files import replacing
+from dre_plugins.engine.contents import ByContent
+from dre_plugins.engine.files import regular, replacing
+from dre_plugins.engine.tensors import parsed
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
+
+logger = logging.getLogger("dre_plugins")
 
 FORMAT = "dre-plugins/universal-prior"
 VERSION = 1
@@ -55,33 +60,94 @@ def load(path: str | os.PathLike[str]) -> UniversalPrior:
     Raises:
         UniversalPriorError: If the file is missing, damaged, foreign, or from a newer version.
     """
-    name = os.fspath(path)
     try:
-        with safe_open(name, framework="pt", device="cpu") as file, torch.device("cpu"):
-            prior = UniversalPrior(_settings(name, file.metadata() or {}))
-            shapes = {key: ("F32", [*value.shape]) for key, value in prior.state_dict().items()}
-            slices = {key: file.get_slice(key) for key in file.keys()}
-            found = {key: (part.get_dtype(), part.get_shape()) for key, part in slices.items()}
-            if found != shapes:
-                raise UniversalPriorError(f"{name}: the tensors do not fit the header's settings.")
-            prior.load_state_dict({key: file.get_tensor(key) for key in shapes})
-    except (SafetensorError, OSError) as error:
-        raise UniversalPriorError(f"{name}: not a readable safetensors file ({error}).") from error
-    if not all(bool(torch.isfinite(value).all()) for value in prior.state_dict().values()):
+        content = regular(path).read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return _parsed(os.fspath(path), content)
+
+
+def _parsed(name: str, content: bytes) -> UniversalPrior:
+    try:
+        header, tensors = parsed(content)
+    except SafetensorError as error:
+        raise _unreadable(name, error) from error
+    settings = _settings(name, header)
+    # The smallest network of this width has more weights than its square.
+    n_weights = sum(value.numel() for value in tensors.values())
+    fits = n_weights > settings.width**2 * (1 + settings.n_refinements)
+    if fits:
+        with torch.device("cpu"):
+            prior = UniversalPrior(settings)
+        shapes = {key: (value.dtype, value.shape) for key, value in prior.state_dict().items()}
+        fits = {key: (value.dtype, value.shape) for key, value in tensors.items()} == shapes
+    if not fits:
+        raise UniversalPriorError(f"{name}: the tensors do not fit the header's settings.")
+    if not all(bool(torch.isfinite(value).all()) for value in tensors.values()):
         raise UniversalPriorError(f"{name}: holds weights that are not finite.")
+    prior.load_state_dict(tensors)
     return prior.requires_grad_(False)
 
 
-@lru_cache(maxsize=4)
-def ready(path: str | os.PathLike[str] = SHIPPED) -> UniversalPrior:
-    """Return a universal prior for inference, in float64, read once per process."""
-    return load(path).double()
+def _unreadable(path: str | os.PathLike[str], error: Exception) -> UniversalPriorError:
+    return UniversalPriorError(f"{os.fspath(path)}: not a readable safetensors file ({error}).")
+
+
+_READY = ByContent(lambda name, content: _parsed(name, content).double(), n_kept=4)
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> UniversalPrior:
+    """Return the universal prior of the package for inference, in float64."""
+    return load(SHIPPED).double()
+
+
+def ready(path: str | os.PathLike[str] = SHIPPED, digest: str = "") -> UniversalPrior:
+    """Return a universal prior for inference, in float64, read once per process and content.
+
+    Args:
+        path: Where it is; that of the package is read once, whatever becomes of the file.
+        digest: Hash of its content when it was given; with it the same prior is returned though
+            the file is another one by now, as long as this process remembers it. Another process
+            takes what the file holds, with a warning.
+
+    Raises:
+        UniversalPriorError: If there is no such file, or it is no universal prior.
+    """
+    if path == SHIPPED:
+        return _shipped()
+    known = _READY.known(digest)
+    if known is not None:
+        return known
+    try:
+        found, prior = _READY.of(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if digest not in ("", found):
+        logger.warning(
+            "%s holds another universal prior than when the study began; it is taken from now on.",
+            os.fspath(path),
+        )
+        _READY.keep(digest, prior)
+    return prior
+
+
+def digest_of(path: str | os.PathLike[str]) -> str:
+    """Read a universal prior, and return the hash of the file's content.
+
+    Raises:
+        UniversalPriorError: See `ready`.
+    """
+    try:
+        return _READY.of(path)[0]
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
 def is_universal(path: str | os.PathLike[str]) -> bool:
     """Say whether a file is a universal prior, by its header."""
     try:
-        with safe_open(os.fspath(path), framework="np") as file:
+        with safe_open(os.fspath(regular(path)), framework="np") as file:
             return (file.metadata() or {}).get("format") == FORMAT
     except (SafetensorError, OSError):
         return False

@@ -84,6 +84,20 @@ def test_trials_that_end_themselves_can_be_complete() -> None:
         search_of(stopped="never")
 
 
+@pytest.mark.parametrize("last", [None, report(2, -99.0), report(1, -99.0)])
+@pytest.mark.parametrize("metric", ["loss", ["loss", "size"]])
+def test_an_errored_trial_has_failed_whatever_it_reported(metric: Any, last: Any) -> None:
+    mode = "min" if metric == "loss" else ["min", "min"]
+    search = search_of(space=SPACE, metric=metric, mode=mode, constraints={"memory": 1.0})
+    search.suggest("a")
+    search.on_trial_result("a", report(1, -99.0, size=-99.0, memory=0.5))
+    result = last and {**last, "size": -99.0, "memory": 0.5}
+    search.on_trial_complete("a", result, error=True)
+    (trial,) = trials(search)
+    assert (trial.state.value, trial.value, trial.objectives) == ("failed", None, ())
+    assert np.isnan(trial.constraints["memory"])
+
+
 def test_a_crashed_trial_that_runs_again_counts_again() -> None:
     search = search_of(space=SPACE)
     config = search.suggest("a")

@@ -103,6 +103,38 @@ def test_a_trial_whose_failure_was_missed_has_failed(tmp_path: Path) -> None:
     assert states(restored(tmp_path)) == ["complete"] * 3 + ["failed", "running"]
 
 
+def test_a_trial_whose_failure_was_missed_has_failed_whatever_it_reported(tmp_path: Path) -> None:
+    """Ray hands on no result of a trial that failed; what it has stored of it must not count."""
+    search, trials = begun(3, 3)
+    best = {"loss": -99.0, "training_iteration": 4, "time_total_s": 2.0}
+    for place, name in enumerate(("t3", "t4")):  # of t3 the search has heard before
+        trials[name] = ("ERROR", trials[name][1], best)
+        if place == 0:
+            search.on_trial_result(name, best)
+    unheard = ("ERROR", trials["t5"][1], best)
+    del search._numbers["t5"], search._running["t5"]
+    stored(tmp_path, {**trials, "t5": unheard}, search)
+    again = restored(tmp_path)
+    assert states(again) == ["complete"] * 3 + ["failed"] * 2 + ["running", "failed"]
+    assert again.study.best.value is not None and again.study.best.value > -99.0
+
+
+def test_a_restored_failure_stays_one_until_the_trial_runs_again(tmp_path: Path) -> None:
+    search, trials = begun(3, 2)
+    best = {"loss": -99.0, "training_iteration": 4, "time_total_s": 2.0}
+    search.on_trial_result("t3", best)
+    search.on_trial_complete("t3", None, error=True)
+    stored(tmp_path, {**trials, "t3": ("ERROR", trials["t3"][1], best)}, search)
+    again = restored(tmp_path)
+    assert states(again) == ["complete"] * 3 + ["failed", "running"]
+    # Tuner.restore(restart_errored=True): it runs again, ends well, and the end was missed.
+    later = ended(None, "t3", trials["t3"][1], 5.0)
+    stored(tmp_path, {**trials, "t3": later})
+    again = restored(tmp_path)
+    assert states(again) == ["complete"] * 4 + ["running"]
+    assert again.study.trials[3].value == 5.0
+
+
 def test_what_ray_has_forgotten_is_suggested_once_more(tmp_path: Path) -> None:
     search, trials = begun(5, 2)
     forgotten = trials.pop("t6")

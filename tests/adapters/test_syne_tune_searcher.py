@@ -388,6 +388,23 @@ def test_what_was_running_is_suggested_once_more() -> None:
     assert [trial.value for trial in restored.trials] == [1.0, 5.0, 2.0, 6.0, 7.0, 8.0]
 
 
+def test_errors_that_are_heard_of_after_a_restore_are_failures() -> None:
+    searcher = searcher_of()
+    configs = [searcher.suggest() for _ in range(3)]
+    searcher.on_trial_result(0, configs[0], -99.0)
+    searcher.on_trial_add(1, configs[1])
+    searcher.on_trial_add(2, configs[2])
+    restored = dill.loads(dill.dumps(searcher))
+    restored.restart_running()
+    assert states(restored) == ["complete", "running", "running"]
+    restored.on_trial_error(0, configs[0])
+    restored.on_trial_error(1, configs[1])
+    assert states(restored) == ["failed", "failed", "running"]
+    assert restored.suggest() == configs[2]  # what has failed is not run again
+    assert restored.suggest() not in configs
+    assert states(restored) == ["failed", "failed", "running", "running"]
+
+
 # ---- arguments
 
 

@@ -306,6 +306,22 @@ def test_real_studies_have_no_figures(written, tmp_path):
         report.write(made, command="", plot=tmp_path / "plot.png")
 
 
+def test_a_terminal_gets_tables_and_a_file_gets_markdown(written, monkeypatch):
+    app = pytest.importorskip("dre_plugins.cli.app").app
+    runner = pytest.importorskip("typer.testing").CliRunner()
+    path = written(studies(n_tasks=2))
+    plain = runner.invoke(app, ["bench", "report", str(path)]).stdout
+    assert "| sampler | regret@" in plain and "┃" not in plain
+    monkeypatch.setenv("FORCE_COLOR", "1")  # for rich, this is a terminal
+    monkeypatch.setenv("COLUMNS", "300")
+    drawn = runner.invoke(app, ["bench", "report", str(path)]).stdout
+    assert "┃" in drawn and "\x1b[1m" in drawn and "| --- |" not in drawn
+    for line in plain.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and "---" not in cells:
+            assert all(cell in drawn for cell in cells)
+
+
 def test_the_command_line_says_what_was_asked_for(written, tmp_path, monkeypatch):
     pytest.importorskip("scikit_posthocs")
     app = pytest.importorskip("dre_plugins.cli.app").app
@@ -321,6 +337,12 @@ def test_the_command_line_says_what_was_asked_for(written, tmp_path, monkeypatch
     assert result.exit_code == 0 and "regret@10" in result.stdout and "@99" not in result.stdout
     assert f"--html {page} --against tpe --samplers &#x27;tpe dre&#x27;" in page.read_text()
     assert "--scenario a --checkpoints 10,99" in page.read_text()
+    for spelt in ("tpe,dre", "tpe, dre", "tpe dre"):  # the last one as earlier versions had it
+        few = run(path, "--samplers", spelt).stdout
+        assert few == run(path, "--samplers", "dre,tpe").stdout and "| dre" in few
+    assert (
+        "<h2>The best value over the whole, conditional space (maximise)</h2>" in page.read_text()
+    )
     assert "Give files of runs, or --published." in run("--against", "tpe").stderr
     assert "must be numbers separated by commas" in run(path, "--checkpoints", "many").stderr
     monkeypatch.setitem(sys.modules, "scikit_posthocs", None)

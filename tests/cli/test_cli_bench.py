@@ -56,6 +56,32 @@ def test_what_is_there_is_not_run_again(dre, tmp_path) -> None:
         assert "0 runs to do" in dre("bench", "run", *SMALL, "-o", out).stdout
 
 
+def test_options_are_spelt_as_everywhere_and_as_before(dre, tmp_path) -> None:
+    out = tmp_path / "runs.jsonl"
+    few = ("--scenarios", "mixed", "--samplers", "random", "--trials", 1, "--seeds", 1)
+    dre("bench", "run", *few, "--output", out)
+    assert len(read_records(out)) == 1
+    for option in ("-o", "--out"):
+        assert "0 runs to do, 1 done before" in dre("bench", "run", *few, option, out).stdout
+    shown = dre("bench", "run", "--help").stdout
+    assert "--output" in shown and "--out " not in shown
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, '{"a":' * 100_000, "[]", "1", "\udce9", "9" * 9_000]
+)
+def test_lines_that_are_no_records_are_left_out(dre, tmp_path, content) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(content, errors="surrogateescape")
+    with pytest.warns(UserWarning, match="damaged line"):
+        assert read_records(path) == []
+    with pytest.warns(UserWarning, match="damaged line"):
+        assert "no (scenario, task, seed)" in dre("bench", "report", path, code=1).stderr
+    curves = tmp_path / "curves.json"
+    curves.write_text(content, errors="surrogateescape")
+    assert "curves.json" in dre("bench", "report", "--published", curves, code=1).stderr
+
+
 def test_one_crash_fails_that_run_only(dre, tmp_path) -> None:
     out = tmp_path / "runs.jsonl"
     samplers = "random,optuna.samplers.NoSuchSampler"

@@ -6,8 +6,10 @@ import json
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 
+from dre_plugins.cli.replays import verdict
 from dre_plugins.engine.settings import PRESETS, FittingSettings, ScorerSettings
 from dre_plugins.transfer import replay
 
@@ -43,6 +45,48 @@ def test_every_task_is_replayed(dre, tasks, tmp_path):
     for said in ("@1", "@5", "@10", "needed", "saved", "no prior", "random order", "your order"):
         assert said in result.stdout
     assert "@20" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("needed", "said"),
+    [
+        ([(2, 9, 9), (3, 8, 9)], "worth it. A prior needs 2.5 evaluations a task, no prior 8.5"),
+        ([(9, 2, 9), (9, 8, 3)], "not worth it. A prior needs 9.0 evaluations a task, no prior"),
+        ([(1, 30, 30), (9, 8, 8)], "unclear. A prior needs 5.0 evaluations a task, no prior 19.0"),
+        ([(5, 5, 6)], "not worth it."),
+        ([(5, 9, 6)], "worth it. A prior needs 5.0 evaluations a task, random order 6.0"),
+    ],
+)
+def test_the_verdict_is_one_line(needed, said):
+    ways = (replay.PRIOR, replay.FRESH, replay.RANDOM)
+    curves = {way: np.zeros(1) for way in replay.WAYS}
+    replays = [
+        replay.Replay(str(n), 9, curves, {**dict(zip(ways, one, strict=True)), replay.YOURS: 1.0})
+        for n, one in enumerate(needed)
+    ]
+    text = verdict(replays)
+    assert text.startswith(f"Verdict: {said}") and "\n" not in text
+    assert text.endswith(f"of {len(needed)} tasks.")
+
+
+def test_a_storage_is_read_like_the_file_that_import_writes(dre, tasks, studies, tmp_path):
+    found = []
+    for place, source in enumerate((tasks, studies)):
+        figures = tmp_path / f"{place}.json"
+        result = dre("evaluate", source, "--task", "bank", *FEW, "--json", figures)
+        assert result.stdout.splitlines()[-1].startswith("Verdict: ")
+        found.append(json.loads(figures.read_text()))
+    assert found[0] == found[1]
+    both = dre("evaluate", tasks, studies, "--task", "nope", *FEW, code=1).stderr
+    assert "'adult', 'bank', 'credit', 'adult (2)'" in both
+
+
+def test_storages_that_cannot_be_read_are_named(dre, tmp_path):
+    optuna = pytest.importorskip("optuna")
+    url = f"sqlite:///{tmp_path}/empty.db"
+    optuna.create_study(storage=url, study_name="empty")
+    assert "no study to learn from" in dre("evaluate", url, code=1).stderr
+    assert "no/such.db" in dre("evaluate", "sqlite:///no/such.db", code=1).stderr
 
 
 def test_one_task_with_a_given_prior(dre, tasks, prior, tmp_path):

@@ -82,6 +82,17 @@ def test_a_process_that_fails_is_told(dre, tmp_path):
     assert "wrong.json" in dre("meta-train", tmp_path / "wrong.json", *options, code=1).stderr
 
 
+def test_a_storage_is_taken_like_a_file(dre, studies, tasks, tmp_path):
+    output, priors = tmp_path / "p.safetensors", []
+    for source in (tasks, studies):
+        dre("meta-train", source, "-o", output, *FEW)
+        priors.append(Prior.load(output))
+    for name, value in priors[0].ensemble.parameters.items():
+        assert (value == priors[1].ensemble.parameters[name]).all()
+    text = dre("meta-train", studies, "-o", output, "--processes", 2, code=1).stderr
+    assert "dre import optuna" in text
+
+
 def test_a_folder_is_taken_like_a_file(dre, studies, tasks, tmp_path):
     folder, priors = tmp_path / "past.tasks", []
     dre("import", "optuna", studies, "-o", folder)
@@ -111,6 +122,7 @@ def test_a_folder_is_taken_like_a_file(dre, studies, tasks, tmp_path):
         (["--checkpoint", "no/such/state"], 1, "folder"),
         (["--hidden", "32,x"], 2, "'32,x'"),
         (["--hidden", "0"], 1, "hidden"),
+        (["--members", 257], 1, "at most 256"),
         (["--resume"], 2, "--checkpoint"),
     ],
 )
@@ -154,7 +166,8 @@ def test_an_empty_list_says_so(dre, tmp_path, monkeypatch):
 
 
 def test_bad_priors_are_named(dre, prior, tmp_path):
-    assert "'nothing'" in dre("priors", "show", "nothing", code=1).stderr
+    text = dre("priors", "show", "nothing", code=1).stderr
+    assert "'nothing'" in text and "'universal'" in text and "None" in text and "xgboost" in text
     damaged = tmp_path / "damaged.safetensors"
     damaged.write_bytes(prior.read_bytes()[:-50])
     assert "damaged.safetensors" in dre("priors", "show", damaged, code=1).stderr

@@ -7,9 +7,12 @@ import os
 import pickle
 import random
 import shutil
+import signal
+import socket
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,13 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from readers import READERS, broken, make_npz, make_prior, metadata
+from readers import READERS, SPACE, broken, make_npz, make_prior, metadata
 
+from dre_plugins.engine import ScorerSettings, checkpoint
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetadataError
-from dre_plugins.transfer.prior import Prior, PriorError
+from dre_plugins.transfer.prior import Card, Prior, PriorError
 
 resource = pytest.importorskip("resource")
 
@@ -166,6 +171,8 @@ HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "giant width": setting("hidden", [2**60]),
     "giant depth": setting("hidden", [4] * 100_000),
     "giant ensemble": setting("n_members", 10**18),
+    "members without end": setting("n_members", 20_000),
+    "layers without end": setting("hidden", [1] * 20_000),
     "endless number": lambda h: h["__metadata__"].update(n_features="9" * 10_000),
     "no metadata": lambda h: h.pop("__metadata__") and None,
     "a list": lambda h: "[]",
@@ -190,6 +197,109 @@ def test_a_hostile_length_of_the_header_is_refused(tmp_path: Path, length: int) 
     path.write_bytes(length.to_bytes(8, "little") + path.read_bytes()[8:])
     with pytest.raises(PriorError, match=str(path)):
         Prior.load(path)
+
+
+# What files of a few kilobytes claimed: members and hidden layers.
+CLAIMS = {
+    "members": (20_000, (1,)),
+    "layers": (1, (1,) * 2_000),
+    "members and layers": (400, (1,) * 60),
+}
+
+
+def claiming(path: Path, n_members: int, hidden: tuple[int, ...]) -> None:
+    """Write a prior that is whole, of that many weights as its header claims."""
+    scorer = ScorerSettings(n_members=n_members, hidden=hidden)
+    ensemble = DeepRankingEnsemble.initialise(scorer, SPACE.n_features, seed=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "check_size", lambda *_: None)
+        Prior(ensemble, SPACE, Card(name="a"), SPACE.canonical(np.full((1, 3), 0.3))).save(path)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_small_file_cannot_claim_a_giant_prior(tmp_path: Path, claim: str) -> None:
+    path = tmp_path / "prior.safetensors"
+    claiming(path, *CLAIMS[claim])
+    with pytest.raises(PriorError, match=r"at most \d+ in a file"):
+        Prior.load(path)
+    scorer = ScorerSettings(n_members=CLAIMS[claim][0], hidden=CLAIMS[claim][1])
+    made = DeepRankingEnsemble.initialise(scorer, SPACE.n_features, seed=0)
+    with pytest.raises(ValueError, match=r"at most \d+ in a file"):
+        made.save(tmp_path / "other.safetensors")
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    n_members=st.integers(0, 12).map(lambda power: 2**power),
+    depth=st.integers(0, 10).map(lambda power: 2**power),
+    width=st.integers(0, 8).map(lambda power: 2**power),
+)
+def test_what_a_prior_claims_is_paid_for_by_its_size(
+    n_members: int, depth: int, width: int
+) -> None:
+    """What is computed for one configuration is bounded, whatever a file of 400 KB claims.
+
+    The scorers that ship compute 1280 numbers, in 4 layers one after the other.
+    """
+    if n_members * depth * width**2 > 100_000:
+        return
+    with tempfile.TemporaryDirectory(prefix="dre-fuzz-") as folder:
+        path = Path(folder, "prior.safetensors")
+        claiming(path, n_members, (width,) * depth)
+        try:
+            loaded = Prior.load(path)
+        except PriorError as error:
+            assert "in a file" in str(error)
+            return
+        assert n_members * depth * width <= 40 * 1280 and depth <= 10 * 4
+        assert loaded.ensemble.settings.n_members == n_members
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("other", ["pipe", "socket", "device"])
+def test_no_reader_waits_for_what_is_no_file(tmp_path: Path, kind: str, other: str) -> None:
+    path = tmp_path / READERS[kind].name
+    READERS[kind].make(path)
+    READERS[kind].read(path)  # what it imports takes its time
+    files = [one for one in path.rglob("*") if one.is_file()] if path.is_dir() else [path]
+    for file in files:
+        before = file.read_bytes()
+        file.unlink()
+        if other == "pipe":
+            os.mkfifo(file)
+        elif other == "device":
+            file.symlink_to("/dev/zero")
+        else:
+            place = Path(os.path.relpath(file, Path.cwd()))
+            with socket.socket(socket.AF_UNIX) as bound:
+                bound.bind(str(min(place, file, key=lambda one: len(str(one)))))
+        with _impatient():
+            try:
+                found = READERS[kind].read(path)
+            except (ValueError, OSError) as error:
+                assert str(error)
+            else:  # a folder of an experiment, whose other files are read
+                assert path.is_dir() and found is not None
+        file.unlink()
+        file.write_bytes(before)
+    READERS[kind].read(path)
+
+
+@contextmanager
+def _impatient() -> Iterator[None]:
+    """Raise where something waits."""
+
+    def ring(*_: object) -> None:
+        raise AssertionError("it waits for what is no file")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(60)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def render(
         ("definitions", "Definitions", _definitions(parts)),
         ("origin", "How it was made", _origin(command, versions)),
     ]
-    links = [(f"{prefix[one.name]}part", one.title) for one in parts]
+    links = [(f"{prefix[one.name]}part", one.heading) for one in parts]
     links += [(name, title) for name, title, _ in ends]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -151,7 +151,7 @@ def _part(part: Part, figures: Mapping[str, Figure], prefix: str) -> str:
             f"<h3>{escape(title)}</h3>{_table(table)}" for title, table in part.tables.items()
         )
         content += _note(STUDIES_NOTE)
-    return _section(f"{prefix}part", part.title, content, level=2)
+    return _section(f"{prefix}part", part.heading, content, level=2)
 
 
 def _curves(analysis: Analysis, draw: Drawing) -> list[Section]:

@@ -25,6 +25,7 @@ import numpy as np
 from dre_plugins.benchmarks.reports.results import Key, Protocol, Results, paired, table_regret
 from dre_plugins.benchmarks.reports.statistics import Floats
 from dre_plugins.benchmarks.runs import Record
+from dre_plugins.engine.files import regular
 
 PROTOCOL = Protocol(
     regret=(
@@ -117,8 +118,8 @@ def combined(*sources: Curves) -> Results:
 
 def _curves(file: Path) -> dict[Key, Floats]:
     try:
-        content = json.loads(file.read_text())
-    except ValueError as error:
+        content = json.loads(regular(file).read_text())
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: no JSON, {error}.") from error
     found: dict[Key, Floats] = {}
     for space, datasets in _items(file, content, "the file"):

@@ -220,7 +220,7 @@ def _records(path: Path) -> Iterator[Record]:
             )
         # The first files did not say which problem theirs was.
         record = {"problem": MAXIMISE, **record}
-        problem_of(record["problem"])
+        problem_of(str(record["problem"]))
         yield record
 
 
@@ -285,14 +285,16 @@ def _parts(
         is_alone = n_parts[problem] == 1
         name = problem if is_alone else f"{problem} ({numbers[problem]})"
         about = "" if is_alone else _about(one)
+        purpose = problem_of(problem).purpose
         named = (name for name in (against, *OURS) if name in one.samplers)
         rival = next(named, one.samplers[0])
         if isinstance(one, Results):
             steps = reached(checkpoints or one.protocol.checkpoints, int(one.steps[-1]))
             analysis = Analysis(one, rival, steps)
-            yield Part(name, about, _tables(analysis), analysis)
+            yield Part(name, about, _tables(analysis), analysis, purpose)
         else:
-            yield Part(name, about, real_studies.tables(one, rival) | _asynchrony(one, contents))
+            tables = real_studies.tables(one, rival) | _asynchrony(one, contents)
+            yield Part(name, about, tables, purpose=purpose)
 
 
 def _about(one: Results | Paired) -> str:

@@ -82,17 +82,25 @@ class Part:
         about: Which runs these are, where it has several.
         tables: What the text says, by title.
         curves: What figures are drawn of; None for real studies.
+        purpose: What the problem is about, in a sentence.
     """
 
     name: str
     about: str
     tables: Mapping[str, Table]
     curves: Analysis | None = None
+    purpose: str = ""
 
     @property
     def title(self) -> str:
         """Its heading."""
         return f"{self.name}: {self.about}" if self.about else self.name
+
+    @property
+    def heading(self) -> str:
+        """Its heading for those who do not know the names of problems."""
+        purpose = self.purpose.rstrip(".")
+        return f"{purpose} ({self.title})" if purpose else self.title
 
 
 def prefixes(parts: Sequence[Part]) -> dict[str, str]:

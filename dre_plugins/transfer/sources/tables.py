@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -149,7 +150,7 @@ def read_csv(path: Path, skipped: Counter[str]) -> Columns:
         ValueError: It is no CSV file, or two columns have the same name.
     """
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with regular(path).open(newline="", encoding="utf-8-sig") as file:
             header = file.readline()
             file.seek(0)
             delimiter = max(_DELIMITERS, key=header.count)

@@ -178,7 +178,7 @@ class Alignment:
             remarks += [f"{count} of {len(units)} outside"] if units is not None and count else []
             rows.append((link.target, link.source, link.how, "; ".join(remarks)))
         for name, value in self.imputed.items():
-            rows.append((name, "–", "default", f"set to {value!r}" + self._remark(name)))
+            rows.append((name, "–", "default", f"set to {_short(value)}" + self._remark(name)))
         for name in self.missing:
             rows.append((name, "–", "–", "left missing" + self._remark(name)))
         return rows
@@ -197,6 +197,11 @@ class Alignment:
         for column in self._columns:
             converted[:, column.target] = column.change(column.read(units))
         return converted
+
+
+def _short(value: Any) -> str:
+    """Return a value to read: the digits of a unit's rounding are left out."""
+    return repr(float(f"{value:.6g}") if isinstance(value, float) else value)
 
 
 def _row(row: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

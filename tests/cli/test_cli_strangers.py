@@ -1,0 +1,118 @@
+"""What strangers have written into files is printed, and not obeyed by the terminal."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dre_plugins.engine import ScorerSettings
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.space import Categorical, Float, SearchSpace
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.prior import Card, Prior
+
+ATTACKS = {
+    "clipboard": "\x1b]52;c;Y3VybCBldmlsfHNo\x07",
+    "clear the screen": "\x1b[2J\x1b[1;1H",
+    "eight-bit": "\x9b2J\x9d0;title\x9c",
+    "backwards": "evil\u202etxt.exe",
+    "overwritten": "good\r\x08\x08evil",
+    "half a character": "a\ud800b",
+    "lines": "a\u2028b\x85c",
+}
+
+
+@pytest.fixture(params=ATTACKS)
+def name(request: pytest.FixtureRequest) -> str:
+    return f"n{ATTACKS[request.param]}m"
+
+
+def assert_harmless(result: Any) -> None:
+    shown = set(result.output) | set(result.stderr)
+    assert all(one.isprintable() or one == "\n" for one in shown), shown
+
+
+def space_of(name: str) -> SearchSpace:
+    return SearchSpace({"x": Float(0.0, 1.0), name: Categorical(["a", f"b{name}"])})
+
+
+def write_prior(path: Path, name: str) -> None:
+    space = space_of(name)
+    ensemble = DeepRankingEnsemble.initialise(
+        ScorerSettings(n_members=2, hidden=(4,)), space.n_features, seed=0
+    )
+    card = Card(name=name, description=name, tasks=(name,), source=name, licence=name)
+    Prior(ensemble, space, card, space.canonical(np.full((1, 2), 0.3))).save(path)
+
+
+def write_tasks(path: Path, name: str) -> None:
+    space = space_of(name)
+    units = space.canonical(np.random.default_rng(0).random((14, 2)))
+    values, failed = units[:, 0].copy(), np.zeros(14, dtype=np.bool_)
+    tasks = [Task(f"{name}{n}", space, units, values, failed) for n in range(2)]
+    MetaDataset.of(tasks, source=name, licence=name, skipped={name: 3}).save(path)
+
+
+def test_a_prior_of_a_stranger(dre, tmp_path, name):
+    path, tasks = tmp_path / "p.safetensors", tmp_path / "tasks.json"
+    write_prior(path, name)
+    write_tasks(tasks, name)
+    shown = dre("priors", "show", path)
+    assert_harmless(shown)
+    assert "n" + ascii(name[1:-1])[1:-1] in shown.output.replace("\n", "")
+    assert_harmless(dre("align", path, tasks))
+    assert_harmless(dre("align", path, tasks, "--study", "nope", code=1))
+    assert_harmless(dre("align", path, tasks, "--map", "y=z", code=1))
+
+
+def test_tasks_of_a_stranger(dre, tmp_path, name):
+    path, output = tmp_path / "tasks.json", tmp_path / "p.safetensors"
+    write_tasks(path, name)
+    few = ("--steps", 2, "--trials", 2, "--seeds", 1)
+    is_text = "\ud800" not in name  # which no file can hold as text
+    result = dre("evaluate", path, *few, code=0 if is_text else 1)
+    assert_harmless(result)
+    assert is_text == ("Verdict" in result.output)
+    assert_harmless(dre("evaluate", path, "--task", "nope", *few, code=1))
+    if is_text:
+        assert_harmless(dre("meta-train", path, "-o", output, "--steps", 2))
+
+
+def test_a_table_of_a_stranger(dre, tmp_path, name):
+    if "\ud800" in name:
+        pytest.skip("no text file can hold it")
+    path, output = tmp_path / "runs.csv", tmp_path / "tasks.json"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["data", "x", "y"])
+        writer.writerows([[name, n / 7, n] for n in range(5)])
+    assert_harmless(dre("import", "csv", path, "--value", "y", "--task", "data", "-o", output))
+    assert_harmless(dre("import", "csv", path, "--value", "z", "-o", output, code=1))
+
+
+def test_runs_of_a_stranger(dre, tmp_path, name):
+    pytest.importorskip("optuna")
+    path = tmp_path / "runs.jsonl"
+    record = {"problem": name, "scenario": name, "task": name, "sampler": name}
+    path.write_text(json.dumps(record))
+    assert_harmless(dre("bench", "report", path, code=1))
+
+
+@given(st.text())
+def test_any_text_is_printed_as_it_is_or_escaped(text):
+    pytest.importorskip("rich")
+    from dre_plugins.cli.console import printable
+
+    shown = printable(text)
+    assert all(one.isprintable() or one in "\n\t" or one in text for one in shown)
+    assert not set(shown) & set("\x1b\x07\x08\r\x7f\x9b\x9d\u2028\u202e\u2066\ud800")
+    assert printable(shown) == shown
+    if text.isprintable():
+        assert shown == text

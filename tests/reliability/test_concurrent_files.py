@@ -1,0 +1,250 @@
+"""Files that several threads or processes write, and files that a crash interrupts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from past_tasks import SPACE, length_of, past
+from readers import ensemble
+
+from dre_plugins.engine.files import replacing
+from dre_plugins.transfer.metadata import MetaDataset
+from dre_plugins.transfer.prior import Card, Prior
+from dre_plugins.universal.file import load, save
+from dre_plugins.universal.network import UniversalPrior, UniversalSettings
+
+N_SAVES = 40
+WRITER = Path(__file__).with_name("past_tasks.py")
+
+
+def save_prior(path: Path, writer: int) -> None:
+    Prior(ensemble(writer), SPACE, Card(name=str(writer)), np.full((1, 3), 0.3)).save(path)
+
+
+SAVED: dict[str, tuple[str, Callable[[Path, int], None], Callable[[Path], object]]] = {
+    "prior": ("a.safetensors", save_prior, Prior.load),
+    "universal prior": (
+        "a.safetensors",
+        lambda path, writer: save(UniversalPrior(UniversalSettings(1, 4, writer)), path),
+        load,
+    ),
+    "json": ("a.json", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
+    "npz": ("a.npz", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
+    "tasks": ("a.tasks", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
+}
+
+
+@pytest.mark.parametrize("kind", SAVED)
+def test_threads_may_save_a_file_that_another_one_loads(tmp_path: Path, kind: str) -> None:
+    name, write, read = SAVED[kind]
+    path = tmp_path / name
+    write(path, 0)
+    is_over = threading.Event()
+
+    def load_again() -> int:
+        n_loads = 0
+        while not is_over.is_set() or n_loads < N_SAVES:
+            found = read(path)
+            if isinstance(found, MetaDataset):
+                length_of(found)
+            n_loads += 1
+        return n_loads
+
+    def save_again(writer: int) -> None:
+        for _ in range(N_SAVES):
+            write(path, writer)
+
+    with ThreadPoolExecutor(4) as pool:
+        loading = pool.submit(load_again)
+        saving = [pool.submit(save_again, writer) for writer in range(3)]
+        try:
+            for one in saving:
+                one.result()
+        finally:
+            is_over.set()
+        assert loading.result() >= N_SAVES
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def started(*arguments: object) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, str(WRITER), *map(str, arguments)]
+    return subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_processes_may_save_a_folder_that_another_one_loads(tmp_path: Path, is_new: bool) -> None:
+    folder = tmp_path / "past.tasks"
+    if not is_new:
+        past(4).save(folder)
+    writers = [started(folder, 5 + number, 60) for number in range(3)]
+    n_loads = 0
+    while any(writer.poll() is None for writer in writers):
+        if folder.exists():
+            length_of(MetaDataset.load(folder))
+            n_loads += 1
+    for writer in writers:
+        _, said = writer.communicate()
+        assert writer.returncode == 0, said
+    assert n_loads > 10
+    past(20).save(folder)
+    assert length_of(MetaDataset.load(folder)) == 20
+    assert [*tmp_path.iterdir()] == [folder]
+
+
+class Crash(BaseException):
+    """End whatever is going on."""
+
+
+@contextmanager
+def crashing(n_calls: int) -> Iterator[None]:
+    """Let nothing reach the disk after so many calls, as if the process had been killed there."""
+    left = n_calls
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def done(*arguments: Any, **options: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Crash
+            return function(*arguments, **options)
+
+        return done
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module, names in ((os, "mkdir rename replace unlink rmdir fsync"), (shutil, "rmtree")):
+            for name in names.split():
+                patch.setattr(module, name, counted(getattr(module, name)))
+        with suppress(Crash):
+            yield
+
+
+@pytest.mark.parametrize("name", ["past.tasks", "past.json"])
+@pytest.mark.parametrize("n_before", [0, 1, 2])
+def test_a_crash_at_any_point_leaves_the_old_or_the_new(
+    tmp_path: Path, name: str, n_before: int
+) -> None:
+    found, n_calls = set(), 0
+    while 9 not in found or n_calls < 12:
+        path = tmp_path / str(n_calls) / name
+        path.parent.mkdir()
+        for _ in range(n_before):
+            past(4).save(path)
+        with crashing(n_calls):
+            past(9).save(path)
+        found.add(length_of(MetaDataset.load(path)) if n_before or path.exists() else 0)
+        past(12).save(path)
+        assert length_of(MetaDataset.load(path)) == 12
+        n_calls += 1
+    assert found == {4 if n_before else 0, 9}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    suffix=st.sampled_from([".tasks", ".json", ".npz"]),
+    turns=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 30)), min_size=1, max_size=6),
+)
+def test_interrupted_saves_in_any_order_lock_nobody_out(
+    suffix: str, turns: list[tuple[int, int]]
+) -> None:
+    """Some of them are interrupted after a number of calls, whoever wrote before."""
+    with tempfile.TemporaryDirectory(prefix="dre-fuzz-") as folder:
+        path, known = Path(folder, f"past{suffix}"), 0
+        for length, n_calls in turns:
+            with crashing(n_calls):
+                past(length).save(path)
+            if known or path.exists():
+                found = length_of(MetaDataset.load(path))
+                assert found in (known, length)
+                known = found
+        past(10).save(path)
+        assert length_of(MetaDataset.load(path)) == 10
+
+
+def test_what_a_crash_left_is_removed_when_it_is_old(tmp_path: Path) -> None:
+    folder = tmp_path / "past.tasks"
+    past(4).save(folder)
+    past(5).save(folder)
+    (old,) = (one for one in folder.iterdir() if one.is_dir())
+    left = folder / ("0" * 32)
+    left.mkdir()
+    (left / "units.npy").touch()
+    fresh = folder / ("1" * 32)
+    fresh.mkdir()
+    foreign = folder / "notes"
+    foreign.mkdir()
+    earlier = tmp_path / "past.tasks.123.old"  # as earlier versions named them
+    past(3).save(tmp_path / "other.tasks")
+    (tmp_path / "other.tasks").rename(earlier)
+    for path in (left / "units.npy", left, *earlier.iterdir(), earlier):
+        os.utime(path, (0, 0))
+    past(6).save(folder)
+    assert not old.exists() and not left.exists() and not earlier.exists()
+    assert fresh.exists() and foreign.exists()  # may be what another process writes
+    assert length_of(MetaDataset.load(folder)) == 6
+
+
+def test_a_folder_may_not_lead_out_of_itself(tmp_path: Path) -> None:
+    folder, other = tmp_path / "past.tasks", tmp_path / "other.tasks"
+    past(4).save(folder)
+    past(4).save(other)
+    header = json.loads((folder / "header.json").read_text())
+    for place in ("../other.tasks", str(other), "..", 3, ["x"], "x" * 32):
+        (folder / "header.json").write_text(json.dumps({**header, "arrays": place}))
+        with pytest.raises(ValueError, match="damaged"):
+            MetaDataset.load(folder)
+
+
+# ---- what was there before
+
+
+@pytest.mark.parametrize("kind", ["prior", "json", "npz"])
+def test_permissions_are_kept_or_those_of_a_new_file(tmp_path: Path, kind: str) -> None:
+    name, write, _ = SAVED[kind]
+    path, other = tmp_path / name, tmp_path / "plain"
+    other.touch()
+    write(path, 0)
+    assert path.stat().st_mode == other.stat().st_mode  # what the umask leaves
+    for mode in (0o600, 0o664, 0o400):
+        path.chmod(mode)
+        write(path, 1)
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.parametrize("kind", ["prior", "json", "tasks"])
+def test_a_symbolic_link_stays_one(tmp_path: Path, kind: str) -> None:
+    name, write, read = SAVED[kind]
+    (tmp_path / "elsewhere").mkdir()
+    path, target = tmp_path / name, tmp_path / "elsewhere" / f"real.{name}"
+    path.symlink_to(target)
+    for writer in range(2):  # one that leads nowhere yet, then one that leads to a file
+        write(path, writer)
+        assert path.is_symlink() and target.exists()
+        read(path)
+    assert [*target.parent.iterdir()] == [target]
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.safetensors"
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="named pipe"):
+        save_prior(path, 0)
+    assert path.is_fifo() and [*tmp_path.iterdir()] == [path]
+    with pytest.raises(OSError, match="device"), replacing("/dev/null"):
+        pass
