@@ -213,20 +213,32 @@ class RankingModel:
         """
         value = self._value(self.incumbent(branch), index)
         is_free = branch is None and bool(np.isnan(fixed).all())
-        explores = is_free and self._is_exploration_due(index)
+        explores, is_new = is_free and self._is_exploration_due(index), False
         if explores:
             pool = self._search.far(self._elite(), self._units[: self._n_observed])
-            judged = self._judge(pool)
-        else:
+            units, judged, is_new = self._best(pool, self._judge(pool), value, seen, fixed, taken)
+        if not is_new:  # nothing to explore, or all that is far was tried
+            explores = False
             if branch is not None or taken is None or self._kept is None:
                 self._kept = self._pool(value, seen, fixed, branch)
-            pool, judged = self._kept
-        units, judged, is_new = self._search.best(
-            pool, judged, self._judge, value, seen=seen, fixed=fixed, taken=taken
-        )
+            units, judged, is_new = self._best(*self._kept, value, seen, fixed, taken)
         mean, spread = self._tempered(judged[:-1])
         source = "exploration" if explores else "model" if self._has_observed else "prior"
         return Choice(units, float(mean[0]), float(spread[0]), is_new, source)
+
+    def _best(
+        self,
+        pool: Units,
+        judged: torch.Tensor,
+        value: Value,
+        seen: Seen,
+        fixed: Units,
+        taken: Units | None,
+    ) -> tuple[Units, torch.Tensor, bool]:
+        """Return the best new candidate of a pool, see `CandidateSearch.best`."""
+        return self._search.best(
+            pool, judged, self._judge, value, seen=seen, fixed=fixed, taken=taken
+        )
 
     def predicted(self, units: Units) -> tuple[Units, Units]:
         """Return what ranks configurations are expected to have, and the standard error.
