@@ -88,11 +88,13 @@ priors: $(INSTALLED)
 
 # ---- reliability (docs/reliability.md); none of these is part of .ci/run
 
-# Every reader, 10 000 damaged files of each kind; make fuzz KIND="Ray Tune": one of them
+# Every reader, 10 000 damaged files of each kind, and 2000 studies with odd trials on each kind of
+# storage; make fuzz KIND="Ray Tune" or KIND=SQLite: one of them
 KIND ?= damaged
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz --timeout=0 \
-		tests/reliability/test_hostile_files.py -k "damaged and $(KIND)"
+		tests/reliability/test_hostile_files.py tests/reliability/test_stored_trials.py \
+		-k "damaged and $(KIND)"
 
 # 5000 asks by 8 threads in 4 processes on each kind of storage; make soak SOAK="--preset default --trials 500"
 SOAK ?= --preset start-up

@@ -7,12 +7,13 @@ only while it computes.
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
-
 
 _entering = threading.Lock()
 
@@ -31,13 +32,25 @@ def _limited_threads(n_threads: int) -> Iterator[None]:
             before = torch.get_num_threads()
             if n_threads != before:
                 torch.set_num_threads(n_threads)
-                other = threading.Thread(target=torch.set_num_threads, args=[before])
-                other.start()
-                other.join()
+                _set_count_of_new_threads(before)
         yield
     finally:
         if n_threads != before:
             torch.set_num_threads(before)
+
+
+def _set_count_of_new_threads(n_threads: int) -> None:
+    """Set the count that threads begin with, and not that of this thread."""
+    done = threading.Lock()
+    done.acquire()
+
+    def set_it() -> None:
+        torch.set_num_threads(n_threads)
+        done.release()
+
+    # Not `threading.Thread`, whose `start` must not be interrupted by what a signal raises.
+    _thread.start_new_thread(set_it, ())
+    done.acquire()
 
 
 class _FullPrecision:
@@ -71,7 +84,7 @@ def _set_full_precision() -> Callable[[], None]:
     try:
         before = torch.get_float32_matmul_precision()
     except RuntimeError:  # since torch 2.9, where the user has set it for a kind of device
-        backends = (torch.backends.mkldnn.matmul, torch.backends.cuda.matmul)
+        backends: list[Any] = [getattr(torch.backends, kind).matmul for kind in ("mkldnn", "cuda")]
         found = [backend.fp32_precision for backend in backends]
         for backend in backends:
             backend.fp32_precision = "ieee"

@@ -1,4 +1,4 @@
-"""Whatever the user does with torch beside a study, suggestions are the same and nothing is lost."""
+"""Whatever the user does with torch: suggestions are the same, and what was set returns."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 import torch
 from presets import TINY
 
+from dre_plugins import Settings
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import AskTell
 from dre_plugins.space import Categorical, Float
@@ -51,7 +52,7 @@ def autocast(dtype: torch.dtype) -> Iterator[None]:
 def suggested() -> list[dict[str, Any]]:
     """Return what a study tries, of the ensemble and of the universal prior."""
     space = {"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0), "k": Categorical(["a", "b"])}
-    study = AskTell(space, seed=3, preset=TINY, n_startup_trials=4)
+    study = AskTell(space, seed=3, settings=Settings(preset=TINY), n_startup_trials=4)
     for _ in range(9):
         number, configuration = study.ask()
         study.tell(number, configuration["x"] ** 2 + configuration["y"])
