@@ -25,7 +25,8 @@ class _Ear(logging.Handler):
         self.logger, self.to = logger, to
 
     def emit(self, record: logging.LogRecord) -> None:
-        if not self.logger.propagate:
+        # Newer versions of pytest listen themselves, to loggers that are silent from the start.
+        if not self.logger.propagate and self.to not in self.logger.handlers:
             self.to.handle(record)
 
 

@@ -38,9 +38,9 @@ def test_each_framework_says_it_in_its_own_way(
         search.run(1)
     said = [one for one in caplog.records if "dre_plugins" in one.name]
     assert {one.name for one in said} == {name}
-    info, warning = said
-    assert "ranking ensemble suggests from trial 4" in info.getMessage()
-    assert "surrogate failed" in warning.getMessage()
+    texts = [one.getMessage() for one in said]
+    for wanted in ("ranking ensemble suggests from trial 4", "surrogate failed"):
+        assert sum(wanted in text for text in texts) == 1
 
 
 def test_optunas_verbosity_counts() -> None:
