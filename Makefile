@@ -90,11 +90,13 @@ priors: $(INSTALLED)
 # ---- reliability (docs/reliability.md); none of these is part of .ci/run
 
 # Every reader, 10 000 damaged files of each kind; files that claim more than they hold, saves that
-# are interrupted; make fuzz KIND="Ray Tune": one kind of reader
+# are interrupted; 2000 studies with odd trials on each kind of storage. One of them:
+# make fuzz KIND="Ray Tune" or KIND=SQLite
 KIND ?= damaged or claims or interrupted
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz --timeout=0 \
 		tests/reliability/test_hostile_files.py tests/reliability/test_concurrent_files.py \
+		tests/reliability/test_stored_trials.py \
 		-k "(damaged or claims or interrupted) and ($(KIND))"
 
 # 5000 asks by 8 threads in 4 processes on each kind of storage; make soak SOAK="--preset default --trials 500"

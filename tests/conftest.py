@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 
@@ -14,6 +15,33 @@ settings.register_profile("dre_plugins", deadline=None, derandomize=True)
 # `make fuzz`: a hundred times as many, so that one file of a kind is damaged in 10 000 ways.
 settings.register_profile("fuzz", deadline=None, max_examples=10_000)
 settings.load_profile("dre_plugins")
+
+
+class _Ear(logging.Handler):
+    """Hand on what a logger keeps to itself, which it may do from the middle of a test on."""
+
+    def __init__(self, logger: logging.Logger, to: logging.Handler) -> None:
+        super().__init__()
+        self.logger, self.to = logger, to
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # Newer versions of pytest listen themselves, to loggers that are silent from the start.
+        if not self.logger.propagate and self.to not in self.logger.handlers:
+            self.to.handle(record)
+
+
+@pytest.fixture(autouse=True)
+def _heard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Let `caplog` hear what is said through loggers of frameworks."""
+    ours = logging.getLogger("optuna.dre_plugins")  # `_quiet_optuna` silences only Optuna's
+    ours.setLevel(logging.WARNING)
+    ears = [_Ear(logging.getLogger(name), caplog.handler) for name in ("optuna", "ray")]
+    for ear in ears:
+        ear.logger.addHandler(ear)
+    yield
+    ours.setLevel(logging.NOTSET)
+    for ear in ears:
+        ear.logger.removeHandler(ear)
 
 
 @pytest.fixture(autouse=True)

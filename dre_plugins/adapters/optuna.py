@@ -6,11 +6,10 @@ a suggestion → parameter values. It decides nothing about the search; `dre_plu
 
 from __future__ import annotations
 
-import logging
 import operator
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dre_plugins.recommend.explanation import Explanation
@@ -29,6 +28,7 @@ except ImportError as error:
         "DRESampler needs Optuna 4 or newer: pip install 'dre-plugins[optuna]'"
     ) from error
 
+from optuna.logging import get_logger
 from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
@@ -40,8 +40,8 @@ from dre_plugins.adapters.optuna_claims import (
     conflicting_trials,
     set_attributes,
 )
+from dre_plugins.adapters.optuna_constraints import ConstraintsFunc, StatedConstraints
 from dre_plugins.adapters.optuna_conversion import (
-    CONSTRAINTS_KEY,
     ENDED,
     STATES,
     domain_of,
@@ -58,12 +58,13 @@ from dre_plugins.adapters.optuna_explanation import (
     trial_in,
 )
 from dre_plugins.adapters.optuna_history import History
-from dre_plugins.adapters.optuna_prior import Knowledge, PastStudies
+from dre_plugins.adapters.optuna_messages import LOGGER_NAME, Messages
+from dre_plugins.adapters.optuna_prior import PastKnowledge, PastStudies
 from dre_plugins.adapters.optuna_process import ThisProcess
 from dre_plugins.recommend.prior import UNIVERSAL, check_turns
 from dre_plugins.transfer.knowledge import GivenPrior, Known
 
-logger = logging.getLogger("dre_plugins.optuna")
+logger = get_logger(LOGGER_NAME)
 
 # Of w workers in conflict one stays at each move, so w - 1 moves settle it.
 MAX_MOVES = 20
@@ -146,8 +147,9 @@ class DRESampler(BaseSampler):
         stats: Counts "suggestions" and among them "random", "prior", "model",
             "universal-prior", "contrast", "exploration", "fallback" and "exhausted"; further
             "independent" parameters, "conflicts" with other workers, "fallbacks",
-            "device_fallbacks" to the CPU, and "skipped_turns" of the universal prior, which the
-            ensemble took (several objectives, violated constraints, `preset="paper"`).
+            "device_fallbacks" to the CPU, "skipped_turns" of the universal prior, which the
+            ensemble took (several objectives, violated constraints, `preset="paper"`), and
+            "unwritten" attributes, which the storage refused.
 
     Note:
         The user attribute "dre:explanation" of a trial, which `explain` reads, tells where its
@@ -177,7 +179,7 @@ class DRESampler(BaseSampler):
         warn_independent_sampling: bool = True,
         allow_duplicates: bool = False,
         failed: str = "worst",
-        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
+        constraints_func: ConstraintsFunc | None = None,
         settings: Settings | None = None,
     ) -> None:
         self._seed = secrets.randbits(63) if seed is None else operator.index(seed)
@@ -187,14 +189,14 @@ class DRESampler(BaseSampler):
         self._settings = settings.for_recommender(
             n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
         )
-        self._knowledge = Knowledge(prior, past_studies)
-        check_turns(self._knowledge.prior, settings.preset)
+        self._knowledge = PastKnowledge(prior, past_studies)
+        check_turns(self._knowledge.whole.prior, settings.preset)
         self._order_numeric_choices = settings.order_numeric_choices
-        self._constraints_func = constraints_func
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling
         self.stats: Counter[str] = Counter()
-        self._said: set[tuple[str, str]] = set()
+        self._messages = Messages()
+        self._constraints = StatedConstraints(constraints_func, self.stats, self._messages)
         self._process = ThisProcess()
         self._history = History()
 
@@ -206,7 +208,7 @@ class DRESampler(BaseSampler):
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Mark enqueued trials."""
         self._process.begin(study, trial)
-        self._knowledge.leave_out(study.study_name)
+        self._knowledge.of(study.study_name)  # which may take seconds, before the trial begins
         if "fixed_params" in trial.system_attrs:
             self._store(study, trial, Explanation("enqueued"))
         if self._independent_sampler is not None:
@@ -220,33 +222,11 @@ class DRESampler(BaseSampler):
         values: Sequence[float] | None,
     ) -> None:
         """Evaluate the constraints and tell the independent sampler."""
-        if self._constraints_func is not None and state in ENDED:
-            violations = self._violations(study, trial, self._constraints_func)
-            if violations is not None:
-                set_attributes(study, trial, {CONSTRAINTS_KEY: violations})
+        if state in ENDED:
+            self._constraints.state(study, trial)
         self._process.end(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
-
-    def _violations(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        constraints_func: Callable[[FrozenTrial], Sequence[float]],
-    ) -> list[float] | None:
-        """Return what the user's function says; None if it fails, which must end no study."""
-        try:
-            return [float(violation) for violation in constraints_func(trial)]
-        except Exception as error:
-            self.stats["constraint_errors"] += 1
-            self._say(
-                logging.WARNING,
-                study,
-                "<constraints>",
-                f"constraints_func failed in trial {trial.number}, whose constraints count as "
-                f"unknown ({type(error).__name__}: {error}). Further failures are only counted.",
-            )
-            return None
 
     def explain(self, study: Study, trial: FrozenTrial | int) -> Explanation:
         """Say where the parameters of a trial came from and what was expected of them.
@@ -266,7 +246,7 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return every parameter that any trial of the study has asked for."""
-        announce(study, trial)
+        self._say_unwritten(study, trial, announce(study, trial))
         return union_of_distributions(self._process.read(study, trial))
 
     def sample_relative(
@@ -284,7 +264,7 @@ class DRESampler(BaseSampler):
                 name: number_of(search_space[name], value)
                 for name, value in suggestion.configuration.items()
             }
-            claim(study, trial, numbers)
+            self._say_unwritten(study, trial, claim(study, trial, numbers))
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):
                 break
@@ -297,7 +277,12 @@ class DRESampler(BaseSampler):
             trials = conflicting
         self._set_explanation(study, trial, suggestion.explanation)
         values = space.to_configuration(suggestion.units, include_inactive=True)
-        return {name: values[name] for name in search_space}
+        self._process.choose(study, trial, values, suggestion.source)
+        return {
+            name: values[name]
+            for name, one in search_space.items()
+            if self._process.is_asked(study, name, one)
+        }
 
     def sample_independent(
         self,
@@ -307,9 +292,14 @@ class DRESampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """Sample a parameter that is new to the study, or whose range has moved."""
+        self._process.ask(study, param_name, param_distribution)
         ordered = self._order_numeric_choices
         domain = domain_of(param_name, param_distribution, order_numeric_choices=ordered)
-        if self._knowledge.has_parameters and self._knowledge.knows(
+        chosen = self._process.chosen(study, trial)
+        if param_name in chosen and domain.contains(chosen[param_name]):
+            return chosen[param_name]
+        knowledge = self._knowledge.of(study.study_name)
+        if knowledge.has_parameters and knowledge.knows(
             param_name, domain, self._domains_so_far(trial)
         ):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
@@ -329,7 +319,7 @@ class DRESampler(BaseSampler):
         held = numbers_of(trial)
         for shift in range(1, min(domain.n_values, MAX_MOVES) + 1):
             numbers = {**held, param_name: number_of(param_distribution, value)}
-            claim(study, trial, numbers)
+            self._say_unwritten(study, trial, claim(study, trial, numbers))
             if conflicting_trials(study, trial, numbers, None, self._history.numbers) is None:
                 break
             self.stats["conflicts"] += 1
@@ -338,8 +328,7 @@ class DRESampler(BaseSampler):
 
     def _warn_of_independent(self, study: Study, trial: FrozenTrial, name: str) -> None:
         if trial.number >= self._n_startup_trials() and self._warn_independent_sampling:
-            self._say(
-                logging.WARNING,
+            self._messages.warn(
                 study,
                 name,
                 f"Parameter {name!r} of trial {trial.number} is sampled independently of the "
@@ -358,9 +347,15 @@ class DRESampler(BaseSampler):
         if name in planned and domain.contains(planned[name]):
             return planned[name]
         domains = self._domains_so_far(trial)
-        space = self._knowledge.completed({**domains, name: domain})
-        # One trial is one suggestion, however many parameters it asks for one by one.
-        stats = self.stats if not trial.params else Counter(fallbacks=self.stats["fallbacks"])
+        space = self._knowledge.of(study.study_name).completed({**domains, name: domain})
+        # One trial is one suggestion, however many parameters it asks for one by one, and of
+        # the model's suggestion that is completed here the source is the model.
+        asked = [one for one in trial.distributions.values() if not one.single()]
+        source = self._process.source(study, trial)
+        is_first = not self._process.is_planned(study, trial) and not (source and asked)
+        if is_first and source:  # of which nothing was asked for: the prior takes its place
+            self.stats.subtract([source, "suggestions"])
+        stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
         recommender = self._recommender(study, space, stats)
         fixed = {
             known: trial.params[known]
@@ -368,7 +363,8 @@ class DRESampler(BaseSampler):
             if one.contains(trial.params[known])
         }
         suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
-        self._set_explanation(study, trial, suggestion.explanation)
+        if is_first:
+            self._set_explanation(study, trial, suggestion.explanation)
         self._process.plan(study, trial, suggestion.configuration)
         return suggestion.configuration[name]
 
@@ -386,25 +382,31 @@ class DRESampler(BaseSampler):
 
         A define-by-run study may show shared parameters later, so that this ends no study.
         """
-        prior, seed, n = self._knowledge.prior, self._seed, len(study.directions)
+        knowledge = self._knowledge.of(study.study_name)
+        seed, n = self._seed, len(study.directions)
 
         def with_prior(known: Known | None) -> Recommender:
             return Recommender(
-                space, self._settings, seed=seed, stats=stats, prior=known, n_objectives=n
+                space,
+                self._settings,
+                seed=seed,
+                stats=stats,
+                prior=known,
+                n_objectives=n,
+                logger=logger,
             )
 
         try:
-            return with_prior(prior)
+            return with_prior(knowledge.prior)
         except ValueError as error:
-            if prior in (None, UNIVERSAL) or not self._knowledge.is_for(n):
+            if knowledge.prior in (None, UNIVERSAL) or not knowledge.is_for(n):
                 raise
-            self._say(
-                logging.WARNING,
+            self._messages.warn(
                 study,
                 "<unused prior>",
                 f"The prior is not used as long as this holds: {error}",
             )
-            return with_prior(self._knowledge.usable_on(space))
+            return with_prior(knowledge.usable_on(space))
 
     def _suggest(
         self,
@@ -413,15 +415,19 @@ class DRESampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution],
         trials: Sequence[FrozenTrial],
     ) -> tuple[SearchSpace, Suggestion]:
-        others = [one for one in trials if one.number != trial.number and one.state in STATES]
-        history = self._history.converted(others, search_space, study.directions)
+        begun = [one for one in trials if one.number != trial.number and one.state in STATES]
+        others, history, problem = self._history.readable(begun, search_space, study.directions)
+        if problem:
+            text = f"{problem} Further trials of this kind are not mentioned."
+            self._messages.warn(study, "<unreadable>", text)
+        history = self._constraints.added(study, others, history)
         ordered = self._order_numeric_choices
         space, whole = learnt_space(search_space, others, history, order_numeric_choices=ordered)
         recommender = self._recommender(study, space, self.stats)
         if recommender.about_priors:
             text = recommender.about_priors  # again only where the study shows new parameters
-            self._say(logging.INFO, study, text, text)
-        known = [row for row, trial in enumerate(history) if trial.configuration]
+            self._messages.inform(study, text, text)
+        known = [row for row, view in enumerate(history) if view.configuration]
         fixed = {
             name: value
             for name, value in given_to(trial).items()
@@ -440,16 +446,22 @@ class DRESampler(BaseSampler):
         source = explanation.source
         if source in ANNOUNCEMENTS:
             text = ANNOUNCEMENTS[source].format(trial.number)
-            self._say(logging.INFO, study, f"<{source}>", text)
+            self._messages.inform(study, f"<{source}>", text)
         if "fixed_params" not in trial.system_attrs:
             self._store(study, trial, explanation)
 
     def _store(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
-        set_attributes(study, trial, {EXPLANATION_KEY: attribute_of(explanation)}, are_users=True)
+        attributes = {EXPLANATION_KEY: attribute_of(explanation)}
+        problem = set_attributes(study, trial, attributes, are_users=True)
+        self._say_unwritten(study, trial, problem)
 
-    def _say(self, level: int, study: Study, topic: str, text: str) -> None:
-        """Log once per study and topic."""
-        key = (study.study_name, topic)
-        if key not in self._said:
-            self._said.add(key)
-            logger.log(level, "%s", text)
+    def _say_unwritten(self, study: Study, trial: FrozenTrial, problem: str) -> None:
+        if problem:
+            self.stats["unwritten"] += 1
+            self._messages.warn(
+                study,
+                "<unwritten>",
+                f"The storage takes no attribute of trial {trial.number} ({problem}): it has no "
+                "explanation, or other workers may evaluate the same. Further failures are only "
+                "counted.",
+            )

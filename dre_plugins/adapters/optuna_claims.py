@@ -13,7 +13,6 @@ the others hold.
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -24,8 +23,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from dre_plugins.adapters.optuna_conversion import CLAIM_KEY, numbers_of
-
-logger = logging.getLogger("dre_plugins.optuna")
+from dre_plugins.recommend.interruptions import is_from_signal_handler
 
 # Optuna's RDB storage holds up to 2046 characters in one attribute on MySQL.
 MAX_ATTRIBUTE_LENGTH = 2000
@@ -37,16 +35,16 @@ PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 CHOOSING = timedelta(seconds=5)
 
 
-def announce(study: Study, trial: FrozenTrial) -> None:
+def announce(study: Study, trial: FrozenTrial) -> str:
     """Let other workers see that a trial is about to choose: its claim is there, and empty."""
-    set_attributes(study, trial, {f"{CLAIM_KEY}:0": ""})
+    return set_attributes(study, trial, {f"{CLAIM_KEY}:0": ""})
 
 
-def claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> None:
-    """Let other workers see what a trial is going to evaluate."""
+def claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> str:
+    """Let other workers see what a trial is going to evaluate; see `set_attributes`."""
     text = json.dumps(numbers)
     starts = range(0, len(text), MAX_ATTRIBUTE_LENGTH)
-    set_attributes(
+    return set_attributes(
         study,
         trial,
         {
@@ -96,7 +94,7 @@ def set_attributes(
     attributes: Mapping[str, Any],
     *,
     are_users: bool = False,
-) -> None:
+) -> str:
     """Write attributes of a trial: the only use of a private API in this project.
 
     Optuna's own samplers do so; there is no public way. Other workers and users profit, but a
@@ -105,6 +103,9 @@ def set_attributes(
     Args:
         attributes: Values that JSON can hold, by key.
         are_users: Whether they are user attributes, which tools show, or system attributes.
+
+    Returns:
+        Why they could not be written; empty if they were.
     """
     try:
         storage, trial_id = study._storage, trial._trial_id
@@ -112,7 +113,10 @@ def set_attributes(
         for key, value in attributes.items():
             write(trial_id, key, value)
     except Exception as error:  # each kind of storage has its own, as the lock of a journal
-        logger.debug("Trial %d has no %s: %r", trial.number, list(attributes), error)
+        if is_from_signal_handler(error):
+            raise
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:
@@ -124,7 +128,9 @@ def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:
         and other.system_attrs.get(f"{CLAIM_KEY}:0") == ""  # announced
         and other.datetime_start is not None
         and trial.datetime_start is not None
-        and trial.datetime_start - other.datetime_start < CHOOSING
+        # Zones, which other programs may have written, cannot be compared with none.
+        and trial.datetime_start.replace(tzinfo=None) - other.datetime_start.replace(tzinfo=None)
+        < CHOOSING
     )
 
 

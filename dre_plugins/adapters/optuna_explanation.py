@@ -14,6 +14,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.space.base import is_real
 
 EXPLANATION_KEY = "dre:explanation"
 
@@ -32,8 +33,9 @@ def attribute_of(explanation: Explanation) -> dict[str, Any]:
 def explanation_of(trial: FrozenTrial) -> Explanation:
     """Return the explanation of a trial, of source "unknown" if it has none."""
     stored = trial.user_attrs.get(EXPLANATION_KEY)
-    if isinstance(stored, Mapping) and "source" in stored:
-        return Explanation(**{name: stored[name] for name in _FIELDS if name in stored})
+    if isinstance(stored, Mapping) and isinstance(stored.get("source"), str):
+        figures = {name: stored[name] for name in _FIELDS if is_real(stored.get(name))}
+        return Explanation(stored["source"], **figures)
     return Explanation("enqueued" if "fixed_params" in trial.system_attrs else "unknown")
 
 

@@ -26,7 +26,7 @@ class _Ended:
 
     source: FrozenTrial
     numbers: Mapping[str, float]
-    trial: Trial
+    trial: Trial | None
 
 
 class History:
@@ -43,25 +43,47 @@ class History:
     def __reduce__(self) -> tuple[type[History], tuple[()]]:
         return History, ()
 
+    def readable(
+        self,
+        trials: Sequence[FrozenTrial],
+        search_space: Mapping[str, BaseDistribution],
+        directions: Sequence[StudyDirection],
+    ) -> tuple[list[FrozenTrial], list[Trial], str]:
+        """Return the trials that can be read, the recommender's view of them, and what is wrong.
+
+        Args:
+            trials: Trials that are not waiting.
+            search_space: See `trial_of`.
+            directions: See `trial_of`.
+
+        Returns:
+            Trials, their views, and of the first one that is left out, because it has a value
+            which its parameter cannot have, a sentence that says so; empty if there is none.
+        """
+        views = self.converted(trials, search_space, directions)
+        pairs = [(one, view) for one, view in zip(trials, views, strict=True) if view is not None]
+        left_out = [one for one, view in zip(trials, views, strict=True) if view is None]
+        problem = _problem(left_out[0], search_space, directions) if left_out else ""
+        return [one for one, _ in pairs], [view for _, view in pairs], problem
+
     def converted(
         self,
         trials: Sequence[FrozenTrial],
         search_space: Mapping[str, BaseDistribution],
         directions: Sequence[StudyDirection],
-    ) -> list[Trial]:
-        """Return the recommender's view of trials that are not waiting, see `trial_of`."""
+    ) -> list[Trial | None]:
         key = _key(search_space, directions)
         kept_key, kept = self._kept
         if key != kept_key:
             kept = {}
             self._kept = key, kept
-        history = []
+        history: list[Trial | None] = []
         for trial in trials:
             known = kept.get(trial.number)
             if known is not None and known.source is trial:
                 history.append(known.trial)
                 continue
-            history.append(trial_of(trial, search_space, directions))
+            history.append(_readable(trial, search_space, directions))
             if trial.state.is_finished():
                 if known is not None:  # of another study, of which nothing may stay behind
                     kept = {}
@@ -73,6 +95,29 @@ class History:
         """Return the parameters of a trial in internal representation, see `numbers_of`."""
         known = self._kept[1].get(trial.number)
         return known.numbers if known is not None and known.source is trial else numbers_of(trial)
+
+
+def _readable(
+    trial: FrozenTrial,
+    search_space: Mapping[str, BaseDistribution],
+    directions: Sequence[StudyDirection],
+) -> Trial | None:
+    try:
+        return trial_of(trial, search_space, directions)
+    except ValueError:
+        return None
+
+
+def _problem(
+    trial: FrozenTrial,
+    search_space: Mapping[str, BaseDistribution],
+    directions: Sequence[StudyDirection],
+) -> str:
+    try:
+        trial_of(trial, search_space, directions)
+    except ValueError as error:
+        return f"Nothing is learnt of trial {trial.number}: {error}, which it cannot be."
+    return ""
 
 
 def _key(

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from optuna.logging import get_logger
+
+from dre_plugins.adapters.optuna_messages import LOGGER_NAME
 from dre_plugins.adapters.optuna_sources import Source, metadata_from_studies
 from dre_plugins.recommend.prior import UNIVERSAL, UniversalFile
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
+from dre_plugins.transfer.knowledge import GivenPrior, Known, learning_from, prior_from
 from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
 
+logger = get_logger(LOGGER_NAME)
+
 PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
 
 
-class Knowledge:
+class PastKnowledge:
     """Hold a prior, and the past studies that it was made of, if any.
 
     Args:
@@ -34,40 +39,57 @@ class Knowledge:
         prior: GivenPrior,
         past_studies: PastStudies | None,
     ) -> None:
-        self.prior: Known | None = None
-        self._metadata: MetaDataset | None = None
         if prior not in (None, UNIVERSAL) and past_studies is not None:
             raise ValueError(
                 "prior and past_studies cannot be combined: leave one of them out, or train a "
                 "prior on all of it with Prior.train."
             )
+        self._metadata: MetaDataset | None = None
+        self._names: frozenset[str] = frozenset()
+        self._without: dict[str, Knowledge] = {}
         if past_studies is None:
-            self.prior = prior_from(prior)
+            self.whole = Knowledge(prior_from(prior))
             return
-        # torch: only for those who need it at once
-        from dre_plugins.transfer.prior import Prior
-
         if not isinstance(past_studies, MetaDataset):
             past_studies = metadata_from_studies(past_studies)
         self._metadata = past_studies
-        self.prior = Prior.of_few(past_studies)
+        self._names = frozenset(task.name for task in past_studies)
+        self.whole = Knowledge(_learnt(past_studies))
 
-    def leave_out(self, study_name: str) -> None:
-        """Forget a study that is among the past ones: it is the one that goes on.
+    def of(self, study_name: str) -> Knowledge:
+        """Return what is known of a study: of the past ones all but itself.
 
         Otherwise a study that is resumed from the storage of its past studies would learn from
         itself, and go on differently than without the interruption.
         """
-        if self._metadata is None or study_name not in {task.name for task in self._metadata}:
-            return
-        from dre_plugins.transfer.prior import Prior
+        if self._metadata is None or study_name not in self._names:
+            return self.whole
+        if study_name not in self._without:
+            try:
+                known: Known = _learnt(self._metadata.subset(self._names - {study_name}))
+            except ValueError:  # nothing to learn from is left
+                known = UNIVERSAL
+            self._without[study_name] = Knowledge(known)
+        return self._without[study_name]
 
-        others = {task.name for task in self._metadata} - {study_name}
-        self._metadata = self._metadata.subset(others)
-        try:
-            self.prior = Prior.of_few(self._metadata)
-        except ValueError:  # nothing to learn from is left
-            self.prior = UNIVERSAL
+
+def _learnt(metadata: MetaDataset) -> Prior:
+    logger.info(learning_from(metadata))
+    # torch: only for those who need it at once
+    from dre_plugins.transfer.prior import Prior
+
+    return Prior.of_few(metadata)
+
+
+class Knowledge:
+    """Say what a prior knows of a study.
+
+    Args:
+        prior: The prior, or a tuple with one for each objective.
+    """
+
+    def __init__(self, prior: Known | None) -> None:
+        self.prior = prior
 
     def is_for(self, n_objectives: int) -> bool:
         """Say whether a study of so many objectives can use the prior: it is one, or one each."""

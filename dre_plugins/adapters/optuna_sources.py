@@ -13,7 +13,7 @@ import optuna
 from optuna.storages import BaseStorage
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna_conversion import space_of, trial_of, union_of_distributions
+from dre_plugins.adapters.optuna_conversion import readable, space_of, union_of_distributions
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
 Source: TypeAlias = optuna.Study | BaseStorage | str
@@ -125,9 +125,11 @@ def _task(study: optuna.Study, skipped: Counter[str]) -> Task | None:
         return None
     trials = study.get_trials(deepcopy=False, states=_ENDED)
     distributions = union_of_distributions(trials)
-    history = [trial_of(trial, distributions, study.directions) for trial in trials]
+    kept, history = readable(trials, distributions, study.directions)
+    if len(kept) < len(trials):
+        skipped["trial with a value that its parameter cannot have"] += len(trials) - len(kept)
     try:
-        space = space_of(distributions, trials, history)
+        space = space_of(distributions, kept, history)
         return Task.from_trials(study.study_name, space, history)
     except ValueError as error:  # a parameter that cannot be searched: the text names it
         skipped[f"study that cannot be used: {error}"] += 1

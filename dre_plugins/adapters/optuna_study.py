@@ -12,6 +12,7 @@ from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.optuna_conversion import (
     STATES,
+    readable,
     space_of,
     trial_of,
     union_of_distributions,
@@ -26,7 +27,8 @@ Study: TypeAlias = optuna.Study
 def history_of(study: Study, objective: int | None = None) -> StudyHistory:
     """Return the trials of a study that have parameters, whatever sampler made them.
 
-    Conditions of the search space are learnt from the trials.
+    Conditions of the search space are learnt from the trials. Trials with a value that their
+    parameter cannot have are left out.
 
     Args:
         study: The study.
@@ -39,7 +41,7 @@ def history_of(study: Study, objective: int | None = None) -> StudyHistory:
     every = study.get_trials(deepcopy=False)
     distributions = union_of_distributions(every)
     begun = [trial for trial in every if trial.state in STATES]
-    history = [trial_of(trial, distributions, study.directions) for trial in begun]
+    begun, history = readable(begun, distributions, study.directions)
     space = space_of(distributions, begun, history)
     return StudyHistory.of(space, history, [trial.number for trial in begun], chosen)
 

@@ -52,9 +52,9 @@ from dre_plugins.adapters.ray_tune_results import (
 )
 from dre_plugins.adapters.ray_tune_state import RestorableSearcher
 from dre_plugins.recommend.prior import UNIVERSAL, check_turns
-from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
+from dre_plugins.transfer.knowledge import GivenPrior, Known, learning_from, prior_from
 
-logger = logging.getLogger("dre_plugins.ray_tune")
+logger = logging.getLogger("ray.tune.dre_plugins")
 
 
 class DRESearch(RestorableSearcher):
@@ -294,6 +294,7 @@ class DRESearch(RestorableSearcher):
             direction=directions_of(self._mode),
             seed=self._seed,
             prior=None if is_empty else self._knowledge(param_space.space),
+            logger=logger,
             **self._study_options,
         )
         for point in self._points:
@@ -321,7 +322,9 @@ class DRESearch(RestorableSearcher):
         # torch: only for those who need it at once
         from dre_plugins.transfer.prior import Prior
 
-        return Prior.of_few(past_tasks(self._past_results, self._metric, self._mode, space))
+        tasks = past_tasks(self._past_results, self._metric, self._mode, space)
+        logger.info(learning_from(tasks))
+        return Prior.of_few(tasks)
 
     # ---- suggesting
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,8 +15,6 @@ from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset
-
-logger = logging.getLogger("dre_plugins.ray_tune")
 
 PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
 
@@ -110,11 +107,4 @@ def past_tasks(results: PastResults, metric: Any, mode: Any, space: SearchSpace)
     are_equal = sum(map(len, given)) == sum(map(len, inferred)) and not any(
         np.isnan(task.units).all(axis=0).any() for task in given
     )
-    used = given if are_equal else inferred
-    logger.info(
-        "Learning from %d past experiments with %d trials; left out: %s.",
-        len(used),
-        sum(map(len, used)),
-        dict(used.skipped) or "nothing",
-    )
-    return used
+    return given if are_equal else inferred

@@ -32,7 +32,7 @@ from dre_plugins.adapters.ray_tune_results import Running
 from dre_plugins.engine.files import regular, replacing
 from dre_plugins.recommend.ask_tell import AskTell
 
-logger = logging.getLogger("dre_plugins.ray_tune")
+logger = logging.getLogger("ray.tune.dre_plugins")
 
 STATE_FORMAT = "dre_plugins.DRESearch"
 STATE_VERSION = 1

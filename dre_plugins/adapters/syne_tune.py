@@ -18,7 +18,7 @@ from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import number_of
-from dre_plugins.transfer.knowledge import GivenPrior
+from dre_plugins.transfer.knowledge import GivenPrior, learning_from
 from dre_plugins.transfer.metadata import MetaDataset
 
 try:
@@ -55,7 +55,7 @@ __all__ = [
     "prior_from_evaluations",
 ]
 
-logger = logging.getLogger("dre_plugins.syne_tune")
+logger = logging.getLogger("syne_tune.dre_plugins")
 
 
 class _Scheduler(TellingScheduler):
@@ -384,14 +384,7 @@ def prior_from_evaluations(
         evaluations = metadata_from_experiments(
             evaluations, metric=past_metric or metric, mode=past_mode
         )
-    n_evaluations = sum(len(task) for task in evaluations)
-    left_out = f"; left out: {dict(evaluations.skipped)}" if evaluations.skipped else ""
-    logger.info(
-        "Learning from %d past tasks with %d evaluations%s.",
-        len(evaluations),
-        n_evaluations,
-        left_out,
-    )
+    logger.info(learning_from(evaluations))
     return Prior.of_few(evaluations)
 
 

@@ -13,7 +13,7 @@ from dre_plugins.adapters.syne_tune_study import StudySearcher
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
 
-logger = logging.getLogger("dre_plugins.syne_tune")
+logger = logging.getLogger("syne_tune.dre_plugins")
 
 _PLAIN = (str, int, float, bool, type(None))
 

@@ -24,7 +24,7 @@ from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import is_integer, match_key
 from dre_plugins.transfer.knowledge import GivenPrior, prior_from
 
-logger = logging.getLogger("dre_plugins.syne_tune")
+logger = logging.getLogger("syne_tune.dre_plugins")
 
 
 class StudySearcher(BaseSearcher):  # type: ignore[misc]
@@ -68,6 +68,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             direction=direction,
             seed=self.random_seed,
             prior=prior_from(prior),
+            logger=logger,
             settings=settings,
             **options,
         )

@@ -14,7 +14,7 @@ from syne_tune.constants import ST_TUNER_DILL_FILENAME
 
 from dre_plugins.adapters.syne_tune_study import StudySearcher
 
-logger = logging.getLogger("dre_plugins.syne_tune")
+logger = logging.getLogger("syne_tune.dre_plugins")
 
 
 class DurableTuner(Tuner):  # type: ignore[misc]

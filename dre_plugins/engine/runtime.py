@@ -1,50 +1,110 @@
 """Run torch inside somebody else's program without leaving a trace in it (R10).
 
 Optimisation loops run in the user's process, beside the user's own training. So the engine never
-sets a seed, a default dtype or a default device, and limits threads only while it computes.
+sets a seed, a default dtype or a default device; it limits threads and asks for full precision
+only while it computes.
 """
 
 from __future__ import annotations
 
+import _thread
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
 
+_entering = threading.Lock()
 
-class _ThreadLimit:
-    """Limit torch's intra-op threads for the outermost of nested or concurrent users.
 
-    Without the shared count, two threads that overlap would each restore what they found, and
-    the second would restore the first one's limit.
+@contextmanager
+def _limited_threads(n_threads: int) -> Iterator[None]:
+    """Limit the intra-op threads of torch in this thread, and in no other one.
+
+    A count belongs to the thread that sets it (OpenMP's, and MKL's since torch 1.10), but it is
+    also what threads begin with that are started later. That is put back at once, by a thread made
+    for it: otherwise a thread of the user's that began meanwhile would be slow for all its life.
+    """
+    before = n_threads
+    try:
+        with _entering:  # or a new thread would take the limit of another for the user's count
+            before = torch.get_num_threads()
+            if n_threads != before:
+                torch.set_num_threads(n_threads)
+                _set_count_of_new_threads(before)
+        yield
+    finally:
+        if n_threads != before:
+            torch.set_num_threads(before)
+
+
+def _set_count_of_new_threads(n_threads: int) -> None:
+    """Set the count that threads begin with, and not that of this thread."""
+    done = threading.Lock()
+    done.acquire()
+
+    def set_it() -> None:
+        torch.set_num_threads(n_threads)
+        done.release()
+
+    # Not `threading.Thread`, whose `start` must not be interrupted by what a signal raises.
+    _thread.start_new_thread(set_it, ())
+    done.acquire()
+
+
+class _FullPrecision:
+    """Let products of float32 be exact for the outermost of nested or concurrent users.
+
+    `torch.set_float32_matmul_precision` is one for all threads.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._users = 0
-        self._original = 0
-        self._outer = threading.local()  # the limits of this thread's enclosing blocks
+        self._n_users = 0
+        self._restore: Callable[[], None] = _nothing
 
     @contextmanager
-    def __call__(self, n_threads: int) -> Iterator[None]:
+    def __call__(self) -> Iterator[None]:
         with self._lock:
-            if self._users == 0:
-                self._original = torch.get_num_threads()
-            self._users += 1
-            torch.set_num_threads(n_threads)
-        outer = getattr(self._outer, "limit", None)
-        self._outer.limit = n_threads
+            if self._n_users == 0:
+                self._restore = _set_full_precision()
+            self._n_users += 1
         try:
             yield
         finally:
-            self._outer.limit = outer
             with self._lock:
-                self._users -= 1
-                torch.set_num_threads(self._original if outer is None else outer)
+                self._n_users -= 1
+                if self._n_users == 0:
+                    self._restore()
 
 
-_limit_threads = _ThreadLimit()
+def _set_full_precision() -> Callable[[], None]:
+    """Set the highest precision; return what restores the one before."""
+    try:
+        before = torch.get_float32_matmul_precision()
+    except RuntimeError:  # since torch 2.9, where the user has set it for a kind of device
+        backends: list[Any] = [getattr(torch.backends, kind).matmul for kind in ("mkldnn", "cuda")]
+        found = [backend.fp32_precision for backend in backends]
+        for backend in backends:
+            backend.fp32_precision = "ieee"
+
+        def restore() -> None:
+            for backend, precision in zip(backends, found, strict=True):
+                backend.fp32_precision = precision
+
+        return restore
+    if before == "highest":
+        return _nothing
+    torch.set_float32_matmul_precision("highest")
+    return lambda: torch.set_float32_matmul_precision(before)
+
+
+def _nothing() -> None:
+    """Restore what was not changed."""
+
+
+_full_precision = _FullPrecision()
 
 
 @contextmanager
@@ -56,13 +116,24 @@ def isolated(device: str | torch.device = "cpu", n_threads: int = 1) -> Iterator
         n_threads: Number of intra-op threads inside the block. For products of this size one
             is fastest: several wait for each other (`docs/decisions.md`, Engine).
     """
+    place = torch.device(device)
     with (
-        _limit_threads(n_threads),
-        _default_device(torch.device(device)),
+        _limited_threads(n_threads),
+        _full_precision(),
+        _no_autocast("cpu"),
+        _no_autocast(place.type),
+        _default_device(place),
         torch.inference_mode(False),
         torch.enable_grad(),
     ):
         yield
+
+
+def _no_autocast(kind: str) -> AbstractContextManager[object]:
+    """Return a context without mixed precision on a kind of device."""
+    return (
+        torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
+    )
 
 
 def _default_device(device: torch.device) -> AbstractContextManager[object]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from dre_plugins.plots.studies import Study, history_of
-from dre_plugins.plots.style import GREEN, GREY, ORANGE, PINK, SKY, ink, new_panel
+from dre_plugins.plots.style import GREEN, GREY, ORANGE, PINK, SKY, ink, new_panel, plain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.prior import Prior
 
@@ -66,7 +66,7 @@ def plot_alignment(prior: Prior | str | os.PathLike[str], space: SearchSpace | S
             panel.text(
                 start,
                 line,
-                words,
+                plain(words),
                 va="center",
                 weight="bold" if is_by or not line else "normal",
                 color=COLOUR_OF[words] if is_by else ink(),
@@ -76,7 +76,8 @@ def plot_alignment(prior: Prior | str | os.PathLike[str], space: SearchSpace | S
     panel.set_axis_off()
     linked = sum(row.own != NOBODY and row.known != NOBODY for row in rows)
     panel.set_title(
-        f"Prior {prior.card.name!r} knows {linked} of {len(space.names)} parameters", loc="left"
+        plain(f"Prior {prior.card.name!r}") + f" knows {linked} of {len(space.names)} parameters",
+        loc="left",
     )
     return panel
 

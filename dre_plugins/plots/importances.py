@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.plots.fitted import SEED, Fitted
 from dre_plugins.plots.studies import Study
-from dre_plugins.plots.style import blue, ink, new_panel
+from dre_plugins.plots.style import blue, ink, new_panel, plain
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.candidates import sobol
 from dre_plugins.transfer.knowledge import GivenPrior
@@ -44,10 +44,12 @@ def plot_rank_importances(
     order = np.argsort(changes.mean(0), kind="stable")
     names = [fitted.space.names[column] for column in order]
     panel = new_panel(height=1.6 + 0.34 * len(names))
-    panel.barh(names, 100 * changes.mean(0)[order], color=blue(), height=0.7)
+    places = np.arange(len(names))
+    panel.barh(places, 100 * changes.mean(0)[order], color=blue(), height=0.7)
+    panel.set_yticks(places, [plain(name) for name in names])
     panel.errorbar(
         100 * changes.mean(0)[order],
-        np.arange(len(names)),
+        places,
         xerr=100 * changes.std(0)[order],
         fmt="none",
         ecolor=ink(),

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from dre_plugins.plots.style import plain
 from dre_plugins.space.domains import Domain, Float, Integer
 from dre_plugins.space.search_space import SearchSpace
 
@@ -67,7 +68,7 @@ class ParameterAxis:
     def label(self, panel: Axes, side: Literal["x", "y"]) -> None:
         """Write the name and the values beside one side of a panel."""
         axis = panel.xaxis if side == "x" else panel.yaxis
-        axis.set_label_text(self.name)
+        axis.set_label_text(plain(self.name))
         if self.is_log:
             (panel.set_xscale if side == "x" else panel.set_yscale)("log")
         if not self.is_number:
@@ -89,4 +90,4 @@ def axis_of(space: SearchSpace, name: str, column: int, n_points: int) -> Parame
 
 def _short(value: Any) -> str:
     text = str(value)
-    return text if len(text) <= 16 else f"{text[:15]}…"
+    return plain(text if len(text) <= 16 else f"{text[:15]}…")

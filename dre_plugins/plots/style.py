@@ -59,6 +59,15 @@ def count_along(panel: Axes) -> None:
     panel.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
 
 
+def plain(text: str) -> str:
+    """Return a name or a value as Matplotlib draws it letter by letter.
+
+    Two dollars would begin and end a formula; what has no letter becomes a question mark.
+    """
+    drawn = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return drawn.replace("$", r"\$")
+
+
 def blue() -> str:
     """Return the main colour: a blue that can be seen on the user's background."""
     is_dark = sum(to_rgb(plt.rcParams["axes.facecolor"])) < 1.5

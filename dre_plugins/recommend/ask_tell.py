@@ -21,7 +21,7 @@ from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.locking import locked
 from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
-from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.suggestion import ANNOUNCEMENTS, Suggestion
 from dre_plugins.recommend.trials import Trial, TrialState, as_of_now, feasible, number_of
@@ -29,8 +29,6 @@ from dre_plugins.space.base import is_real, match_key
 from dre_plugins.space.domains import Domain, ordered_choices
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import keys
-
-logger = logging.getLogger("dre_plugins")
 
 _SIGNS: Mapping[str, float] = {"maximize": 1.0, "minimize": -1.0}
 
@@ -58,6 +56,7 @@ class AskTell:
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
         settings: What most users leave as it is, see `dre_plugins.Settings`.
+        logger: Where messages go, such as a framework's own; None takes "dre_plugins".
 
     Attributes:
         space: The search space.
@@ -89,6 +88,7 @@ class AskTell:
         allow_duplicates: bool = False,
         failed: str = "worst",
         settings: Settings | None = None,
+        logger: logging.Logger | None = None,
     ) -> None:
         directions = [direction] if isinstance(direction, str) else [*direction]
         is_known = bool(directions) and all(one in _SIGNS for one in directions)
@@ -109,6 +109,7 @@ class AskTell:
         )
         self._seed = seed
         self._prior = prior
+        self._logger = LOGGER if logger is None else logger
         self._signs = tuple(_SIGNS[one] for one in directions)
         self._trials: list[Trial] = []
         self._explanations: dict[int, Explanation] = {}
@@ -131,8 +132,8 @@ class AskTell:
         }
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # Older states have no explanations.
-        self.__dict__.update({"_explanations": {}, **state})
+        # Older states have no explanations and no logger.
+        self.__dict__.update({"_explanations": {}, "_logger": LOGGER, **state})
         self._lock = RLock()
         self._recommender = self._new_recommender()
 
@@ -144,6 +145,7 @@ class AskTell:
             stats=self.stats,
             prior=self._prior,
             n_objectives=len(self._signs),
+            logger=self._logger,
         )
 
     # ---- what there is
@@ -242,7 +244,7 @@ class AskTell:
         require(count >= 1, "count", count, "at least 1")
         first = len(self._trials)
         if not first and self._recommender.about_priors:
-            logger.info(self._recommender.about_priors)
+            self._logger.info(self._recommender.about_priors)
         while self._queue and len(self._trials) < first + count:
             self._begin(self._completed(self._queue[0]), Explanation("enqueued"))
             # Only now: what is interrupted before must not lose what the user wants.
@@ -394,7 +396,7 @@ class AskTell:
         for suggestion in suggestions:
             if suggestion.source in ANNOUNCEMENTS and suggestion.source not in self._warned:
                 self._warned.add(suggestion.source)
-                logger.info(ANNOUNCEMENTS[suggestion.source].format(len(self._trials)))
+                self._logger.info(ANNOUNCEMENTS[suggestion.source].format(len(self._trials)))
         return suggestions
 
     def _completed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -427,7 +429,7 @@ class AskTell:
                 raise ValueError(f"{name} must be in {domain}: {error}") from error
             if not domain.contains(value) and name not in self._warned:
                 self._warned.add(name)
-                logger.warning(
+                self._logger.warning(
                     "%s=%r is not in %r: it counts as evaluated, but is never suggested.",
                     name,
                     value,

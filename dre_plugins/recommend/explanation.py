@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,10 @@ SOURCES: Mapping[str, str] = {
     "enqueued": "enqueued by the user",
     "unknown": "not suggested by this sampler",
 }
+
+
+# Up to which standard error of a rank, as a share of all ranks, a model is called how sure.
+SURENESS = ((0.02, "quite sure"), (0.1, "unsure"), (math.inf, "very unsure"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +48,20 @@ class Explanation:
 
     def __str__(self) -> str:
         parts = [f"{self.source}: {SOURCES.get(self.source, 'no known source')}"]
-        if self.predicted_rank is not None:
-            error = "" if self.spread is None else f" ± {self.spread:.3g}"
-            among = "" if self.n_reference is None else f" of {self.n_reference}"
-            parts.append(f"predicted rank {self.predicted_rank:.3g}{error}{among}")
+        if self.predicted_rank is not None and self.n_reference:
+            parts.append(_expectation(self.predicted_rank, self.spread, self.n_reference))
         if self.prior_weight is not None:
             parts.append(f"weight of the prior {self.prior_weight:.0%}")
         return "; ".join(parts)
+
+
+def _expectation(rank: float, spread: float | None, n_reference: int) -> str:
+    """Return in words what rank is expected among reference points, and how sure that is."""
+    share = min(max(rank / n_reference, 0.0), 1.0)
+    percent = math.ceil(100.0 * share) or 1
+    words = f"expected among the best {percent} % of random configurations"
+    if rank < 1.0:
+        words = f"expected to be better than {n_reference} random configurations"
+    if spread is None:
+        return words
+    return f"{words}, {next(word for limit, word in SURENESS if spread / n_reference <= limit)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset, require
 from dre_plugins.recommend.branches import branch_to_try
+from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import as_one_objective, draw_weights, n_objectives
 from dre_plugins.recommend.pending import parts_of
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 
     Model: TypeAlias = RankingModel | UniversalModel
 
-logger = logging.getLogger("dre_plugins")
+LOGGER = logging.getLogger("dre_plugins")
 
 Units = NDArray[np.float64]
 
@@ -97,6 +99,7 @@ class Recommender:
             objective, None where there is none; "universal" starts the ensemble from random
             weights. Either takes turns with the universal prior; None is the ensemble alone.
         n_objectives: Number of objectives; None takes it from the history.
+        logger: Where messages go, such as a framework's own; None takes "dre_plugins".
 
     Raises:
         ValueError: If the seed is not a non-negative integer, the prior has no parameter in
@@ -113,7 +116,9 @@ class Recommender:
         stats: Counter[str] | None = None,
         prior: GivenPrior = UNIVERSAL,
         n_objectives: int | None = None,
+        logger: logging.Logger | None = None,
     ) -> None:
+        self._logger = LOGGER if logger is None else logger
         self.space = space
         self.settings = settings if settings is not None else RecommenderSettings()
         is_seed = isinstance(seed, (int, np.integer)) and seed >= 0
@@ -269,7 +274,7 @@ class Recommender:
         n_due = sum(is_universal_due(index, evidence, self._rules) for index in numbers)
         if reason is not None and n_due:
             if not self.stats["skipped_turns"]:
-                logger.info("The universal prior takes no turns, as %s.", reason)
+                self._logger.info("The universal prior takes no turns, as %s.", reason)
             self.stats["skipped_turns"] += n_due
         return [proposer_for(index, evidence, self._rules) for index in numbers]
 
@@ -289,26 +294,30 @@ class Recommender:
         """Return the surrogate's suggestions, or space-filling ones if it failed.
 
         A broken surrogate must never cost its user a trial (R1), whatever breaks: numerics,
-        memory, a device that is gone. So this one border catches everything, counts it and says
-        so once; the search goes on on the CPU if it was on another device, otherwise with
-        space-filling points.
+        memory, a device that is gone. So this one border catches everything that is not the
+        user's (see `interruptions`), counts it and says so once; the search goes on on the CPU if
+        it was on another device, otherwise with space-filling points.
         """
         device = self.settings.device
         if device != "cpu":
             try:
                 return self._ask_model(task, self.settings, turns)
             except Exception as error:
+                if is_interruption(error):
+                    raise
                 self._count("device_fallbacks", error, f"fails on {device!r}", "the CPU")
         try:
             return self._ask_model(task, replace(self.settings, device="cpu"), turns)
         except Exception as error:
+            if is_interruption(error):
+                raise
             self._count("fallbacks", error, "failed", "space-filling points")
             return self._startup_suggestions(task, "fallback")
 
     def _count(self, counter: str, error: Exception, what: str, instead: str) -> None:
         """Count a failure of the surrogate, and say the first one."""
         if self.stats[counter] == 0:
-            logger.warning(
+            self._logger.warning(
                 "The surrogate %s (%s: %s); using %s instead. Further failures are only counted.",
                 what,
                 type(error).__name__,
@@ -326,6 +335,8 @@ class Recommender:
     def _ask_model(
         self, task: _Task, settings: RecommenderSettings, turns: list[Proposer]
     ) -> list[Suggestion]:
+        if "torch" not in sys.modules:
+            self._logger.info("Importing torch for the first model, which takes some seconds.")
         # torch: only when it is needed
         from dre_plugins.engine.runtime import isolated
 

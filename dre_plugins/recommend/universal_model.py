@@ -9,6 +9,7 @@ Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -34,6 +35,11 @@ from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import blended
 
 Units = NDArray[np.float64]
+
+# Gauss-Hermite quadrature of three nodes: deviations from the mean of a normal distribution, and
+# their shares.
+_NODES = (-math.sqrt(3.0), 0.0, math.sqrt(3.0))
+_SHARES = (1 / 6, 2 / 3, 1 / 6)
 
 
 # Candidates judged at once: those of a whole table of the search, with 128 trials 130 MB.
@@ -141,15 +147,31 @@ class UniversalModel:
                 fixed=fixed,
                 branch=branch,
             )
-            self._kept = pool, judged, self._mixed(self._posterior(self._reference))[0]
+            self._kept = pool, judged, self._posterior(self._reference).chunk(2)[0]
         pool, judged, reference = self._kept
         units, judged, is_new = self._search.best(
             pool, judged, self._judge, value, seen=seen, fixed=fixed, taken=taken
         )
-        mean, deviation = self._mixed(judged)
-        around = torch.cat([mean, mean - deviation, mean + deviation])
-        rank, worse, better = ranks_against(around[None], reference[None])[0].tolist()
-        return Choice(units, rank, 0.5 * (worse - better), is_new, "universal-prior")
+        rank, spread = self._rank(judged, reference)
+        return Choice(units, rank, spread, is_new, "universal-prior")
+
+    def _rank(self, judged: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
+        """Return mean and deviation of the rank of one candidate, over all that it may be worth.
+
+        It is chosen for what few processes may hope of it, of which its mean value alone would
+        say nothing.
+
+        Args:
+            judged: What the processes say of it `[2 H, 1]`.
+            reference: What they expect of the reference points `[H, K]`.
+        """
+        means, deviations = judged.chunk(2)
+        nodes = means + deviations * torch.tensor(_NODES, dtype=means.dtype)
+        ranks = ranks_against(nodes, reference)
+        shares = self._weights[0, :, None].exp() * torch.tensor(_SHARES, dtype=means.dtype)
+        mean = (shares * ranks).sum()
+        spread = (shares * (ranks - mean).square()).sum().sqrt()
+        return float(mean), float(spread)
 
     def _judge(self, pool: Units) -> torch.Tensor:
         return self._posterior(self._space.canonical(pool))

@@ -10,6 +10,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
 
 if TYPE_CHECKING:
+    from dre_plugins.transfer.metadata import MetaDataset
     from dre_plugins.transfer.prior import Prior
 
 OnePrior: TypeAlias = "Prior | str | os.PathLike[str] | None"
@@ -35,6 +36,16 @@ def prior_from(given: GivenPrior) -> Known | None:
     is_any = any(prior is not None for prior in priors)
     require(is_any, "prior", given, "a prior for one objective at least")
     return priors
+
+
+def learning_from(metadata: MetaDataset) -> str:
+    """Return what to say before a prior is made of past tasks, which takes seconds."""
+    n_evaluations = sum(len(task) for task in metadata)
+    left_out = f"; left out: {dict(metadata.skipped)}" if metadata.skipped else ""
+    return (
+        f"Learning from {len(metadata)} past tasks with {n_evaluations} evaluations, which takes "
+        f"some seconds{left_out}."
+    )
 
 
 def _universal(given: object) -> UniversalFile | None:

@@ -211,7 +211,41 @@ def test_an_explanation_reads_well(source: str) -> None:
 
 
 def test_an_explanation_with_figures_reads_well() -> None:
-    text = str(Explanation("model", 3.4142, 2.0, 530, 0.8))
+    text = str(Explanation("model", 53.1, 411.0, 519, 0.8))
     assert text == (
-        "model: the ensemble's choice; predicted rank 3.41 ± 2 of 530; weight of the prior 80%"
+        "model: the ensemble's choice; expected among the best 11 % of random configurations, "
+        "very unsure; weight of the prior 80%"
     )
+
+
+@pytest.mark.parametrize(
+    ("rank", "spread", "words"),
+    [
+        (0.4, 0.1, "expected to be better than 500 random configurations, quite sure"),
+        (1.0, 20.0, "expected among the best 1 % of random configurations, unsure"),
+        (250.0, 9.0, "expected among the best 50 % of random configurations, quite sure"),
+        (500.5, 51.0, "expected among the best 100 % of random configurations, very unsure"),
+    ],
+)
+def test_what_a_model_expects_is_said_in_words(rank: float, spread: float, words: str) -> None:
+    assert str(Explanation("model", rank, spread, 500)).endswith(f"; {words}")
+
+
+def test_a_branch_that_a_prior_knows_does_not_change_what_chose(
+    tiny_sampler: MakeSampler,
+) -> None:
+    def objective(trial: Trial) -> float:
+        value = trial.suggest_float("x", 0.0, 1.0)
+        # Entered first by trial 3, long after the model has begun.
+        return value + (trial.suggest_float("y", 0.0, 1.0) if trial.number >= 3 else 0.0)
+
+    past = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    past.optimize(slope, n_trials=12)
+    sampler = tiny_sampler(past_studies=past, n_startup_trials=None)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=6)
+    found = sources(study)
+    assert found[0] == "prior" and "prior" not in found[1:]
+    counted = {source: sampler.stats[source] for source in set(found)}
+    assert counted == {source: found.count(source) for source in set(found)}
+    assert sampler.stats["suggestions"] == 6

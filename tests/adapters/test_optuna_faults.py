@@ -48,7 +48,7 @@ def test_a_broken_surrogate_costs_no_trial(
     )
     sampler = tiny_sampler()
     study = optuna.create_study(sampler=sampler)
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
         study.optimize(mixed_objective, n_trials=50)
     assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 50
     assert sampler.stats["fallbacks"] == 46 == sources(study).count("fallback")

@@ -64,7 +64,7 @@ def test_conditional_parameters_are_sampled_by_the_model(
 ) -> None:
     sampler = Counted(seed=1, settings=Settings(preset=TINY))
     study = optuna.create_study(sampler=sampler)
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
         study.optimize(svm_or_forest, n_trials=40)
     later = study.trials[10:]
     n_asked = sum(len(trial.params) for trial in later)
@@ -87,7 +87,7 @@ def test_a_new_parameter_is_warned_of_once_and_then_modelled(
 
     sampler = tiny_sampler()
     study = optuna.create_study(sampler=sampler)
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
         study.optimize(objective, n_trials=14)
     assert sampler.stats["independent"] == 2  # x of trial 0, late of trial 8
     warned = messages(caplog, logging.WARNING)
@@ -96,7 +96,7 @@ def test_a_new_parameter_is_warned_of_once_and_then_modelled(
     assert "warn_independent_sampling=False" in warned[0]
     caplog.clear()
     quiet = optuna.create_study(sampler=tiny_sampler(warn_independent_sampling=False))
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
         quiet.optimize(objective, n_trials=14)
     assert messages(caplog, logging.WARNING) == []
 
@@ -207,7 +207,7 @@ def test_a_small_space_is_exhausted_without_repeats(
     tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture
 ) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
-    with caplog.at_level(logging.INFO, logger="dre_plugins"):
+    with caplog.at_level(logging.INFO, logger="optuna.dre_plugins"):
         study.optimize(small_objective, n_trials=18)
         start = time.perf_counter()
         study.optimize(small_objective, n_trials=4)
@@ -299,7 +299,7 @@ def test_added_trials_are_learnt_from(
     other = {"x": FloatDistribution(-9.0, 9.0)}
     study.add_trial(optuna.create_trial(params={"x": -5.0}, distributions=other, value=1.0))
     study.add_trial(optuna.create_trial(params={}, distributions={}, state=TrialState.FAIL))
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
         study.optimize(objective_of_space, n_trials=5)
     assert set(sources(study)[8:]) <= {"model", "exploration"}
     assert study.sampler.stats["fallbacks"] == 0

@@ -9,6 +9,7 @@ import pickle
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import Trial
 from optuna_worker import mixed_objective
 
+from dre_plugins.adapters import optuna_process
 from dre_plugins.adapters.optuna import DRESampler
 
 WORKER = Path(__file__).with_name("optuna_worker.py")
@@ -210,6 +212,25 @@ def test_a_trial_reads_the_history_once(
             assert reads == [False]
 
 
+def test_how_long_a_trial_takes_to_ask_changes_nothing(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = tiny_sampler()
+    study = run_here(sampler, 6)
+    asked = study.ask().number
+    frozen = study.get_trials(deepcopy=False)[asked]
+    search_space = sampler.infer_relative_search_space(study, frozen)
+    time.sleep(0.1)
+    read = study.get_trials
+    monkeypatch.setattr(study, "get_trials", lambda **_: pytest.fail("it was read already"))
+    monkeypatch.setattr(optuna_process, "CROWDED_SPACE", 0)
+    assert sampler.sample_relative(study, frozen, search_space).keys() == search_space.keys()
+    monkeypatch.setattr(study, "get_trials", read)
+    asked = study.ask().number
+    other = study.get_trials(deepcopy=False)[asked]
+    assert sampler.sample_relative(study, other, search_space)  # which was not read for it
+
+
 def test_attributes_are_small_even_with_hundreds_of_parameters(tiny_sampler: MakeSampler) -> None:
     study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
     space = {f"a_parameter_with_a_name_{i}": FloatDistribution(0, 1) for i in range(200)}
@@ -229,13 +250,13 @@ def test_a_default_run_logs_one_line_and_prints_nothing(
     recwarn: pytest.WarningsRecorder,
 ) -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    with caplog.at_level(logging.INFO, logger="dre_plugins"):
+    with caplog.at_level(logging.INFO, logger="optuna.dre_plugins"):
 
         def objective(trial: Trial) -> float:
             return trial.suggest_float("x", 0, 1) + trial.suggest_int("n", 0, 9)
 
         optuna.create_study(sampler=tiny_sampler()).optimize(objective, n_trials=20)
-    records = [record for record in caplog.records if record.name.startswith("dre_plugins")]
+    records = [record for record in caplog.records if "dre_plugins" in record.name]
     assert [record.levelname for record in records] == ["INFO"]
     assert "trial 4" in records[0].getMessage()
     assert [str(one.message) for one in recwarn if "dre" in str(one.filename)] == []

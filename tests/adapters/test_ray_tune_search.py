@@ -190,7 +190,7 @@ def test_what_cannot_be_searched_is_refused_at_set_up() -> None:
 
 @pytest.mark.parametrize("space", [{"a": 1, "b": {"c": [2]}}, {}], ids=str)
 def test_constants_only(space: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
         search = begun(space)
         assert run(search, 20, lambda config: 1.0) == [space] * 20
     assert len(caplog.records) == 1 and "constants only" in caplog.text
@@ -227,7 +227,7 @@ def test_points_are_run_first_and_in_order() -> None:
 
 
 def test_a_point_out_of_range_warns_once(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
         run(begun(points_to_evaluate=[{"x": 7.0}, {"x": 8.0}]), 3, lambda config: 1.0)
     assert len(caplog.records) == 1 and "x=7.0" in caplog.text
 
@@ -426,7 +426,7 @@ def test_unknown_and_repeated_trials_are_ignored(caplog: pytest.LogCaptureFixtur
     search = begun()
     search.suggest("a")
     complete(search, "a", 1.0)
-    with caplog.at_level(logging.DEBUG, logger="dre_plugins"):
+    with caplog.at_level(logging.DEBUG, logger="ray.tune.dre_plugins"):
         complete(search, "a", 2.0)
         complete(search, "unknown", 2.0)
         search.on_trial_complete("unknown", error=True)
@@ -520,7 +520,7 @@ FAULTS = ["fit raises", "weights are NaN", "scoring raises"]
 @pytest.mark.parametrize("fault", FAULTS, indirect=True)
 def test_a_broken_surrogate_costs_no_trial(fault: None, caplog: pytest.LogCaptureFixture) -> None:
     search = begun(MIXED_SPACE)
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
         configs = run(search, 50)
     assert states(search) == ["complete"] * 50
     assert len({str(config) for config in configs}) == 50
@@ -654,7 +654,7 @@ def test_a_torn_state_falls_back_to_the_one_before(
         configs = run(search, 1, first=n_trials)
         save_and_copy(killed=n_trials == 5)
     again = DRESearch()
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
         again.restore_from_dir(str(storage))
     assert "cannot be read" in caplog.text and len(caplog.records) == 1
     assert trials(again) == trials(search)[:4]
@@ -716,7 +716,7 @@ def test_the_newest_session_of_a_folder_counts(tmp_path: Path) -> None:
 
 def test_an_unknown_trial_that_does_not_fit_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     search = tiny_search(space=MIXED_SPACE, metric="loss", mode="min")
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
         for name in ("other", "another"):
             search.on_trial_complete(name, {**result(1.0), "config": {"y": 1}})
     assert "Nothing is learnt of trial other" in caplog.text and len(caplog.records) == 1

@@ -338,7 +338,7 @@ def test_a_broken_surrogate_ends_no_run(
 
     monkeypatch.setattr(DeepRankingEnsemble, "fit", fail)
     search = tiny_search()
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
         results = fit(mixed, search, MIXED_SPACE, 50)
     assert results.num_errors == 0 and states(search) == ["complete"] * 50
     assert search.stats["fallbacks"] == search.stats["fallback"] == 50 - search.stats["random"]

@@ -263,7 +263,7 @@ def test_bad_trials_have_failed(bad: Any, said: Any, caplog: pytest.LogCaptureFi
         return bad if trial.trial_id % 3 == 2 else reporting()(trial)
 
     scheduler = modre(constraints={"error": 5.0})
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
         run(scheduler, 15, report)
     assert states(scheduler) == ["complete", "complete", "failed"] * 5
     assert scheduler.searcher.stats["fallbacks"] == 0 and scheduler.searcher.stats["model"] >= 9
@@ -283,7 +283,7 @@ def test_any_number_is_a_value(value: Any) -> None:
 def test_reports_on_the_way_may_lack_metrics(caplog: pytest.LogCaptureFixture) -> None:
     scheduler = modre()
     trial = start(scheduler, 0)
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
         assert scheduler.on_trial_result(trial, {"error": 2.0, "epoch": 1}) == "CONTINUE"
         assert scheduler.on_trial_result(trial, {"epoch": 2}) == "CONTINUE"
         assert states(scheduler) == ["running"]

@@ -354,7 +354,7 @@ def test_reports_without_the_metric_are_ignored(
         return full
 
     loop = Loop(SCHEDULERS[name](SPACE), report=report)
-    with caplog.at_level(logging.WARNING, logger="dre_plugins.syne_tune"):
+    with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
         loop.run(10)
     said = [one.getMessage() for one in caplog.records if one.name == "dre_plugins.syne_tune"]
     assert said == ["Trial 0 reported ['epoch'] without ['loss']: such reports are ignored."]

@@ -235,7 +235,7 @@ def test_a_trial_id_that_begins_anew_is_another_trial() -> None:
 def test_unknown_and_ended_trials_are_ignored(hook: str, caplog: pytest.LogCaptureFixture) -> None:
     searcher = searcher_of()
     config = searcher.suggest()
-    with caplog.at_level(logging.DEBUG, logger="dre_plugins.syne_tune"):
+    with caplog.at_level(logging.DEBUG, logger="syne_tune.dre_plugins"):
         getattr(searcher, hook)(5)
     assert states(searcher) == ["running"] and "Trial 5" in caplog.text
     searcher.on_trial_complete(0, config, 1.0)
@@ -359,7 +359,7 @@ def test_a_broken_surrogate_costs_no_trial(
 
     monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
     searcher = searcher_of()
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
         configs = run(searcher, 50)
     assert states(searcher) == ["complete"] * 50
     assert searcher.stats["fallbacks"] == 46 == searcher.stats["fallback"]

@@ -55,11 +55,11 @@ def test_the_first_suggestion_is_what_was_good_in_the_past(
     space: dict[str, Any], present: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     past = {"one": evaluations(space), "two": evaluations(space)}
-    with caplog.at_level(logging.INFO, logger="dre_plugins.syne_tune"):
+    with caplog.at_level(logging.INFO, logger="syne_tune.dre_plugins"):
         scheduler = DRETransfer(
             present, "loss", past, random_seed=0, settings=Settings(preset=TINY)
         )
-    assert "Learning from 2 past tasks with 40 evaluations." in caplog.text
+    assert "Learning from 2 past tasks with 40 evaluations, which" in caplog.text
     config = best_of(scheduler)
     assert 1e-3 < config["lr"] < 2e-1 and config["layers"] >= 4
     assert scheduler.searcher.stats["prior"] == 1

@@ -53,7 +53,7 @@ def test_from_start_up_to_model() -> None:
     assert one.predicted_rank is not None and 0 < one.predicted_rank <= one.n_reference
     assert one.spread is not None and one.spread > 0
     assert one.prior_weight is None
-    assert str(one).startswith("model: the ensemble's choice; predicted rank ")
+    assert str(one).startswith("model: the ensemble's choice; expected among the best ")
 
 
 def test_each_trial_of_a_batch_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_an_experiment_goes_on_and_keeps_its_last_state(
     ray_search.run(6)
     search.save_to_dir(str(tmp_path))
     before = content(tmp_path)
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"), full_disk():
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"), full_disk():
         for _ in range(3):
             ray_search.run(1)
             search.save_to_dir(str(tmp_path))

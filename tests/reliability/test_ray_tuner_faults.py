@@ -99,7 +99,7 @@ def test_space_filling_points_take_over(
 ) -> None:
     break_fits(monkeypatch, fault)
     search = tiny_search()
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
         results = tuner_of(tmp_path, search).fit()
     assert ends(search, results)["failed"] == 0
     assert search.stats["fallbacks"] == search.stats["fallback"] == N_TRIALS - 4
@@ -137,7 +137,7 @@ def test_a_full_disk_while_the_search_is_saved(
     after = After(lambda n: None)
     monkeypatch.setattr(DRESearch, "save_to_dir", limited)
     search = tiny_search()
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
         results = tuner_of(tmp_path, search, after).fit()
     assert ends(search, results)["failed"] == 0
     assert search.stats["unsaved"] == len(whole) > 0

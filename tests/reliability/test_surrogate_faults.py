@@ -54,7 +54,7 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
         one.getMessage()
         for one in caplog.records
-        if one.name.startswith("dre_plugins") and one.levelno >= logging.WARNING
+        if "dre_plugins" in one.name and one.levelno >= logging.WARNING
     ]
 
 
@@ -67,7 +67,7 @@ def test_space_filling_points_take_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     break_fits(ERRORS[fault])
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
         outcome = framework().run(N_TRIALS)
     assert outcome.n_complete == N_TRIALS
     assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == N_TRIALS - N_STARTUP
@@ -100,7 +100,7 @@ def test_a_device_that_is_not_there_is_an_error_at_set_up(framework: MakeSearch)
 def test_the_cpu_takes_over_with_the_same_suggestions(
     framework: MakeSearch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
         outcome = framework(settings=ON_META).run(N_TRIALS)
     assert outcome.configurations == framework().run(N_TRIALS).configurations
     assert outcome.n_complete == N_TRIALS

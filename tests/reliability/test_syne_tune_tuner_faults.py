@@ -69,7 +69,7 @@ def test_space_filling_points_take_over(
     fault: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     break_fits(monkeypatch, fault)
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
         tuner = run()
     stats = tuner.scheduler.searcher.stats
     assert ends(tuner)["failed"] == 0
@@ -107,7 +107,7 @@ def test_a_full_disk_while_the_tuner_is_saved(
 
     after = After(lambda n: None)
     monkeypatch.setattr(DurableTuner, "save", limited)
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
+    with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
         tuner = run(after)
     assert ends(tuner)["failed"] == 0
     assert tuner.n_unsaved == len(loaded) > 0

@@ -1,0 +1,166 @@
+"""Trials that a study finds in its storage; random ones are in tests/reliability (make fuzz)."""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import Trial, TrialState, create_trial
+from optuna_worker import open_storage
+
+from dre_plugins.adapters.optuna import DRESampler
+
+MakeSampler = Callable[..., DRESampler]
+UNIT = FloatDistribution(0.0, 1.0)
+
+
+def line(trial: Trial) -> float:
+    return float(trial.suggest_float("x", 0.0, 1.0))
+
+
+def messages(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
+    return [one.getMessage() for one in caplog.records if text in one.getMessage()]
+
+
+@pytest.mark.filterwarnings("ignore:Fixed parameter")
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "journal"])
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 1e308, -7, "0.5", True])
+def test_an_enqueued_value_of_any_kind_ends_no_study(
+    tiny_sampler: MakeSampler,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    value: Any,
+) -> None:
+    names = {"sqlite": f"sqlite:///{tmp_path / 's.db'}", "journal": f"journal:{tmp_path / 's'}"}
+    storage = open_storage(names[kind]) if kind in names else None
+    sampler = tiny_sampler()
+    study = optuna.create_study(storage=storage, sampler=sampler)
+    study.optimize(line, n_trials=5)
+    study.enqueue_trial({"x": value})
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
+        study.optimize(line, n_trials=3)
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 8
+    assert all(0.0 <= trial.params["x"] <= 1.0 for trial in study.trials[6:])
+    assert sampler.stats["fallbacks"] == 0
+    is_odd = isinstance(value, float) and math.isinf(value)
+    assert len(messages(caplog, f"trial 5: its parameter 'x' is {value}")) == int(is_odd)
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        (CategoricalDistribution(["a", "b"]), CategoricalDistribution(["c", "b", "a"])),
+        (CategoricalDistribution([1, 2, 3]), IntDistribution(1, 3)),
+        (UNIT, IntDistribution(0, 9)),
+        (FloatDistribution(0.1, 1.0, log=True), FloatDistribution(0.1, 1.0)),
+        (FloatDistribution(-math.inf, math.inf), UNIT),
+    ],
+    ids=repr,
+)
+def test_added_trials_may_have_had_another_kind_of_parameter(
+    tiny_sampler: MakeSampler, then: Any, now: Any
+) -> None:
+    """Such as those of a study before a choice was added."""
+    drawn = then.choices[0] if isinstance(then, CategoricalDistribution) else 0.3
+    study = optuna.create_study(sampler=tiny_sampler())
+    for number in range(6):
+        study.add_trial(
+            create_trial(
+                params={"p": drawn, "x": number / 6},
+                distributions={"p": then, "x": UNIT},
+                value=float(number),
+            )
+        )
+    for number in range(8):
+        trial = study.ask({"p": now, "x": UNIT})
+        study.tell(trial, trial.params["x"] + number % 2)
+    assert study.sampler.stats["fallbacks"] == 0
+    assert study.sampler.stats["suggestions"] == 8
+
+
+def test_a_choice_that_has_kept_its_name_keeps_its_results(tiny_sampler: MakeSampler) -> None:
+    """Places of choices have changed, so that places say nothing."""
+    study = optuna.create_study(sampler=tiny_sampler())
+    then, now = CategoricalDistribution(["bad", "good"]), CategoricalDistribution(["good", "bad"])
+    for number in range(12):
+        study.add_trial(
+            create_trial(
+                params={"k": ("bad", "good")[number % 2], "x": number / 12},
+                distributions={"k": then, "x": UNIT},
+                value=float(number % 2 == 0),
+            )
+        )
+    first = study.ask({"k": now, "x": UNIT})
+    study.tell(first, 0.5)
+    later = [study.ask({"k": now, "x": UNIT}).params["k"] for _ in range(6)]
+    assert later.count("good") >= 4
+
+
+@pytest.mark.parametrize(
+    "choices", [[1, 1, 2], [0.0, -0.0], [math.nan, math.nan], ["a", "b", "a", "c"]], ids=repr
+)
+def test_choices_may_be_listed_twice(tiny_sampler: MakeSampler, choices: list[Any]) -> None:
+    sampler = tiny_sampler(allow_duplicates=True)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(
+        lambda trial: len(str(trial.suggest_categorical("k", choices))) + line(trial), n_trials=8
+    )
+    assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 0
+
+
+def test_a_grid_of_huge_integers_is_modelled(
+    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Optuna itself cannot say whether such a number is on its grid."""
+    sampler = tiny_sampler()
+    study = optuna.create_study(sampler=sampler)
+    with warnings.catch_warnings(), caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
+        warnings.simplefilter("ignore")
+        study.optimize(lambda trial: trial.suggest_int("i", 3, 2**60, step=7) / 2**60, n_trials=20)
+    assert sampler.stats["independent"] == 1  # of the first trial, which knew no parameter
+    assert not messages(caplog, "independently")
+    assert study.best_value < 0.02
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**400)])
+def test_constraints_beyond_the_floats(tiny_sampler: MakeSampler, huge: int) -> None:
+    sampler = tiny_sampler(constraints_func=lambda trial: [huge])
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(line, n_trials=8)
+    assert sampler.stats["constraint_errors"] == sampler.stats["fallbacks"] == 0
+    stored = study.trials[-1].system_attrs["constraints"]
+    assert stored == [math.inf if huge > 0 else -math.inf]
+
+
+def test_constraints_that_a_storage_refuses_are_remembered(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def run(is_refused: bool) -> optuna.Study:
+        sampler = tiny_sampler(constraints_func=lambda trial: [trial.params["x"] - 0.3])
+        study = optuna.create_study(sampler=sampler, direction="maximize")
+        write = optuna.storages.InMemoryStorage.set_trial_system_attr
+
+        def refuse(self: Any, trial_id: int, key: str, value: Any) -> None:
+            if key == "constraints" and is_refused:
+                raise OSError(28, "No space left on device")
+            write(self, trial_id, key, value)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(optuna.storages.InMemoryStorage, "set_trial_system_attr", refuse)
+            study.optimize(line, n_trials=14)
+        return study
+
+    expected = run(False)
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
+        study = run(True)
+    assert [one.params for one in study.trials] == [one.params for one in expected.trials]
+    assert study.sampler.stats["unwritten"] == 14
+    assert len(messages(caplog, "constraints of trial 0 cannot be stored (OSError")) == 1

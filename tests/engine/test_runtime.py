@@ -1,0 +1,145 @@
+"""Whatever the user does with torch: suggestions are the same, and what was set returns."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import pytest
+import torch
+from presets import TINY
+
+from dre_plugins import Settings
+from dre_plugins.engine.runtime import isolated
+from dre_plugins.recommend import AskTell
+from dre_plugins.space import Categorical, Float
+
+
+@contextmanager
+def precision(value: str) -> Iterator[None]:
+    torch.set_float32_matmul_precision(value)
+    try:
+        yield
+        assert torch.get_float32_matmul_precision() == value
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+@contextmanager
+def precision_of_backend(value: str) -> Iterator[None]:
+    backend: Any = torch.backends.mkldnn.matmul
+    if not hasattr(backend, "fp32_precision"):
+        pytest.skip("needs torch 2.9")
+    before, backend.fp32_precision = backend.fp32_precision, value
+    try:
+        yield
+        assert backend.fp32_precision == value
+    finally:
+        backend.fp32_precision = before
+
+
+@contextmanager
+def autocast(dtype: torch.dtype) -> Iterator[None]:
+    with torch.autocast("cpu", dtype):
+        yield
+        assert torch.is_autocast_enabled("cpu")
+        assert torch.get_autocast_dtype("cpu") is dtype
+
+
+def suggested() -> list[dict[str, Any]]:
+    """Return what a study tries, of the ensemble and of the universal prior."""
+    space = {"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0), "k": Categorical(["a", "b"])}
+    study = AskTell(space, seed=3, settings=Settings(preset=TINY), n_startup_trials=4)
+    for _ in range(9):
+        number, configuration = study.ask()
+        study.tell(number, configuration["x"] ** 2 + configuration["y"])
+    assert study.stats["fallbacks"] == 0 and study.stats["model"]
+    return [trial.configuration for trial in study.trials]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        lambda: autocast(torch.bfloat16),
+        lambda: autocast(torch.float16),
+        lambda: precision("medium"),
+        lambda: precision("high"),
+        lambda: precision_of_backend("bf16"),
+    ],
+    ids=["autocast bfloat16", "autocast float16", "medium", "high", "bf16 of a backend"],
+)
+def test_mixed_precision_changes_no_suggestion(
+    state: Callable[[], AbstractContextManager[None]],
+) -> None:
+    expected = suggested()
+    with state():
+        assert suggested() == expected
+
+
+@contextmanager
+def inside_elsewhere() -> Iterator[None]:
+    """Keep another thread inside a block."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with isolated(n_threads=1):
+            entered.set()
+            leave.wait()
+
+    other = threading.Thread(target=stay)
+    other.start()
+    entered.wait()
+    try:
+        yield
+    finally:
+        leave.set()
+        other.join()
+
+
+def in_a_thread(work: Callable[[], int]) -> int:
+    """Return what is seen in a thread that begins now."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_a_thread_that_begins_meanwhile_has_the_users_count(two_threads: None) -> None:
+    with isolated(n_threads=1):
+        assert torch.get_num_threads() == 1
+        assert in_a_thread(torch.get_num_threads) == 2
+        with isolated(n_threads=1), isolated(n_threads=3):
+            assert torch.get_num_threads() == 3
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == in_a_thread(torch.get_num_threads) == 2
+
+
+def test_each_thread_gets_its_own_count_back(two_threads: None) -> None:
+    def count_of_another() -> int:
+        torch.set_num_threads(3)
+        with isolated(n_threads=1):
+            assert torch.get_num_threads() == 1
+        return torch.get_num_threads()
+
+    with isolated(n_threads=1):
+        assert in_a_thread(count_of_another) == 3
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+
+
+def test_precision_returns_when_the_last_has_left() -> None:
+    with precision("medium"):
+        with inside_elsewhere():
+            with isolated():
+                assert torch.get_float32_matmul_precision() == "highest"
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "medium"

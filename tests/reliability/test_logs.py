@@ -1,0 +1,91 @@
+"""Messages come from the logger of each framework, and before what takes seconds."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from searches import Search, every_framework
+
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.transfer.prior import Prior
+
+LOGGERS = {
+    "OptunaSearch": "optuna.dre_plugins",
+    "RaySearch": "ray.tune.dre_plugins",
+    "SyneTuneSearch": "syne_tune.dre_plugins",
+}
+
+
+@every_framework
+def test_each_framework_says_it_in_its_own_way(
+    framework: Callable[..., Search],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("injected")
+
+    search = framework()
+    name = LOGGERS[type(search).__name__]
+    with caplog.at_level(logging.INFO, logger=name):
+        search.run(6)
+        monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
+        search.run(1)
+    said = [one for one in caplog.records if "dre_plugins" in one.name]
+    assert {one.name for one in said} == {name}
+    texts = [one.getMessage() for one in said]
+    for wanted in ("ranking ensemble suggests from trial 4", "surrogate failed"):
+        assert sum(wanted in text for text in texts) == 1
+
+
+def test_optunas_verbosity_counts() -> None:
+    optuna = pytest.importorskip("optuna")
+    ours = logging.getLogger(LOGGERS["OptunaSearch"])
+    ours.setLevel(logging.NOTSET)  # as it is outside of tests
+    for level in (optuna.logging.INFO, optuna.logging.ERROR):
+        optuna.logging.set_verbosity(level)
+        assert ours.getEffectiveLevel() == level
+    assert ours.parent is logging.getLogger("optuna")  # whose handler writes the prefix
+
+
+def test_learning_is_announced_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    optuna = pytest.importorskip("optuna")
+    from dre_plugins.adapters.optuna import DRESampler
+
+    past = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    past.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=5)
+    of_few, before = Prior.of_few, []
+
+    def learn(metadata: Any) -> Prior:
+        before.extend(one.getMessage() for one in caplog.records)
+        return of_few(metadata)
+
+    monkeypatch.setattr(Prior, "of_few", learn)
+    with caplog.at_level(logging.INFO, logger="optuna.dre_plugins"):
+        DRESampler(past_studies=past)
+    assert before == ["Learning from 1 past tasks with 5 evaluations, which takes some seconds."]
+
+
+def test_the_import_of_torch_is_announced() -> None:
+    program = (
+        "import logging; logging.basicConfig(level=logging.INFO)\n"
+        "from dre_plugins import AskTell\n"
+        "from dre_plugins.space import Float\n"
+        "study = AskTell({'x': Float(0.0, 1.0)}, seed=0, prior=None, n_startup_trials=1)\n"
+        "for _ in range(2):\n"
+        "    number, configuration = study.ask()\n"
+        "    study.tell(number, configuration['x'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
+    )
+    first, second = [line for line in done.stderr.splitlines() if "dre_plugins" in line]
+    assert "Importing torch for the first model" in first
+    assert "ensemble suggests from trial 1" in second
