@@ -7,34 +7,29 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import sys
 from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.learner_evaluations import datasets, plan, records
+from benchmarks.learner_evaluations import datasets, environment, plan, records
 from benchmarks.learner_evaluations.metrics import LEAST_PROBABILITY, METRICS
 from benchmarks.learner_evaluations.run import DEFAULT_LIMIT, LIMIT
 from benchmarks.learner_evaluations.rungs import SHARES
 from benchmarks.learner_evaluations.spaces import SPACES
 from benchmarks.learner_evaluations.tables import STATUSES, make_table, to_arrays
 
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "xgboost-cpu", "catboost")
 
-
-def provenance() -> dict[str, Any]:
+def provenance(raw: Path) -> dict[str, Any]:
     """Say how the evaluations were made, in the types of JSON."""
     return {
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": "python -m benchmarks.learner_evaluations." + " ".join(
             [Path(sys.argv[0]).stem, *sys.argv[1:]]
         ),
-        "python": platform.python_version(),
-        "versions": {name: _version(name) for name in LIBRARIES},
+        "environments": environment.noted(raw),
         "data": "42 data sets of the UCI tradition, from the collection renatopp/arff-datasets",
         "most_rows": datasets.MOST_ROWS,
         "folds": datasets.FOLDS,
@@ -54,7 +49,7 @@ def export(archive: Path, raw: Path, out: Path) -> dict[str, int]:
     """Write the file; return how many evaluations of each learner it has."""
     names = datasets.names(archive)
     arrays: dict[str, Any] = {
-        "provenance": np.array(json.dumps(provenance())),
+        "provenance": np.array(json.dumps(provenance(raw))),
         "datasets": np.array(names),
     }
     for name in names:
@@ -77,13 +72,6 @@ def export(archive: Path, raw: Path, out: Path) -> dict[str, int]:
     out.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(out, **arrays)
     return counts
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def main() -> None:

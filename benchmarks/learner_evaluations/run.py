@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.learner_evaluations import datasets, plan, records
+from benchmarks.learner_evaluations import datasets, environment, plan, records
 from benchmarks.learner_evaluations.evaluation import evaluate
 from benchmarks.learner_evaluations.learners import LEARNERS
 from benchmarks.learner_evaluations.spaces import CLASSIFICATION, SPACES
@@ -84,6 +84,7 @@ def main() -> None:
     names = chosen.datasets or datasets.names(chosen.data)
     last = min(chosen.end or len(plan.POSITIONS), len(plan.POSITIONS))
     ends = [end for end in plan.SLICE_ENDS if end < last] + [last]
+    environment.note(chosen.raw)
     run(chosen.data, chosen.raw, chosen.learners, names, ends)
 
 

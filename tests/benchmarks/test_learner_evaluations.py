@@ -23,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
-from benchmarks.learner_evaluations import datasets, parameters, plan, records
+from benchmarks.learner_evaluations import datasets, environment, parameters, plan, records
 from benchmarks.learner_evaluations.evaluation import (
     evaluate,
     evaluate_folds,
@@ -234,6 +234,8 @@ def test_an_export_reads_back_and_restores(archive: Path, tmp_path: Path) -> Non
         evaluate_until(counting([]), archive, raw, "k_nearest_neighbours", name, 19)
     path = records.path_of(raw, "k_nearest_neighbours", NAME)
     records.append(path, {"kind": "search", "number": 2, "configuration": {}, "status": "failed"})
+    for _ in range(2):
+        environment.note(raw)
     counts = export(archive, raw, out)
     assert counts["k_nearest_neighbours"] == 39 and sum(counts.values()) == 39
     names, tables = read_tables(out)
@@ -248,7 +250,8 @@ def test_an_export_reads_back_and_restores(archive: Path, tmp_path: Path) -> Non
             mean_metric(record["metrics"], "accuracy"), nan_ok=True, rel=1e-6
         )
     assert table.status.tolist() == [0] * 19 + [1] and np.isnan(table.metrics["auc"][19]).all()
-    assert read_provenance(out)["folds"] == 3
+    provenance = read_provenance(out)
+    assert provenance["folds"] == 3 and provenance["environments"] == [environment.versions()]
     with np.load(out) as data:
         assert data[f"folds/{NAME}"].tolist() == datasets.load(archive, NAME).fold.tolist()
     again_raw = tmp_path / "again"
