@@ -1,0 +1,1 @@
+"""Programs that make data for benchmarks and priors; the package never imports them."""
