@@ -40,9 +40,9 @@ N_CHILDREN = 256
 N_PARENTS = 32
 # Spaces of at most this many configurations are judged whole: exactly the paper's table.
 MAX_TABLE = 4096
-# A step that is shorter in every coordinate is not worth a trial. In 35 studies, the 68 suggestions
-# that were so near to an earlier trial improved the best value by a millionth of its range on
-# average, those within twice the distance by two ten-thousandths (lab/2026-11-23-branches.md).
+# A step that is shorter in every coordinate is not worth a trial. In 35 studies, 68 suggestions as
+# near as that to an earlier trial improved the best value by a millionth of its range on average,
+# those within twice the distance by two ten-thousandths (lab/2026-11-23-branches.md).
 MIN_STEP = 5e-4
 
 
