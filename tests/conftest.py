@@ -35,6 +35,7 @@ def _heard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Let `caplog` hear what is said through loggers of frameworks."""
     ours = logging.getLogger("optuna.dre_plugins")  # `_quiet_optuna` silences only Optuna's
     ours.setLevel(logging.WARNING)
+    logging.getLogger("syne_tune").setLevel(logging.NOTSET)  # a benchmark makes it silent
     ears = [_Ear(logging.getLogger(name), caplog.handler) for name in ("optuna", "ray")]
     for ear in ears:
         ear.logger.addHandler(ear)

@@ -11,9 +11,15 @@ from typing import TypeAlias
 
 import optuna
 from optuna.storages import BaseStorage
+from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna_conversion import readable, space_of, union_of_distributions
+from dre_plugins.adapters.optuna_conversion import (
+    domain_of,
+    readable,
+    space_of,
+    union_of_distributions,
+)
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
 Source: TypeAlias = optuna.Study | BaseStorage | str
@@ -129,8 +135,17 @@ def _task(study: optuna.Study, skipped: Counter[str]) -> Task | None:
     if len(kept) < len(trials):
         skipped["trial with a value that its parameter cannot have"] += len(trials) - len(kept)
     try:
+        if not distributions:
+            _check_domains(trials)
         space = space_of(distributions, kept, history)
         return Task.from_trials(study.study_name, space, history)
     except ValueError as error:  # a parameter that cannot be searched: the text names it
         skipped[f"study that cannot be used: {error}"] += 1
         return None
+
+
+def _check_domains(trials: Sequence[FrozenTrial]) -> None:
+    """Raise an UnsupportedDomainError if a parameter of the trials cannot be searched."""
+    for trial in trials:
+        for name, distribution in trial.distributions.items():
+            domain_of(name, distribution)

@@ -293,7 +293,7 @@ class Recommender:
     def _model_suggestions(self, task: _Task, turns: list[Proposer]) -> list[Suggestion]:
         """Return the surrogate's suggestions, or space-filling ones if it failed.
 
-        A broken surrogate must never cost its user a trial (R1), whatever breaks: numerics,
+        A broken surrogate must never cost its user a trial, whatever breaks: numerics,
         memory, a device that is gone. So this one border catches everything that is not the
         user's (see `interruptions`), counts it and says so once; the search goes on on the CPU if
         it was on another device, otherwise with space-filling points.

@@ -173,7 +173,7 @@ def test_a_study_that_is_loaded_says_the_same(tmp_path: Path, tiny_sampler: Make
     assert len(json.dumps(shown)) < 200
 
 
-def test_a_suggestion_costs_two_writes(
+def test_a_suggestion_costs_three_writes(
     tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
@@ -187,7 +187,8 @@ def test_a_suggestion_costs_two_writes(
         storage = optuna.storages.InMemoryStorage
         monkeypatch.setattr(storage, f"set_trial_{kind}_attr", counted)
     slope(study.ask())
-    assert writes == ["dre:suggestion:0", KEY]
+    # It is announced that a trial is choosing, then what it has chosen, then why.
+    assert writes == ["dre:suggestion:0", "dre:suggestion:0", KEY]
 
 
 def test_a_trial_of_another_sampler_is_unknown() -> None:

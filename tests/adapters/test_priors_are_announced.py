@@ -93,7 +93,7 @@ def table() -> None:
 def test_what_a_prior_knows_is_said_once(
     study: Callable[[], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO), caplog.at_level(logging.INFO, "optuna.dre_plugins"):
         study()
     said = [record for record in caplog.records if "prior 'xgboost'" in record.getMessage()]
     assert [record.getMessage() for record in said] == [f"prior 'xgboost' {KNOWN}"]

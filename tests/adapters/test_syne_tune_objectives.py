@@ -267,7 +267,7 @@ def test_bad_trials_have_failed(bad: Any, said: Any, caplog: pytest.LogCaptureFi
         run(scheduler, 15, report)
     assert states(scheduler) == ["complete", "complete", "failed"] * 5
     assert scheduler.searcher.stats["fallbacks"] == 0 and scheduler.searcher.stats["model"] >= 9
-    mine = [one.getMessage() for one in caplog.records if one.name.startswith("dre_plugins")]
+    mine = [one.getMessage() for one in caplog.records if one.name == "syne_tune.dre_plugins"]
     assert mine == ([said] if said else [])
 
 

@@ -356,7 +356,7 @@ def test_reports_without_the_metric_are_ignored(
     loop = Loop(SCHEDULERS[name](SPACE), report=report)
     with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
         loop.run(10)
-    said = [one.getMessage() for one in caplog.records if one.name == "dre_plugins.syne_tune"]
+    said = [one.getMessage() for one in caplog.records if one.name == "syne_tune.dre_plugins"]
     assert said == ["Trial 0 reported ['epoch'] without ['loss']: such reports are ignored."]
     trials = searcher_in(loop.scheduler).trials
     assert trials[0].value is None and not trials[0].rungs

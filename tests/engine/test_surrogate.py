@@ -295,7 +295,7 @@ def test_unreadable_files_are_refused(tmp_path) -> None:
     ensemble.save(path)
     good = DeepRankingEnsemble.load(path)
     replace(good, n_features=4).save(path)
-    refused("expected F32")
+    refused("expected torch.float32")
     broken = {**tensors, "scorer.0.bias": tensors["scorer.0.bias"] * float("nan")}
     replace(good, parameters=broken).save(path)
     refused("not finite")

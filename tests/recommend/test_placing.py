@@ -192,7 +192,7 @@ def test_a_study_with_the_default_pruner_of_optuna_takes_turns(caplog) -> None:
 
     sampler = DRESampler(seed=0, settings=Settings(preset=QUICK))
     study = optuna.create_study(sampler=sampler)
-    with caplog.at_level(logging.INFO, "dre_plugins"):
+    with caplog.at_level(logging.INFO, "optuna.dre_plugins"):
         study.optimize(objective, n_trials=24)
     states = [trial.state for trial in study.trials]
     assert states.count(optuna.trial.TrialState.PRUNED) >= 3

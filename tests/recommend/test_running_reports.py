@@ -98,7 +98,7 @@ def test_the_same_reports_give_the_same_suggestion(suggested) -> None:
 
 
 def test_what_a_running_trial_has_reported_changes_the_next_one() -> None:
-    recommender = Recommender(PLANE, RecommenderSettings(**OPTIONS), seed=0)
+    recommender = Recommender(PLANE, RecommenderSettings(preset=QUICK, n_startup_trials=4), seed=0)
     complete = [
         Trial({"x": x, "y": y}, TrialState.COMPLETE, -value(x, y, 4), {4.0: -value(x, y, 4)})
         for x, y in ROWS[:8]
