@@ -350,7 +350,7 @@ class DRESampler(BaseSampler):
         space = self._knowledge.of(study.study_name).completed({**domains, name: domain})
         # One trial is one suggestion, however many parameters it asks for one by one, and of
         # the model's suggestion that is completed here the source is the model.
-        asked = [one for one in trial.distributions.values() if not one.single()]
+        asked = [found for found in trial.distributions.values() if not found.single()]
         source = self._process.source(study, trial)
         is_first = not self._process.is_planned(study, trial) and not (source and asked)
         if is_first and source:  # of which nothing was asked for: the prior takes its place
@@ -415,7 +415,7 @@ class DRESampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution],
         trials: Sequence[FrozenTrial],
     ) -> tuple[SearchSpace, Suggestion]:
-        begun = [one for one in trials if one.number != trial.number and one.state in STATES]
+        begun = [each for each in trials if each.number != trial.number and each.state in STATES]
         others, history, problem = self._history.readable(begun, search_space, study.directions)
         if problem:
             text = f"{problem} Further trials of this kind are not mentioned."

@@ -92,7 +92,9 @@ def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistr
     for trial in trials:
         union.update(trial.distributions)
     return {
-        name: one for name, one in union.items() if not one.single() and _has_domain(name, one)
+        name: found
+        for name, found in union.items()
+        if not found.single() and _has_domain(name, found)
     }
 
 
@@ -290,7 +292,7 @@ def learnt_space(
         for trial, converted in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
-    is_always_the_same = len({frozenset(kind) for kind in {tuple(one) for one in asked}}) <= 1
+    is_always_the_same = len({frozenset(kind) for kind in {tuple(names) for names in asked}}) <= 1
     units = (
         np.zeros((len(asked), plain.n_parameters))  # values do not matter, and take time
         if is_always_the_same

@@ -60,7 +60,7 @@ def evidence_of(units: Units, states: Sequence[TrialState]) -> Evidence:
     n_trials, n_parameters = units.shape
     sets, set_of = distinct_rows(~np.isnan(units))
     is_complete, is_pruned, has_failed = (
-        np.array([one is state for one in states], dtype=np.bool_)
+        np.array([each is state for each in states], dtype=np.bool_)
         for state in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED)
     )
     is_short = np.zeros(n_trials, dtype=np.bool_)
@@ -78,7 +78,7 @@ def evidence_of(units: Units, states: Sequence[TrialState]) -> Evidence:
                 has_changed |= sets[a] ^ sets[b]
     first = _first_of_the_present_script(contradictions)
     confirmed = np.bincount(set_of[has_failed & ~is_short], minlength=len(sets)) >= MIN_FAILURES
-    is_exceeded = [((sets >= one).all(axis=1) & (sets > one).any(axis=1)).any() for one in sets]
+    is_exceeded = [((sets >= part).all(axis=1) & (sets > part).any(axis=1)).any() for part in sets]
     is_largest = ~np.array(is_exceeded, dtype=np.bool_)
     counts = is_complete | is_pruned | is_largest[set_of] | (has_failed & confirmed[set_of])
     shows_absence = counts & ~is_short
