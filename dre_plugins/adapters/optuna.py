@@ -14,9 +14,9 @@ from typing import Any
 
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.suggestion import ANNOUNCEMENTS, Suggestion
-from dre_plugins.recommend.turns import N_STARTUP_TRIALS
 from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace

@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 from dre_plugins import Prior, Recommender
 from dre_plugins.benchmarks.tasks import load_extract
 from dre_plugins.engine import PRESETS
-from dre_plugins.recommend.mixture import Mixture, Part
+from dre_plugins.recommend.ensemble.mixture import Mixture, Part
 from dre_plugins.space import SearchSpace
 from dre_plugins.transfer.prior import CATALOGUE, names
 

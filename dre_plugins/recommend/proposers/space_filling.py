@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.space.candidates import sobol, sobol_point, unseen, with_fixed
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen, distinct
@@ -20,41 +21,40 @@ N_DRAWS = 64
 
 @dataclass(frozen=True, slots=True)
 class SpaceFilling:
-    """Draw configurations that fill a space.
+    """Propose configurations that fill a space.
 
     Args:
         space: The search space.
         seed: Seed of the study.
-        fixed: Coordinates that are given `[P]`, NaN where they are free.
         candidates: Canonical coordinates of what may be suggested `[C, P]`; None: all there is.
     """
 
     space: SearchSpace
     seed: int
-    fixed: Units
     candidates: Units | None = None
 
-    def point(self, number: int, seen: Seen) -> tuple[Units, bool]:
-        """Return the coordinates `[P]` of a suggestion, and whether the configuration is new.
+    def fantasize(self, pending: Units) -> None:
+        """Do nothing: what fills a space does not depend on outcomes."""
 
-        Args:
-            number: Number of the suggestion; the point of this number of the sequence is taken
-                unless it was seen.
-            seen: Configurations not to suggest again, unless nothing else is left.
-        """
-        rng = np.random.default_rng([self.seed, number])
+    def propose(self, request: Request) -> Choice:
+        """Return the point of the suggestion's number, or another one where that was seen."""
+        units, is_new = self._point(request.index, request.seen, request.fixed)
+        return Choice(units, is_new, request.turn, prior_weight=request.prior_weight)
+
+    def _point(self, index: int, seen: Seen, fixed: Units) -> tuple[Units, bool]:
+        rng = np.random.default_rng([self.seed, index])
         if self.candidates is not None:
             draws = rng.permutation(self.candidates)
         else:
-            first = sobol_point(self.space.n_parameters, number, self.seed)[None]
+            first = sobol_point(self.space.n_parameters, index, self.seed)[None]
             draws = np.concatenate([first, sobol(self.space.n_parameters, N_DRAWS, rng)])
-        draws = with_fixed(draws, self.fixed)
+        draws = with_fixed(draws, fixed)
         new = distinct(self.space.canonical(draws), seen)
         if new.any():
             return draws[np.argmax(new)], True
         if self.candidates is not None:
             return draws[0], False
-        left = unseen(self.space, self.fixed, seen, rng, 1)
+        left = unseen(self.space, fixed, seen, rng, 1)
         return (left[0], True) if len(left) else (draws[0], False)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.proposers.universal import targets
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.recommend.universal_model import targets
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
 
 DEFAULT = get_preset("default")
@@ -106,7 +106,7 @@ def test_its_failure_costs_no_trial(monkeypatch) -> None:
     def broken(*args, **kwargs):
         raise np.linalg.LinAlgError("not positive definite")
 
-    monkeypatch.setattr("dre_plugins.recommend.universal_model.ready", broken)
+    monkeypatch.setattr("dre_plugins.recommend.proposers.universal.ready", broken)
     stats: Counter[str] = Counter()
     recommender = Recommender(PLANE, SETTINGS, seed=0, stats=stats)
     made = [recommender.suggest(history_of(8), index=index)[0].source for index in range(4)]

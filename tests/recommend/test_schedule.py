@@ -1,14 +1,14 @@
-"""Whose turn a suggestion is: start-up points, the ensemble, a Gaussian process."""
+"""Who proposes a suggestion: start-up points, the ensemble, the universal prior."""
 
 import logging
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 import numpy as np
 import pytest
 from syne_tune.config_space import uniform
-from test_universal_model import PLANE, QUICK, SETTINGS, bowl, history_of
+from test_universal_proposer import PLANE, QUICK, SETTINGS, bowl, history_of
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.ray_tune import DRESearch
@@ -16,8 +16,20 @@ from dre_plugins.adapters.syne_tune import DRESearcher
 from dre_plugins.adapters.table import DRETable
 from dre_plugins.engine import PRESETS, FittingSettings, Preset, ScorerSettings, get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.schedule import TurnRules, is_universal_turn, proposer_for
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.recommend.turns import Evidence, TurnRules, is_universal_turn, proposer_for
+
+
+@dataclass(frozen=True)
+class ProgressOf:
+    """Hold what `schedule.Progress` asks of the evidence."""
+
+    n_ended: int
+    can_rank: bool = True
+    n_objectives: int = 1
+    is_violated: bool = False
+    has_lists: bool = True
+    n_since_incumbent: int | None = 0
 
 
 def sources(history, count: int = 4, settings=SETTINGS, **arguments) -> list[str]:
@@ -107,24 +119,31 @@ def test_a_preset_by_name_says_once_that_it_has_no_turns(caplog, monkeypatch) ->
     assert n_skipped == 2 and "the preset has none" in text
 
 
-def test_who_proposes_is_a_function_of_number_evidence_and_rules() -> None:
-    evidence = Evidence(n_ended=12, can_rank=True, n_objectives=1, is_violated=False)
+def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:
+    progress = ProgressOf(n_ended=12)
 
-    def row(evidence: Evidence, **rules) -> str:
-        made = [proposer_for(index, evidence, TurnRules(**rules)) for index in range(4)]
-        return "".join(proposer[0] for proposer in made)
+    def row(progress: ProgressOf, given: dict | None = None, n: int = 4, **rules) -> str:
+        turns = [proposer_for(i, progress, TurnRules(**rules), **given or {}) for i in range(n)]
+        return "".join(turn[0] for turn in turns)
 
-    assert row(evidence) == "mumu"
-    assert row(evidence, is_universal=False) == row(evidence, preset_turns=False) == "mmmm"
-    assert row(replace(evidence, n_ended=7)) == "ruru"
-    assert row(replace(evidence, n_ended=4)) == "rrrr"
-    assert row(replace(evidence, n_ended=4), n_startup_trials=4) == "mumu"
-    assert row(replace(evidence, n_ended=9), has_prior=True) == "mmmm"
-    assert row(evidence, has_prior=True) == "mumu"
-    assert row(replace(evidence, n_ended=0, can_rank=False), has_prior=True) == "mmmm"
-    assert row(replace(evidence, can_rank=False)) == "rrrr"
+    assert row(progress) == "mumu"
+    assert row(progress, is_universal=False) == row(progress, preset_turns=False) == "mmmm"
+    assert row(replace(progress, n_ended=7)) == "ruru"
+    assert row(replace(progress, n_ended=4)) == "rrrr"
+    assert row(replace(progress, n_ended=4), n_startup_trials=4) == "mumu"
+    assert row(replace(progress, n_ended=9), has_prior=True) == "mmmm"
+    assert row(progress, has_prior=True) == "mumu"
+    assert row(replace(progress, n_ended=0, can_rank=False), has_prior=True) == "mmmm"
+    nothing = replace(progress, n_ended=0, can_rank=False, has_lists=False)
+    assert row(nothing, has_prior=True) == "pppp"
+    assert row(nothing, {"needs_contrast": True}, has_prior=True) == "cccc"
+    assert row(progress, {"needs_contrast": True}, has_prior=True) == "cucu"
+    assert row(replace(progress, can_rank=False)) == "rrrr"
     for other in ({"n_objectives": 2}, {"is_violated": True}):
-        assert row(replace(evidence, **other)) == "mmmm"
+        assert row(replace(progress, **other)) == "mmmm"
+    stagnating = replace(progress, n_since_incumbent=8)
+    assert row(stagnating, n=9) == "mueumumue"
+    assert row(stagnating, {"may_explore": False}, n=9) == "mumumumum"
 
 
 def test_several_objectives_and_violated_constraints_are_the_ensembles() -> None:

@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.effort import of_objectives
-from dre_plugins.recommend.joint import JointPart
+from dre_plugins.recommend.ensemble.effort import of_objectives
+from dre_plugins.recommend.ensemble.expectation import Expectation
+from dre_plugins.recommend.ensemble.joint import JointPart
+from dre_plugins.recommend.ensemble.mixture import Members, Part
+from dre_plugins.recommend.ensemble.retrieval import disagreement, draw_tasks
+from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
+from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.lists import TrialList
-from dre_plugins.recommend.mixture import Members, Part
 from dre_plugins.recommend.prior import AlignedPrior
-from dre_plugins.recommend.retrieval import disagreement, draw_tasks
+from dre_plugins.recommend.schedule import DISTRUSTED
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trust import DISTRUSTED, trust
-from dre_plugins.recommend.width import MAX_FEATURES, narrowed
-from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
 
@@ -29,85 +30,50 @@ class InitialMembers:
     """Make the members that a fit starts from.
 
     Args:
-        space: The search space.
+        evidence: What is known of the trials.
         settings: The recommender's settings.
-        units: Canonical coordinates of all trials `[N, P]`.
-        lists: What is known of their order, of all objectives as one.
-        objectives: The same of each objective alone; empty where there is one.
-        priors: Meta-trained scorers: of all objectives as one, or of each of them, None for those
-            without; empty where there is none at all.
-        weights: Weights of the objectives `[O]`.
+        expectation: What priors of past tasks expect, and how far they are trusted.
         is_table: Whether the candidates are given.
-        is_constrained: Whether members of constraints are fitted beside them.
         rng: Source of randomness.
     """
 
     def __init__(
         self,
-        space: SearchSpace,
+        evidence: Evidence,
         settings: RecommenderSettings,
+        expectation: Expectation,
         *,
-        units: Units,
-        lists: Sequence[TrialList],
-        objectives: tuple[Sequence[TrialList], ...],
-        priors: Sequence[AlignedPrior | None],
-        weights: Units,
         is_table: bool,
-        is_constrained: bool,
         rng: np.random.Generator,
     ) -> None:
-        self._space = space
+        self._evidence = evidence
         self._settings = settings
         self._preset = get_preset(settings.preset)
-        self._units = units
-        self._lists = lists
-        self._objectives = objectives
-        self._priors = priors
-        self._weights = weights
+        self._expectation = expectation
+        self._priors = expectation.priors
         self._is_table = is_table
-        calm = self._preset.under_constraints if is_constrained else None
-        self._from_random = calm or self._preset.from_random
+        careful = self._preset.under_constraints if evidence.violated_constraints else None
+        self._from_random = careful or self._preset.from_random
         self._rng = rng
 
-    @property
-    def n_members(self) -> int:
-        """Return how many members the ensemble has: as many as the priors have in common."""
-        known = [prior.ensemble.settings.n_members for prior in self._priors if prior]
-        return min(known, default=self._preset.scorer.n_members)
-
-    def trusts(self, expected: Units) -> list[float]:
-        """Return how far each prior is trusted: by the order of its own objective.
+    def parts(self, reference: Units) -> list[Members]:
+        """Return the ensemble's parts: the priors' as far as they are trusted, and fresh ones.
 
         Args:
-            expected: What `Expectation.shares` returned of all trials `[A, N]`.
-        """
-        own = [self._lists] if len(self._priors) == 1 else self._objectives
-        known = [
-            lists for lists, prior in zip(own, self._priors, strict=False) if prior is not None
-        ]
-        return [
-            trust(one[lists[0].trials], lists[0].ranks) if lists else 1.0
-            for one, lists in zip(expected, known, strict=False)
-        ]
-
-    def parts(self, n_trusted: int, trusts: Sequence[float], reference: Units) -> list[Members]:
-        """Return the parts of the ensemble.
-
-        Args:
-            n_trusted: Members that come from the priors.
-            trusts: What `trusts` returned.
             reference: Points that ranks of single objectives are taken against `[K, P]`.
         """
+        n_members, n_trusted = self._expectation.n_members, self._expectation.n_trusted
         parts: list[Members] = []
         if n_trusted:
-            parts.append(self._from_priors(n_trusted, trusts, reference))
-        n_fresh = self.n_members - n_trusted
-        if len(self._weights) > 1 and n_fresh > 1:
+            parts.append(self._from_priors(n_trusted, reference))
+        n_fresh = n_members - n_trusted
+        weights, lists = self._evidence.weights, self._evidence.objective_lists
+        if len(weights) > 1 and n_fresh > 1:
             # Half of them rank each objective alone and half all of them as one, which together
             # is better than either (docs/decisions.md).
-            n_alone = of_objectives(len(self._weights), n_fresh - n_fresh // 2)
-            alone = tuple(self.fresh(n_alone) for _ in self._weights)
-            parts.append(JointPart(alone, self._objectives, self._weights, reference))
+            n_each = of_objectives(len(weights), n_fresh - n_fresh // 2)
+            by_objective = tuple(self.fresh(n_each) for _ in weights)
+            parts.append(JointPart(by_objective, lists, weights, reference))
             n_fresh //= 2
         if n_fresh:
             parts.append(self.fresh(n_fresh))
@@ -124,7 +90,7 @@ class InitialMembers:
     def _random(self, n_members: int, first_slope: float | None) -> Part:
         ensemble = DeepRankingEnsemble.initialise(
             replace(self._preset.scorer, n_members=n_members),
-            min(self._space.n_features, MAX_FEATURES),
+            min(self._evidence.space.n_features, MAX_FEATURES),
             seed=int(self._rng.integers(2**63)),
             first_slope=first_slope,
             device=self._settings.device,
@@ -135,26 +101,27 @@ class InitialMembers:
 
     def encode(self, units: Units) -> NDArray[np.float32]:
         """Return what fresh members read of canonical coordinates `[C, P]`, `[C, D]`."""
-        return narrowed(self._space.features(units))
+        return narrowed(self._evidence.space.features(units))
 
-    def _from_priors(self, n_members: int, trusts: Sequence[float], reference: Units) -> Members:
+    def _from_priors(self, n_members: int, reference: Units) -> Members:
         """Return members of the prior; of one for each objective, members that join them.
 
         Those of objectives whose own prior has lost its credit are fresh.
         """
         if len(self._priors) == 1 and self._priors[0] is not None:
-            return self._from_prior(self._priors[0], n_members, self._lists)
-        remaining = iter(trusts)
+            return self._from_prior(self._priors[0], n_members, self._evidence.lists)
+        remaining = iter(self._expectation.trusts)
+        objective_lists = self._evidence.objective_lists
         parts = tuple(
             self._from_prior(prior, n_members, lists)
             if prior is not None and next(remaining) >= DISTRUSTED
             else self.fresh(n_members)
-            for prior, lists in zip(self._priors, self._objectives, strict=True)
+            for prior, lists in zip(self._priors, objective_lists, strict=True)
         )
-        weights = self._weights
-        if not self._lists:  # nobody knows anything of the others yet
+        weights = self._evidence.weights
+        if not self._evidence.lists:  # nobody knows anything of the others yet
             weights = weights * [prior is not None for prior in self._priors]
-        return JointPart(parts, self._objectives, weights, reference)
+        return JointPart(parts, objective_lists, weights, reference)
 
     def _from_prior(self, prior: AlignedPrior, n_members: int, lists: Sequence[TrialList]) -> Part:
         """Return members of a prior; in a table, in contexts of past tasks that resemble it.
@@ -165,7 +132,7 @@ class InitialMembers:
         ensemble = ensemble.to(self._settings.device, self._settings.n_threads)
         if self._is_table and lists and prior.contexts is not None:
             main, contexts = lists[0], torch.from_numpy(prior.contexts)
-            features = torch.from_numpy(prior.encode(self._units[main.trials]))
+            features = torch.from_numpy(prior.encode(self._evidence.units[main.trials]))
             scores = ensemble.scores_by_context(features, contexts)
             wrong = disagreement(scores, torch.from_numpy(main.ranks))
             drawn = draw_tasks(wrong, len(main.trials), n_members, self._rng)

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.lists import TrialList, with_believed
-from dre_plugins.recommend.mixture import Members, Mixture, fit_all
+from dre_plugins.recommend.ensemble.mixture import Members, Mixture, fit_all
+from dre_plugins.recommend.lists import TrialList, with_fantasies
 from dre_plugins.recommend.pareto import scalarised
 
 Units = NDArray[np.float64]
@@ -36,7 +36,7 @@ class JointPart:
     weights: NDArray[np.float64]
     reference: Units
 
-    def believing(self, positions: NDArray[np.intp], units: Units) -> JointPart:
+    def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> JointPart:
         """Return the members told of unfinished trials, each part where it ranks them itself.
 
         Args:
@@ -44,7 +44,7 @@ class JointPart:
             units: Canonical coordinates of all trials `[N, P]`.
         """
         lists = tuple(
-            with_believed(own, positions, _ranking(mixture, units))
+            with_fantasies(own, positions, _ranking(mixture, units))
             for mixture, own in zip(self._mixtures, self.lists, strict=True)
         )
         return replace(self, lists=lists)

@@ -5,10 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from test_schedule import ProgressOf
 
 from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.schedule import EXPLORATION_EVERY as EVERY
+from dre_plugins.recommend.schedule import EXPLORATION_PATIENCE as PATIENCE
+from dre_plugins.recommend.schedule import is_exploration_due
+from dre_plugins.recommend.search import BLOCK, far_half
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.stagnation import BLOCK, EVERY, PATIENCE, far_half, is_exploration_due
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Float, SearchSpace
 
@@ -25,7 +29,10 @@ SPACE = SearchSpace({"x": Float(0.0, 1.0), "branch": Categorical(("a", "b", "c")
     ],
 )
 def test_when_an_exploration_is_due(n_since: int, index: int, due: bool) -> None:
-    assert is_exploration_due(n_since, index) is due
+    progress = ProgressOf(n_ended=200, n_since_incumbent=n_since)
+    assert is_exploration_due(index, progress) is due
+    for other in ({"n_objectives": 2}, {"is_violated": True}, {"n_since_incumbent": None}):
+        assert not is_exploration_due(index, replace(progress, **other))
 
 
 def test_far_is_what_half_of_the_space_is() -> None:

@@ -40,8 +40,8 @@ class Part:
     encode: Encode
     fitting: FittingSettings
 
-    def believing(self, positions: NDArray[np.intp], units: Units) -> Part:
-        """Return the part as it is: what it is fitted to says what is believed."""
+    def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> Part:
+        """Return the part as it is: the lists that it is fitted to hold the fantasies."""
         return self
 
     def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Part:
@@ -84,7 +84,7 @@ class Part:
 class Members(Protocol):
     """Describe a part of a mixture (for type checking; do not subclass)."""
 
-    def believing(self, positions: NDArray[np.intp], units: Units) -> Members:
+    def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> Members:
         """Return the part told of unfinished trials."""
 
     def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Members:

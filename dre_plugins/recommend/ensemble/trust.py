@@ -1,4 +1,4 @@
-"""How far a prior is trusted: its ranks against what was observed (R6).
+"""How far a prior of past tasks is trusted: its ranks against what was observed.
 
 A prior may come from other learners, other metrics or a mistake. What it says of a configuration
 before anything was observed is compared with what came out; every pair of trials that it expected
@@ -21,14 +21,6 @@ Array = NDArray[np.float64]
 EXPECTED = 0.2
 BENEFIT = 1.5
 
-# A contrast is a trial of which the prior expected little. Without any, an agreement among its
-# favourites is chance.
-CONTRAST = 0.3
-CONTRASTS_DUE = (2, 5, 12)
-# A prior that has lost its credit leaves a study that has seen little but its favourites: then as
-# many contrasts are due as make a start-up design.
-DISTRUSTED = 0.5
-STARTUP_CONTRASTS = 8
 # Pairs that the prior hardly told apart say nothing; together, favourites weigh less than this.
 LEAST_WEIGHT = 0.5
 
@@ -74,15 +66,3 @@ def trust(expected: Array, ranks: Array) -> float:
     if math.isinf(error):
         return 1.0
     return 0.5 * math.erfc(-((concordance - EXPECTED) / error + BENEFIT) / math.sqrt(2.0))
-
-
-def is_contrast_due(expected: Array, trusted: float) -> bool:
-    """Say whether the next trial should be one that the prior does not expect much of.
-
-    Args:
-        expected: See `agreement`; of all trials, unfinished ones as well.
-        trusted: How far the prior is trusted.
-    """
-    n_contrasts = int((expected > CONTRAST).sum())
-    n_due = sum(len(expected) >= due for due in CONTRASTS_DUE)
-    return n_contrasts < (STARTUP_CONTRASTS if trusted < DISTRUSTED else n_due)
