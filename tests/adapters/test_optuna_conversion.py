@@ -20,9 +20,9 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters import optuna_claims as claims
-from dre_plugins.adapters import optuna_conversion as conversion
 from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.adapters.optuna import claims as claims
+from dre_plugins.adapters.optuna import conversion as conversion
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space.domains import UnsupportedDomainError
 

@@ -21,10 +21,10 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from optuna_worker import mixed_objective
 
-from dre_plugins.adapters import optuna_history
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.adapters.optuna_conversion import numbers_of, trial_of
-from dre_plugins.adapters.optuna_history import History
+from dre_plugins.adapters.optuna import history as optuna_history
+from dre_plugins.adapters.optuna.conversion import numbers_of, trial_of
+from dre_plugins.adapters.optuna.history import History
 
 MakeSampler = Callable[..., DRESampler]
 Space = dict[str, BaseDistribution]

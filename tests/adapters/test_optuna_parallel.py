@@ -24,9 +24,9 @@ from optuna_worker import (
     table_objective,
 )
 
-from dre_plugins.adapters import optuna_claims as claims
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.adapters.optuna_explanation import explanation_of
+from dre_plugins.adapters.optuna import claims as claims
+from dre_plugins.adapters.optuna.explanation import explanation_of
 
 WORKER = Path(__file__).with_name("optuna_worker.py")
 MakeSampler = Callable[..., DRESampler]

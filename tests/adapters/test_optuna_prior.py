@@ -12,7 +12,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState, create_trial
 
 from dre_plugins import DRESampler, MetaDataset, Prior
-from dre_plugins.adapters.optuna_sources import metadata_from_studies
+from dre_plugins.adapters.optuna.sources import metadata_from_studies
 from dre_plugins.engine import PRESETS, ScorerSettings
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import Settings

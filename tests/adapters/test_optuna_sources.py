@@ -11,7 +11,7 @@ import pytest
 from optuna.distributions import FloatDistribution
 from optuna.trial import create_trial
 
-from dre_plugins.adapters.optuna_sources import metadata_from_studies
+from dre_plugins.adapters.optuna.sources import metadata_from_studies
 from dre_plugins.space import Categorical, Condition, Float, Integer, Ordinal
 from dre_plugins.transfer.metadata import MetaDataset
 

@@ -23,8 +23,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import Trial
 from optuna_worker import mixed_objective
 
-from dre_plugins.adapters import optuna_process
 from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.adapters.optuna import state as optuna_process
 
 WORKER = Path(__file__).with_name("optuna_worker.py")
 MakeSampler = Callable[..., DRESampler]

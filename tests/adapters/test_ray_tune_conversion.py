@@ -16,7 +16,7 @@ from ray import cloudpickle, tune
 from ray.tune.search.sample import Float as RayFloat
 from ray.tune.utils import flatten_dict
 
-from dre_plugins.adapters.ray_tune_conversion import ParamSpace, domain_of, space_of
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace, domain_of, space_of
 from dre_plugins.space import (
     Categorical,
     Constant,

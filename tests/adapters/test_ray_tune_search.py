@@ -740,7 +740,7 @@ def test_functions_to_choose_from_survive() -> None:
 
 
 def past_task(name: str, best: float) -> Task:
-    from dre_plugins.adapters.ray_tune_conversion import ParamSpace
+    from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 
     space = ParamSpace.of(SPACE).space
     rng = np.random.default_rng(0)

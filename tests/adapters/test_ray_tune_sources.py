@@ -16,8 +16,8 @@ pytest.importorskip("ray.tune")
 
 from ray import tune
 
-from dre_plugins.adapters.ray_tune_conversion import domain_of, space_of
-from dre_plugins.adapters.ray_tune_sources import metadata_from_results
+from dre_plugins.adapters.ray_tune.conversion import domain_of, space_of
+from dre_plugins.adapters.ray_tune.sources import metadata_from_results
 from dre_plugins.space import (
     Categorical,
     Constant,

@@ -17,7 +17,7 @@ from syne_tune.optimizer.schedulers.single_objective_scheduler import (
 from syne_tune_rows import FINITE, INFINITE
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher
-from dre_plugins.adapters.syne_tune_conversion import cast, hyperparameters
+from dre_plugins.adapters.syne_tune.conversion import cast, hyperparameters
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import UnsupportedDomainError
 from dre_plugins.space.base import match_key

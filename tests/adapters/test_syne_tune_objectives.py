@@ -38,8 +38,8 @@ from dre_plugins.adapters.syne_tune import (
     MultiObjectiveDRESearcher,
     load_tuner,
 )
-from dre_plugins.adapters.syne_tune_conversion import space_of
-from dre_plugins.adapters.syne_tune_sources import metadata_from_experiments
+from dre_plugins.adapters.syne_tune.conversion import space_of
+from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.recommend import AskTell, TrialState
 from dre_plugins.recommend.settings import Settings
 

@@ -22,7 +22,7 @@ from presets import TINY  # noqa: E402
 from syne_tune import config_space as cs  # noqa: E402
 
 from dre_plugins.adapters.syne_tune import DRESearcher  # noqa: E402
-from dre_plugins.adapters.syne_tune_conversion import space_of  # noqa: E402
+from dre_plugins.adapters.syne_tune.conversion import space_of  # noqa: E402
 from dre_plugins.recommend import AskTell, Trial, TrialState  # noqa: E402
 from dre_plugins.recommend.settings import Settings  # noqa: E402
 from dre_plugins.space.base import match_key  # noqa: E402

@@ -23,8 +23,8 @@ from syne_tune.optimizer.schedulers.transfer_learning.transfer_learning_task_eva
     TransferLearningTaskEvaluations,
 )
 
-from dre_plugins.adapters.syne_tune_conversion import domain_of, space_of  # noqa: E402
-from dre_plugins.adapters.syne_tune_sources import metadata_from_experiments  # noqa: E402
+from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of  # noqa: E402
+from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments  # noqa: E402
 from dre_plugins.space import (  # noqa: E402
     Categorical,
     Constant,

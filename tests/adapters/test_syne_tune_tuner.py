@@ -42,7 +42,7 @@ from syne_tune_rows import FINITE, INFINITE
 from syne_tune_worker import N_TRIALS, POINTS
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer, load_tuner
-from dre_plugins.adapters.syne_tune_sources import metadata_from_experiments
+from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.recommend import TrialState
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.base import match_key

@@ -17,7 +17,7 @@ from typing import Any
 from ray.tune.search import sample
 from ray.tune.search.repeater import TRIAL_INDEX
 
-from dre_plugins.adapters.ray_tune_tree import (
+from dre_plugins.adapters.ray_tune.tree import (
     Choice,
     Fixed,
     Group,

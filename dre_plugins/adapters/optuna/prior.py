@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from optuna.logging import get_logger
 
-from dre_plugins.adapters.optuna_messages import LOGGER_NAME
-from dre_plugins.adapters.optuna_sources import Source, metadata_from_studies
+from dre_plugins.adapters.optuna.messages import LOGGER_NAME
+from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies
 from dre_plugins.recommend.prior import UNIVERSAL, UniversalFile
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace

@@ -14,7 +14,7 @@ from syne_tune.optimizer.schedulers.searchers.single_objective_searcher import (
     SingleObjectiveBaseSearcher,
 )
 
-from dre_plugins.adapters.syne_tune_study import StudySearcher
+from dre_plugins.adapters.syne_tune.history import StudySearcher
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import number_of

@@ -10,7 +10,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna_conversion import are_alike
+from dre_plugins.adapters.optuna.conversion import are_alike
 from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
 

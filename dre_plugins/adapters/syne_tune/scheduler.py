@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from syne_tune.backend.trial_status import Trial
+from syne_tune.optimizer.scheduler import SchedulerDecision
+from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
+from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 
+from dre_plugins.adapters.syne_tune.history import seed_from
+from dre_plugins.adapters.syne_tune.searcher import DRESearcher
+from dre_plugins.adapters.syne_tune.sources import Mode, Source, metadata_from_experiments
+from dre_plugins.adapters.syne_tune.telling import TellingScheduler
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.prior import UNIVERSAL
@@ -21,39 +29,8 @@ from dre_plugins.recommend.trials import number_of
 from dre_plugins.transfer.knowledge import GivenPrior, learning_from
 from dre_plugins.transfer.metadata import MetaDataset
 
-try:
-    from syne_tune.optimizer.scheduler import SchedulerDecision
-except ImportError as error:
-    raise ImportError(
-        "DRESearcher and its schedulers need Syne Tune 0.15 or newer: "
-        "pip install 'dre-plugins[syne-tune]'"
-    ) from error
-
-from syne_tune.backend.trial_status import Trial
-from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
-from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
-
-from dre_plugins.adapters.syne_tune_objectives import MODRE, MultiObjectiveDRESearcher
-from dre_plugins.adapters.syne_tune_scheduler import TellingScheduler
-from dre_plugins.adapters.syne_tune_searcher import DRESearcher
-from dre_plugins.adapters.syne_tune_sources import Mode, Source, metadata_from_experiments
-from dre_plugins.adapters.syne_tune_study import seed_from
-from dre_plugins.adapters.syne_tune_tuner import DurableTuner, load_tuner
-
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
-
-__all__ = [
-    "ASHADRE",
-    "DRE",
-    "MODRE",
-    "DRESearcher",
-    "DRETransfer",
-    "DurableTuner",
-    "MultiObjectiveDRESearcher",
-    "load_tuner",
-    "prior_from_evaluations",
-]
 
 logger = logging.getLogger("syne_tune.dre_plugins")
 

@@ -27,7 +27,7 @@ from syne_tune.constants import (
 from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.util import experiment_path
 
-from dre_plugins.adapters.syne_tune_conversion import domain_of, space_of
+from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import is_integer

@@ -14,7 +14,7 @@ from typing import Any
 
 from syne_tune.optimizer.schedulers.searchers.searcher import BaseSearcher
 
-from dre_plugins.adapters.syne_tune_conversion import cast, hyperparameters, space_of
+from dre_plugins.adapters.syne_tune.conversion import cast, hyperparameters, space_of
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation

@@ -9,7 +9,7 @@ from typing import Any
 from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.scheduler import TrialScheduler
 
-from dre_plugins.adapters.syne_tune_study import StudySearcher
+from dre_plugins.adapters.syne_tune.history import StudySearcher
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
 

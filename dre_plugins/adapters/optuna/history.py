@@ -15,7 +15,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from dre_plugins.adapters.optuna_conversion import numbers_of, trial_of
+from dre_plugins.adapters.optuna.conversion import numbers_of, trial_of
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.base import match_key
 

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dre_plugins.adapters.ray_tune_conversion import ParamSpace
-from dre_plugins.adapters.ray_tune_results import numbers_of
-from dre_plugins.adapters.ray_tune_sources import Source, metadata_from_results
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace
+from dre_plugins.adapters.ray_tune.history import numbers_of
+from dre_plugins.adapters.ray_tune.sources import Source, metadata_from_results
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space.search_space import SearchSpace
@@ -99,7 +99,7 @@ def past_tasks(results: PastResults, metric: Any, mode: Any, space: SearchSpace)
     if isinstance(metric, list):
         raise ValueError(
             f"past_results teach one metric, and there are {metric!r}; give what "
-            "dre_plugins.adapters.ray_tune_sources.metadata_from_results returns for one of them."
+            "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
         )
     inferred = metadata_from_results(results, metric=metric, mode=mode)
     searched = SearchSpace({name: space.domains[name] for name in space.names}, space.conditions)

@@ -12,36 +12,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
-from dre_plugins.recommend.suggestion import ANNOUNCEMENTS, Suggestion
-from dre_plugins.recommend.turns import N_STARTUP_TRIALS
-from dre_plugins.space.candidates import sobol_point
-from dre_plugins.space.domains import Domain
-from dre_plugins.space.search_space import SearchSpace
-
-try:
-    from optuna.distributions import BaseDistribution
-except ImportError as error:
-    raise ImportError(
-        "DRESampler needs Optuna 4 or newer: pip install 'dre-plugins[optuna]'"
-    ) from error
-
+from optuna.distributions import BaseDistribution
 from optuna.logging import get_logger
 from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna_claims import (
+from dre_plugins.adapters.optuna.claims import (
     announce,
     claim,
     conflicting_trials,
     set_attributes,
 )
-from dre_plugins.adapters.optuna_constraints import ConstraintsFunc, StatedConstraints
-from dre_plugins.adapters.optuna_conversion import (
+from dre_plugins.adapters.optuna.constraints import ConstraintsFunc, StatedConstraints
+from dre_plugins.adapters.optuna.conversion import (
     ENDED,
     STATES,
     domain_of,
@@ -51,17 +36,25 @@ from dre_plugins.adapters.optuna_conversion import (
     numbers_of,
     union_of_distributions,
 )
-from dre_plugins.adapters.optuna_explanation import (
+from dre_plugins.adapters.optuna.explanation import (
     EXPLANATION_KEY,
     attribute_of,
     explanation_of,
     trial_in,
 )
-from dre_plugins.adapters.optuna_history import History
-from dre_plugins.adapters.optuna_messages import LOGGER_NAME, Messages
-from dre_plugins.adapters.optuna_prior import PastKnowledge, PastStudies
-from dre_plugins.adapters.optuna_process import ThisProcess
+from dre_plugins.adapters.optuna.history import History
+from dre_plugins.adapters.optuna.messages import LOGGER_NAME, Messages
+from dre_plugins.adapters.optuna.prior import PastKnowledge, PastStudies
+from dre_plugins.adapters.optuna.state import ThisProcess
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.prior import UNIVERSAL, check_turns
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
+from dre_plugins.recommend.suggestion import ANNOUNCEMENTS, Suggestion
+from dre_plugins.recommend.turns import N_STARTUP_TRIALS
+from dre_plugins.space.candidates import sobol_point
+from dre_plugins.space.domains import Domain
+from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import GivenPrior, Known
 
 logger = get_logger(LOGGER_NAME)

@@ -28,7 +28,7 @@ from ray import cloudpickle
 from ray.tune.search import Searcher
 from ray.tune.search.repeater import TRIAL_INDEX
 
-from dre_plugins.adapters.ray_tune_results import Running
+from dre_plugins.adapters.ray_tune.history import Running
 from dre_plugins.engine.files import regular, replacing
 from dre_plugins.recommend.ask_tell import AskTell
 

@@ -22,7 +22,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from dre_plugins.adapters.optuna_conversion import CLAIM_KEY, numbers_of
+from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, numbers_of
 from dre_plugins.recommend.interruptions import is_from_signal_handler
 
 # Optuna's RDB storage holds up to 2046 characters in one attribute on MySQL.

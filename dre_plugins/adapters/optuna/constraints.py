@@ -10,9 +10,9 @@ from typing import TypeAlias
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from dre_plugins.adapters.optuna_claims import set_attributes
-from dre_plugins.adapters.optuna_conversion import CONSTRAINTS_KEY
-from dre_plugins.adapters.optuna_messages import Messages
+from dre_plugins.adapters.optuna.claims import set_attributes
+from dre_plugins.adapters.optuna.conversion import CONSTRAINTS_KEY
+from dre_plugins.adapters.optuna.messages import Messages
 from dre_plugins.recommend.interruptions import is_from_signal_handler
 from dre_plugins.recommend.trials import Trial, number_of
 from dre_plugins.space.base import is_real

@@ -10,14 +10,14 @@ import optuna
 from numpy.typing import NDArray
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna_conversion import (
+from dre_plugins.adapters.optuna.conversion import (
     STATES,
     readable,
     space_of,
     trial_of,
     union_of_distributions,
 )
-from dre_plugins.adapters.optuna_explanation import explanation_of
+from dre_plugins.adapters.optuna.explanation import explanation_of
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.histories import StudyHistory, best_values, chosen_objective
 

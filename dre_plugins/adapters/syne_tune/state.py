@@ -12,7 +12,7 @@ from syne_tune import Tuner
 from syne_tune.backend import LocalBackend
 from syne_tune.constants import ST_TUNER_DILL_FILENAME
 
-from dre_plugins.adapters.syne_tune_study import StudySearcher
+from dre_plugins.adapters.syne_tune.history import StudySearcher
 
 logger = logging.getLogger("syne_tune.dre_plugins")
 

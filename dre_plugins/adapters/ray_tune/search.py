@@ -14,25 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from ray.air.constants import TRAINING_ITERATION
+from ray.tune.result import DEFAULT_METRIC
 
-from dre_plugins.engine.settings import require
-from dre_plugins.recommend.ask_tell import AskTell
-from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.limits import Limits
-from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
-from dre_plugins.recommend.trials import TrialState, number_of
-from dre_plugins.space.base import is_integer
-from dre_plugins.space.search_space import SearchSpace
-
-try:
-    from ray.air.constants import TRAINING_ITERATION
-    from ray.tune.result import DEFAULT_METRIC
-except ImportError as error:
-    raise ImportError(
-        "DRESearch needs Ray Tune 2.40 or newer: pip install 'dre-plugins[ray]'"
-    ) from error
-
-from dre_plugins.adapters.ray_tune_arguments import (
+from dre_plugins.adapters.ray_tune.arguments import (
     Evaluated,
     PastResults,
     check_objectives,
@@ -41,8 +26,8 @@ from dre_plugins.adapters.ray_tune_arguments import (
     past_tasks,
     warm_start,
 )
-from dre_plugins.adapters.ray_tune_conversion import ParamSpace
-from dre_plugins.adapters.ray_tune_results import (
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace
+from dre_plugins.adapters.ray_tune.history import (
     Running,
     mark,
     mean_of_repeats,
@@ -50,8 +35,16 @@ from dre_plugins.adapters.ray_tune_results import (
     numbers_of,
     value_in,
 )
-from dre_plugins.adapters.ray_tune_state import RestorableSearcher
+from dre_plugins.adapters.ray_tune.state import RestorableSearcher
+from dre_plugins.engine.settings import require
+from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.prior import UNIVERSAL, check_turns
+from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
+from dre_plugins.recommend.trials import TrialState, number_of
+from dre_plugins.space.base import is_integer
+from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import GivenPrior, Known, learning_from, prior_from
 
 logger = logging.getLogger("ray.tune.dre_plugins")

@@ -14,7 +14,7 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna_conversion import (
+from dre_plugins.adapters.optuna.conversion import (
     domain_of,
     readable,
     space_of,

@@ -10,8 +10,8 @@ from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
 
-from dre_plugins.adapters.syne_tune_scheduler import TellingScheduler
-from dre_plugins.adapters.syne_tune_study import StudySearcher, seed_from
+from dre_plugins.adapters.syne_tune.history import StudySearcher, seed_from
+from dre_plugins.adapters.syne_tune.telling import TellingScheduler
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.prior import UNIVERSAL

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from ray.tune import ExperimentAnalysis, ResultGrid
 from ray.tune.result import AUTO_RESULT_KEYS
 
-from dre_plugins.adapters.ray_tune_conversion import space_of
+from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
