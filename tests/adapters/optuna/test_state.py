@@ -18,6 +18,7 @@ import cloudpickle
 import dill
 import numpy as np
 import optuna
+import optuna_worker
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial
@@ -26,7 +27,7 @@ from optuna_worker import mixed_objective
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna import state as optuna_process
 
-WORKER = Path(__file__).with_name("optuna_worker.py")
+WORKER = Path(optuna_worker.__file__)
 MakeSampler = Callable[..., DRESampler]
 
 

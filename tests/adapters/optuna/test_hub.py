@@ -11,7 +11,7 @@ import yaml
 
 import dre_plugins
 
-REGISTRY = Path(__file__).parents[2] / "hub"
+REGISTRY = Path(__file__).parents[3] / "hub"
 PACKAGE = REGISTRY / "samplers" / "dre"
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+import optuna_worker
 import pytest
 from optuna.trial import TrialState
 from optuna_worker import (
@@ -24,11 +25,10 @@ from optuna_worker import (
     table_objective,
 )
 
-from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.adapters.optuna import claims as claims
+from dre_plugins.adapters.optuna import DRESampler, claims
 from dre_plugins.adapters.optuna.explanation import explanation_of
 
-WORKER = Path(__file__).with_name("optuna_worker.py")
+WORKER = Path(optuna_worker.__file__)
 MakeSampler = Callable[..., DRESampler]
 
 

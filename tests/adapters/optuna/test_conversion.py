@@ -20,9 +20,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.adapters.optuna import claims as claims
-from dre_plugins.adapters.optuna import conversion as conversion
+from dre_plugins.adapters.optuna import DRESampler, claims, conversion
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space.domains import UnsupportedDomainError
 

@@ -19,6 +19,7 @@ import pytest
 pytest.importorskip("syne_tune")
 pytest.importorskip("dill")
 
+import syne_tune_worker
 from presets import TINY
 from syne_tune import StoppingCriterion, Tuner
 from syne_tune import config_space as cs
@@ -54,7 +55,7 @@ pytestmark = [
 ]
 
 # rotate_gpus=False below: counting GPUs, Syne Tune leaves a file where it was started.
-HERE = Path(__file__).parent
+HERE = Path(syne_tune_worker.__file__).parent
 TRAIN = str(HERE / "syne_tune_train.py")
 SPACE = {
     "lr": cs.loguniform(1e-4, 1.0),
