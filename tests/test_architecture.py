@@ -60,8 +60,8 @@ TOP = {"_version"}
 # Where private framework API may be used, once each, and what for: Optuna has no public way to
 # show the parameters of a running trial to other processes but its storage.
 PRIVATE_USE = {
-    ("adapters/optuna/claims.py", "_storage"),
-    ("adapters/optuna/claims.py", "_trial_id"),
+    ("adapters/optuna/attributes.py", "_storage"),
+    ("adapters/optuna/attributes.py", "_trial_id"),
 }
 
 # Where a pickle is read, and why: the state of a searcher holds a parameter space, whose choices

@@ -16,14 +16,13 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any
 
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from dre_plugins.adapters.optuna.attributes import set_attributes
 from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, numbers_of
-from dre_plugins.recommend.interruptions import is_from_signal_handler
 
 # Optuna's RDB storage holds up to 2046 characters in one attribute on MySQL.
 MAX_ATTRIBUTE_LENGTH = 2000
@@ -74,49 +73,18 @@ def conflicting_trials(
         time.sleep(pause)
         trials = study.get_trials(deepcopy=False)
         rivals = [
-            one
-            for one in trials
-            if one.number != trial.number and _holds(held_by(one), numbers, search_space)
+            other
+            for other in trials
+            if other.number != trial.number and _holds(held_by(other), numbers, search_space)
         ]
         if rivals:
-            is_settled = any(one.params or one.number < trial.number for one in rivals)
+            is_settled = any(other.params or other.number < trial.number for other in rivals)
         else:
             # Independent parameters are chosen one by one, the first at any time: none is awaited.
             is_settled = search_space is None or not any(_is_choosing(t, trial) for t in trials)
         if is_settled:
             break
     return trials if rivals else None
-
-
-def set_attributes(
-    study: Study,
-    trial: FrozenTrial,
-    attributes: Mapping[str, Any],
-    *,
-    are_users: bool = False,
-) -> str:
-    """Write attributes of a trial: the only use of a private API in this project.
-
-    Optuna's own samplers do so; there is no public way. Other workers and users profit, but a
-    storage that refuses (the trial has just ended, another kind of storage) must cost no trial.
-
-    Args:
-        attributes: Values that JSON can hold, by key.
-        are_users: Whether they are user attributes, which tools show, or system attributes.
-
-    Returns:
-        Why they could not be written; empty if they were.
-    """
-    try:
-        storage, trial_id = study._storage, trial._trial_id
-        write = storage.set_trial_user_attr if are_users else storage.set_trial_system_attr
-        for key, value in attributes.items():
-            write(trial_id, key, value)
-    except Exception as error:  # each kind of storage has its own, as the lock of a journal
-        if is_from_signal_handler(error):
-            raise
-        return f"{type(error).__name__}: {error}"
-    return ""
 
 
 def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:

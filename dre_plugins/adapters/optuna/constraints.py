@@ -10,7 +10,7 @@ from typing import TypeAlias
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from dre_plugins.adapters.optuna.claims import set_attributes
+from dre_plugins.adapters.optuna.attributes import set_attributes
 from dre_plugins.adapters.optuna.conversion import CONSTRAINTS_KEY
 from dre_plugins.adapters.optuna.messages import Messages
 from dre_plugins.recommend.interruptions import is_from_signal_handler

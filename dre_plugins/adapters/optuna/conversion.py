@@ -20,19 +20,13 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
+from dre_plugins.adapters.common.domains import choice_of, naming_parameter
 from dre_plugins.recommend.define_by_run import evidence_of
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.recommend.trials import number_of as real_of
 from dre_plugins.space.base import is_real, match_key
 from dre_plugins.space.conditions import infer_conditions
-from dre_plugins.space.domains import (
-    Categorical,
-    Domain,
-    Float,
-    Integer,
-    UnsupportedDomainError,
-    ordered_choices,
-)
+from dre_plugins.space.domains import Domain, Float, Integer, UnsupportedDomainError
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct
 
@@ -63,23 +57,30 @@ def domain_of(
     Raises:
         UnsupportedDomainError: If there is no such domain, such as a range without end.
     """
-    try:
+    with naming_parameter(name):
         if isinstance(distribution, CategoricalDistribution):
             # Optuna takes a value that is listed twice for one that is twice as likely.
             choices = distinct(distribution.choices)
-            return ordered_choices(choices) if order_numeric_choices else Categorical(choices)
+            return choice_of(choices, order_numeric_choices=order_numeric_choices)
         if isinstance(distribution, FloatDistribution):
             scale = "log" if distribution.log else "linear"
             return Float(distribution.low, distribution.high, scale, distribution.step)
         if isinstance(distribution, IntDistribution):
             scale = "log" if distribution.log else "linear"
             return Integer(distribution.low, distribution.high, scale, distribution.step)
-    except UnsupportedDomainError as error:
-        raise UnsupportedDomainError(f"Parameter {name!r}: {error}") from error
     raise UnsupportedDomainError(
         f"Parameter {name!r} has distribution {distribution!r}; DRESampler supports "
         "FloatDistribution, IntDistribution and CategoricalDistribution."
     )
+
+
+def domains_of(trial: FrozenTrial, *, order_numeric_choices: bool = True) -> dict[str, Domain]:
+    """Return the domains of what a trial has asked for, without parameters of a single value."""
+    return {
+        name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)
+        for name, distribution in trial.distributions.items()
+        if not distribution.single()
+    }
 
 
 def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:

@@ -6,8 +6,6 @@ a suggestion → parameter values. It decides nothing about the search; `dre_plu
 
 from __future__ import annotations
 
-import operator
-import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,43 +17,36 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna.claims import (
-    announce,
-    claim,
-    conflicting_trials,
-    set_attributes,
-)
+from dre_plugins.adapters.common.options import Options, seed_from
+from dre_plugins.adapters.optuna.attributes import ExplanationWriter
+from dre_plugins.adapters.optuna.claims import announce, claim, conflicting_trials
 from dre_plugins.adapters.optuna.constraints import ConstraintsFunc, StatedConstraints
 from dre_plugins.adapters.optuna.conversion import (
     ENDED,
     STATES,
     domain_of,
+    domains_of,
     given_to,
     learnt_space,
     number_of,
     numbers_of,
     union_of_distributions,
 )
-from dre_plugins.adapters.optuna.explanation import (
-    EXPLANATION_KEY,
-    attribute_of,
-    explanation_of,
-    trial_in,
-)
+from dre_plugins.adapters.optuna.explanation import explanation_of, trial_in
 from dre_plugins.adapters.optuna.history import History
 from dre_plugins.adapters.optuna.messages import LOGGER_NAME, Messages
 from dre_plugins.adapters.optuna.prior import PastKnowledge, PastStudies
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.prior import UNIVERSAL, check_turns
+from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
-from dre_plugins.recommend.suggestion import ANNOUNCEMENTS, Suggestion
+from dre_plugins.recommend.settings import Settings, takes_settings
+from dre_plugins.recommend.suggestion import Suggestion
 from dre_plugins.recommend.turns import N_STARTUP_TRIALS
 from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.knowledge import GivenPrior, Known
+from dre_plugins.transfer.knowledge import GivenPrior
 
 logger = get_logger(LOGGER_NAME)
 
@@ -64,27 +55,34 @@ MAX_MOVES = 20
 
 
 class DRESampler(BaseSampler):
-    """Sample with a deep ranking ensemble (Khazi, Pineda Arango and Grabocka, ICLR 2023).
+    """Sampler that alternates a universal prior and a deep ranking ensemble.
 
-    An ensemble of neural networks learns to *rank* configurations, with a weighted list-wise loss
-    that cares most about the best ones; the next trial is where the expected improvement of the
-    rank is largest. Only the order of objective values counts, so their scale, outliers and
-    infinities do no harm.
+    The first five trials are points of a scrambled Sobol sequence. Then a *universal prior*, a
+    network that was meta-trained on synthetic functions and needs no training in the study,
+    proposes every second trial by expected improvement. After ten trials the others are those
+    of a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023): neural networks
+    learn to rank the configurations, and the candidate with the largest expected improvement of
+    its rank is proposed. If one model is confidently wrong, the other explores elsewhere.
 
-    - All parameters are modelled together, conditional ones too: the search space is the union
-      of what the trials of the study asked for, and which parameter depends on which is learnt.
-      A range that has changed between trials is no problem.
+    Use it where a trial takes much longer than a second, for tens to a few hundred trials, with
+    numeric, categorical and conditional parameters, and where trials may be pruned, fail or
+    violate constraints. For thousands of cheap trials other samplers are quicker.
+
+    - All parameters are modelled together. The search space is the union of what the trials of
+      the study asked for; conditions between parameters are learnt, and ranges may change.
+    - Only the order of objective values counts, so that their scale and outliers do no harm.
     - Running trials of other threads, processes and machines are taken into account, and no
       configuration is suggested twice (see `allow_duplicates`).
-    - A suggestion depends on the study's trials, `seed` and the trial's number only. So a resumed
+    - A suggestion depends only on the study's trials, `seed` and the trial's number. A resumed
       study goes on as if it had never stopped, and workers may share a seed.
-    - Failed trials rank last, so that regions that fail are avoided. Pruned trials are compared
-      with others at the steps that they reported, and so are trials that still run.
-    - Constraints that trials state (`Trial.set_constraint`, or `constraints_func`) are modelled
-      one by one; a trial is chosen by what it may gain and how likely it meets them all.
-    - Several objectives: each trial pushes the Pareto front in a direction of its own.
+    - Failed trials rank last. Pruned and running trials are compared with others at the steps
+      that they reported.
+    - Each constraint (`Trial.set_constraint`, or `constraints_func`) has a model; a trial is
+      chosen by its expected gain and by the probability that it meets all constraints.
+    - With several objectives each trial pushes the Pareto front in a direction of its own, and
+      the ensemble proposes all trials after the first ten.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
-    - If the surrogate fails, space-filling points take its place: one warning, and
+    - If a model fails, a Sobol point takes its place: one warning, and
       `sampler.stats["fallbacks"]` counts.
 
     Example:
@@ -103,14 +101,13 @@ class DRESampler(BaseSampler):
     Args:
         seed: Non-negative seed. Workers of one study may be given the same seed: their trials
             differ by trial number. None takes one from the operating system, once.
-        prior: What is known beforehand. "universal": of functions on any search space, which
-            takes turns with an ensemble from random weights (or the path of another one, of
-            `dre meta-train --synthetic`); None: nothing, the ensemble alone. Or what past tasks
-            taught: the name of a prior that ships with the package ("xgboost",
-            "decision-tree"), the path of one, or a `dre_plugins.Prior`. The very first trial
-            comes from it, whether or not the search spaces are the same; from the eleventh on
-            the universal prior, which reads what it expects, has its turns as well. With several
-            objectives a list of these, one for each, None where there is none.
+        prior: "universal" alternates the universal prior and an ensemble from random weights;
+            None is the ensemble alone. A prior of past tasks is the name of one that ships with
+            the package ("xgboost", "decision-tree"), its path, or a `dre_plugins.Prior`: it
+            proposes the first trial, even if the search spaces differ, and the ensemble starts
+            from its weights; from the eleventh trial on the universal prior has its turns as
+            well. The path of a file of `dre meta-train --synthetic` is another universal prior.
+            With several objectives a list with one for each, None where there is none.
         past_studies: Studies of the same kind to learn from: studies, a storage or its URL,
             several of these, or a `dre_plugins.MetaDataset`. Learning takes some seconds, here
             and now. Their search spaces, metrics and directions may differ; one that has the
@@ -145,16 +142,15 @@ class DRESampler(BaseSampler):
             "unwritten" attributes, which the storage refused.
 
     Note:
-        The user attribute "dre:explanation" of a trial, which `explain` reads, tells where its
-        parameters come from: "random" (start-up), "prior" (nothing was observed yet), "model",
-        "universal-prior" (with which the ensemble takes turns), "contrast" (a space-filling
-        point by which the prior is checked), "exploration" (the best far from all trials, while
-        nothing improves), "independent" (no parameter was known yet), "fallback" (the surrogate
-        failed), "exhausted" (nothing new is left) or "enqueued"; and of a model's suggestion the
-        predicted rank, its spread and the weight of the prior.
+        `explain` reads the user attribute "dre:explanation" of a trial. Its source is "random"
+        (start-up), "prior" (a prior of past tasks, before anything was observed), "model" (the
+        ensemble), "universal-prior", "contrast" (a Sobol point by which a prior of past tasks is
+        checked), "exploration" (the best candidate far from all trials, while the study
+        stagnates), "independent" (the parameters were new to the study), "fallback" (a model
+        failed), "exhausted" (every configuration was tried) or "enqueued".
 
         A prior that has no parameter in common with what the study has asked for is not used,
-        with one warning: a define-by-run study may show others later.
+        with one warning: a define-by-run study may ask for others later.
 
     Raises:
         ValueError: If an argument is invalid, or no past study has anything to learn from.
@@ -175,20 +171,22 @@ class DRESampler(BaseSampler):
         constraints_func: ConstraintsFunc | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self._seed = secrets.randbits(63) if seed is None else operator.index(seed)
-        if self._seed < 0:
-            raise ValueError(f"seed must be a non-negative integer or None, got {seed!r}.")
-        settings = checked_settings(settings)
-        self._settings = settings.for_recommender(
-            n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
+        self._seed = seed_from(seed)
+        options = Options(
+            prior=prior,
+            n_startup_trials=n_startup_trials,
+            allow_duplicates=allow_duplicates,
+            failed=failed,
+            settings=settings,
         )
-        self._knowledge = PastKnowledge(prior, past_studies)
-        check_turns(self._knowledge.whole.prior, settings.preset)
-        self._order_numeric_choices = settings.order_numeric_choices
+        self._settings = options.for_recommender()
+        self._order_numeric_choices = options.order_numeric_choices
+        self._knowledge = PastKnowledge(options, past_studies)
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling
         self.stats: Counter[str] = Counter()
         self._messages = Messages()
+        self._explanations = ExplanationWriter(self.stats, self._messages)
         self._constraints = StatedConstraints(constraints_func, self.stats, self._messages)
         self._process = ThisProcess()
         self._history = History()
@@ -203,7 +201,7 @@ class DRESampler(BaseSampler):
         self._process.begin(study, trial)
         self._knowledge.of(study.study_name)  # which may take seconds, before the trial begins
         if "fixed_params" in trial.system_attrs:
-            self._store(study, trial, Explanation("enqueued"))
+            self._explanations.write(study, trial, Explanation("enqueued"))
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
@@ -239,7 +237,7 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return every parameter that any trial of the study has asked for."""
-        self._say_unwritten(study, trial, announce(study, trial))
+        self._explanations.warn_if(announce(study, trial), study, trial)
         return union_of_distributions(self._process.read(study, trial))
 
     def sample_relative(
@@ -248,7 +246,7 @@ class DRESampler(BaseSampler):
         """Suggest values of all parameters in the search space, also of inactive ones."""
         if not search_space:
             claim(study, trial, {})  # nothing yet: no other worker has to wait
-            self._set_explanation(study, trial, Explanation("independent"))
+            self._explanations.explain(study, trial, Explanation("independent"))
             return {}
         trials = self._process.trials(study, trial)
         for _ in range(MAX_MOVES):
@@ -257,7 +255,7 @@ class DRESampler(BaseSampler):
                 name: number_of(search_space[name], value)
                 for name, value in suggestion.configuration.items()
             }
-            self._say_unwritten(study, trial, claim(study, trial, numbers))
+            self._explanations.warn_if(claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):
                 break
@@ -268,13 +266,13 @@ class DRESampler(BaseSampler):
                 break
             self.stats["conflicts"] += 1
             trials = conflicting
-        self._set_explanation(study, trial, suggestion.explanation)
+        self._explanations.explain(study, trial, suggestion.explanation)
         values = space.to_configuration(suggestion.units, include_inactive=True)
         self._process.choose(study, trial, values, suggestion.source)
         return {
             name: values[name]
-            for name, one in search_space.items()
-            if self._process.is_asked(study, name, one)
+            for name, distribution in search_space.items()
+            if self._process.is_asked(study, name, distribution)
         }
 
     def sample_independent(
@@ -292,9 +290,8 @@ class DRESampler(BaseSampler):
         if param_name in chosen and domain.contains(chosen[param_name]):
             return chosen[param_name]
         knowledge = self._knowledge.of(study.study_name)
-        if knowledge.has_parameters and knowledge.knows(
-            param_name, domain, self._domains_so_far(trial)
-        ):
+        asked = domains_of(trial, order_numeric_choices=ordered)
+        if knowledge.has_parameters and knowledge.knows(param_name, domain, asked):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
         else:
             self._warn_of_independent(study, trial, param_name)
@@ -309,10 +306,10 @@ class DRESampler(BaseSampler):
         value = domain.from_unit(unit)
         if domain.n_values is None or self._settings.allow_duplicates:
             return value
-        held = numbers_of(trial)
+        so_far = numbers_of(trial)
         for shift in range(1, min(domain.n_values, MAX_MOVES) + 1):
-            numbers = {**held, param_name: number_of(param_distribution, value)}
-            self._say_unwritten(study, trial, claim(study, trial, numbers))
+            numbers = {**so_far, param_name: number_of(param_distribution, value)}
+            self._explanations.warn_if(claim(study, trial, numbers), study, trial)
             if conflicting_trials(study, trial, numbers, None, self._history.numbers) is None:
                 break
             self.stats["conflicts"] += 1
@@ -320,7 +317,9 @@ class DRESampler(BaseSampler):
         return value
 
     def _warn_of_independent(self, study: Study, trial: FrozenTrial, name: str) -> None:
-        if trial.number >= self._n_startup_trials() and self._warn_independent_sampling:
+        given = self._settings.n_startup_trials
+        n_startup_trials = N_STARTUP_TRIALS if given is None else given
+        if self._warn_independent_sampling and trial.number >= n_startup_trials:
             self._messages.warn(
                 study,
                 name,
@@ -329,21 +328,16 @@ class DRESampler(BaseSampler):
                 "Silence this with warn_independent_sampling=False.",
             )
 
-    def _n_startup_trials(self) -> int:
-        """Return from which trial on an independent parameter is worth a warning."""
-        given = self._settings.n_startup_trials
-        return N_STARTUP_TRIALS if given is None else given
-
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
         """Return what the prior would have, given what the trial asked for so far."""
         planned = self._process.planned(study, trial)
         if name in planned and domain.contains(planned[name]):
             return planned[name]
-        domains = self._domains_so_far(trial)
+        domains = domains_of(trial, order_numeric_choices=self._order_numeric_choices)
         space = self._knowledge.of(study.study_name).completed({**domains, name: domain})
         # One trial is one suggestion, however many parameters it asks for one by one, and of
         # the model's suggestion that is completed here the source is the model.
-        asked = [found for found in trial.distributions.values() if not found.single()]
+        asked = [part for part in trial.distributions.values() if not part.single()]
         source = self._process.source(study, trial)
         is_first = not self._process.is_planned(study, trial) and not (source and asked)
         if is_first and source:  # of which nothing was asked for: the prior takes its place
@@ -351,55 +345,26 @@ class DRESampler(BaseSampler):
         stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
         recommender = self._recommender(study, space, stats)
         fixed = {
-            known: trial.params[known]
-            for known, one in domains.items()
-            if one.contains(trial.params[known])
+            other: trial.params[other]
+            for other, searched in domains.items()
+            if searched.contains(trial.params[other])
         }
         suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
         if is_first:
-            self._set_explanation(study, trial, suggestion.explanation)
+            self._explanations.explain(study, trial, suggestion.explanation)
         self._process.plan(study, trial, suggestion.configuration)
         return suggestion.configuration[name]
 
-    def _domains_so_far(self, trial: FrozenTrial) -> dict[str, Domain]:
-        """Return the domains of what a trial has asked for, without parameters of one value."""
-        ordered = self._order_numeric_choices
-        return {
-            name: domain_of(name, distribution, order_numeric_choices=ordered)
-            for name, distribution in trial.distributions.items()
-            if not distribution.single()
-        }
-
     def _recommender(self, study: Study, space: SearchSpace, stats: Counter[str]) -> Recommender:
-        """Return a recommender with the prior, or without where the two have nothing in common.
-
-        A define-by-run study may show shared parameters later, so that this ends no study.
-        """
+        """Return a recommender with what of the prior is of use in a search space."""
         knowledge = self._knowledge.of(study.study_name)
-        seed, n = self._seed, len(study.directions)
-
-        def with_prior(known: Known | None) -> Recommender:
-            return Recommender(
-                space,
-                self._settings,
-                seed=seed,
-                stats=stats,
-                prior=known,
-                n_objectives=n,
-                logger=logger,
-            )
-
-        try:
-            return with_prior(knowledge.prior)
-        except ValueError as error:
-            if knowledge.prior in (None, UNIVERSAL) or not knowledge.is_for(n):
-                raise
-            self._messages.warn(
-                study,
-                "<unused prior>",
-                f"The prior is not used as long as this holds: {error}",
-            )
-            return with_prior(knowledge.usable_on(space))
+        recommender, problem = knowledge.recommender(
+            space, self._settings, self._seed, stats, len(study.directions)
+        )
+        if problem:
+            text = f"The prior is not used as long as this holds: {problem}"
+            self._messages.warn(study, "<unused prior>", text)
+        return recommender
 
     def _suggest(
         self,
@@ -408,7 +373,8 @@ class DRESampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution],
         trials: Sequence[FrozenTrial],
     ) -> tuple[SearchSpace, Suggestion]:
-        begun = [each for each in trials if each.number != trial.number and each.state in STATES]
+        begun = [other for other in trials if other.number != trial.number]
+        begun = [other for other in begun if other.state in STATES]
         others, history, problem = self._history.readable(begun, search_space, study.directions)
         if problem:
             text = f"{problem} Further trials of this kind are not mentioned."
@@ -420,41 +386,14 @@ class DRESampler(BaseSampler):
         if recommender.about_priors:
             text = recommender.about_priors  # again only where the study shows new parameters
             self._messages.inform(study, text, text)
-        known = [row for row, view in enumerate(history) if view.configuration]
+        rows = [row for row, view in enumerate(history) if view.configuration]
         fixed = {
             name: value
             for name, value in given_to(trial).items()
             if name in search_space and space.domains[name].contains(value)
         }
+        history = [history[row] for row in rows]
         suggestions = recommender.suggest(
-            [history[row] for row in known],
-            1,
-            index=trial.number,
-            fixed=fixed,
-            is_whole=whole[known],
+            history, 1, index=trial.number, fixed=fixed, is_whole=whole[rows]
         )
         return space, suggestions[0]
-
-    def _set_explanation(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
-        source = explanation.source
-        if source in ANNOUNCEMENTS:
-            text = ANNOUNCEMENTS[source].format(trial.number)
-            self._messages.inform(study, f"<{source}>", text)
-        if "fixed_params" not in trial.system_attrs:
-            self._store(study, trial, explanation)
-
-    def _store(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
-        attributes = {EXPLANATION_KEY: attribute_of(explanation)}
-        problem = set_attributes(study, trial, attributes, are_users=True)
-        self._say_unwritten(study, trial, problem)
-
-    def _say_unwritten(self, study: Study, trial: FrozenTrial, problem: str) -> None:
-        if problem:
-            self.stats["unwritten"] += 1
-            self._messages.warn(
-                study,
-                "<unwritten>",
-                f"The storage takes no attribute of trial {trial.number} ({problem}): it has no "
-                "explanation, or other workers may evaluate the same. Further failures are only "
-                "counted.",
-            )

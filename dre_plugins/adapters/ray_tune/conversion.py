@@ -17,6 +17,7 @@ from typing import Any
 from ray.tune.search import sample
 from ray.tune.search.repeater import TRIAL_INDEX
 
+from dre_plugins.adapters.common.domains import choice_of, holds, naming_parameter
 from dre_plugins.adapters.ray_tune.tree import (
     Choice,
     Fixed,
@@ -37,7 +38,6 @@ from dre_plugins.space.domains import (
     Integer,
     Normal,
     UnsupportedDomainError,
-    ordered_choices,
 )
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct
@@ -148,7 +148,7 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
     Raises:
         UnsupportedDomainError: There is no such domain.
     """
-    try:
+    with naming_parameter(name):
         if isinstance(domain, sample.Float):
             return _float(domain)
         if isinstance(domain, sample.Integer):
@@ -158,15 +158,12 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
             if _has_domain(choices):
                 raise UnsupportedDomainError(f"{choices!r} are choices with domains inside.")
             # Listed again is twice as likely to random search; to a model it is the same choice.
-            choices = distinct(choices)
-            return ordered_choices(choices) if order_numeric_choices else Categorical(choices)
+            return choice_of(distinct(choices), order_numeric_choices=order_numeric_choices)
         if _has_domain(domain):
             raise UnsupportedDomainError(
                 f"{domain!r} is not supported; use tune.uniform, tune.randint, tune.choice and "
                 "their like, and dictionaries for nested parameters."
             )
-    except UnsupportedDomainError as error:
-        raise UnsupportedDomainError(f"Parameter {name!r}: {error}") from error
     return Constant(domain)
 
 
@@ -235,11 +232,7 @@ def _is_grid(item: object) -> bool:
 
 
 def _has_domain(item: object) -> bool:
-    if isinstance(item, Mapping):
-        return _is_grid(item) or any(_has_domain(value) for value in item.values())
-    if isinstance(item, (list, tuple)):
-        return any(_has_domain(value) for value in item)
-    return isinstance(item, sample.Domain)
+    return holds(item, lambda part: isinstance(part, sample.Domain) or _is_grid(part))
 
 
 # ---- laying out a tree

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from ray.tune import ExperimentAnalysis, ResultGrid
 from ray.tune.result import AUTO_RESULT_KEYS
 
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, listed
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -24,10 +25,8 @@ from dre_plugins.transfer.sources.cells import fits, is_missing, number
 from dre_plugins.transfer.spaces.inference import flat_configuration, infer_space
 
 Source: TypeAlias = ResultGrid | ExperimentAnalysis | str | PathLike[str]
-Mode: TypeAlias = Literal["min", "max"]
 
 _ITERATION = "training_iteration"
-_SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
 _STATES = "experiment_state-*.json"
 # How Ray writes objects into params.json.
 _OBJECT = re.compile(r"<.+>", re.DOTALL)
@@ -74,18 +73,15 @@ def metadata_from_results(
     Raises:
         ValueError: A folder is missing, nothing has reported the metric, or an argument is wrong.
     """
-    if mode not in (None, *_SIGNS):
-        raise ValueError(f"mode must be 'min' or 'max', got {mode!r}.")
+    check_mode(mode)
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    is_several = isinstance(results, Sequence) and not isinstance(results, str)
-    sources: Sequence[Any] = results if is_several else [results]  # type: ignore[assignment]
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
     reported: set[str] = set()
-    for source in sources:
+    for source in listed(results):
         key = metric or getattr(source, "default_metric", None)
-        sign = _SIGNS.get(mode or getattr(source, "default_mode", None) or "")
+        sign = SIGNS.get(mode or getattr(source, "default_mode", None) or "")
         for name, runs in _experiments(source, skipped):
             names = {column for run in runs for report in run.reports for column in report}
             reported |= names - _NO_METRICS

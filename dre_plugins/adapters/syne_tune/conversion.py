@@ -9,16 +9,15 @@ from typing import Any
 
 from syne_tune import config_space as syne_tune
 
+from dre_plugins.adapters.common.domains import choice_of, holds, naming_parameter
 from dre_plugins.space.base import match_key
 from dre_plugins.space.domains import (
-    Categorical,
     Constant,
     Domain,
     Float,
     Integer,
     Ordinal,
     UnsupportedDomainError,
-    ordered_choices,
 )
 from dre_plugins.space.search_space import SearchSpace
 
@@ -60,7 +59,7 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
     Raises:
         UnsupportedDomainError: There is no such domain.
     """
-    try:
+    with naming_parameter(name):
         if isinstance(domain, (syne_tune.Float, syne_tune.Integer)):
             return _numeric(domain)
         if isinstance(domain, syne_tune.FiniteRange):
@@ -73,14 +72,12 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
             _check_choices(domain, choices)
             if isinstance(domain, syne_tune.Ordinal):
                 return Ordinal(choices)
-            return ordered_choices(choices) if order_numeric_choices else Categorical(choices)
-        if isinstance(domain, syne_tune.Domain) or _has_domain(domain):
+            return choice_of(choices, order_numeric_choices=order_numeric_choices)
+        if holds(domain, lambda part: isinstance(part, syne_tune.Domain)):
             raise UnsupportedDomainError(
                 f"{domain!r} is not supported; use Float, Integer, Categorical, Ordinal or "
                 "FiniteRange at the top level, with names such as 'optimiser/lr' for nested ones."
             )
-    except UnsupportedDomainError as error:
-        raise UnsupportedDomainError(f"Parameter {name!r}: {error}") from error
     return Constant(domain)
 
 
@@ -158,11 +155,3 @@ def _check_choices(domain: Any, choices: list[Any]) -> None:
                 f"Syne Tune cannot cast the choice {choice!r} to its type; choose among names of "
                 "such values."
             )
-
-
-def _has_domain(item: object) -> bool:
-    if isinstance(item, Mapping):
-        return any(_has_domain(value) for value in item.values())
-    if isinstance(item, (list, tuple)):
-        return any(_has_domain(value) for value in item)
-    return isinstance(item, syne_tune.Domain)

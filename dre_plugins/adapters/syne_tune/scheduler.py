@@ -17,9 +17,10 @@ from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 
+from dre_plugins.adapters.common.past_tasks import Mode
 from dre_plugins.adapters.syne_tune.history import seed_from
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
-from dre_plugins.adapters.syne_tune.sources import Mode, Source, metadata_from_experiments
+from dre_plugins.adapters.syne_tune.sources import Source, metadata_from_experiments
 from dre_plugins.adapters.syne_tune.telling import TellingScheduler
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from syne_tune.constants import (
 from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.util import experiment_path
 
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, listed
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -46,9 +47,7 @@ if TYPE_CHECKING:
 
 Evaluations: TypeAlias = "Mapping[str, offline.TransferLearningTaskEvaluations]"
 Source: TypeAlias = "str | PathLike[str] | ExperimentResult | Evaluations"
-Mode: TypeAlias = Literal["min", "max"]
 
-_SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
 _CONFIG = "config_"  # begins the columns of hyper-parameters in a table of results
 _NO_METRIC = "without the metric"
 
@@ -95,19 +94,16 @@ def metadata_from_experiments(
     Raises:
         ValueError: A folder is missing, nothing has the metric, or an argument is wrong.
     """
-    if mode not in (None, *_SIGNS):
-        raise ValueError(f"mode must be 'min' or 'max', got {mode!r}.")
+    check_mode(mode)
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
     wanted, skipped = _Wanted(metric, mode, space), Counter[str]()
     tasks: list[Task | None] = []
-    for one in (
-        source if isinstance(source, Sequence) and not isinstance(source, str) else [source]
-    ):
-        if isinstance(one, Mapping):
-            tasks += [_offline_task(name, part, wanted, skipped) for name, part in one.items()]
+    for part in listed(source):
+        if isinstance(part, Mapping):
+            tasks += [_offline_task(name, table, wanted, skipped) for name, table in part.items()]
         else:
-            tasks += [_experiment_task(folder, wanted, skipped) for folder in _folders(one)]
+            tasks += [_experiment_task(folder, wanted, skipped) for folder in _folders(part)]
     usable = [task for task in tasks if task is not None]
     unknown = [reason for reason in skipped if _NO_METRIC in reason]
     if unknown and not usable:
@@ -151,7 +147,7 @@ def _experiment_task(folder: Path, wanted: _Wanted, skipped: Counter[str]) -> Ta
         skipped[f"experiment {folder.name!r} {_NO_METRIC} {metric!r}, but with {metrics}"] += 1
         return None
     modes = dict(zip(names, _as_list(metadata.get("metric_mode")) * len(names), strict=False))
-    sign = _SIGNS.get(wanted.mode or str(modes.get(metric)), _SIGNS["min"])
+    sign = SIGNS.get(wanted.mode or str(modes.get(metric)), SIGNS["min"])
 
     domains = _domains_in(metadata) if wanted.space is None else wanted.space.domains
     cells = {
@@ -304,7 +300,7 @@ def _offline_task(
         skipped[f"task that cannot be used: {name!r} ({error})"] += 1
         return None
     values = np.asarray(evaluations.objectives_evaluations, dtype=np.float64)
-    means = _SIGNS[wanted.mode or "min"] * _mean_over_seeds(values[..., names.index(metric)])
+    means = SIGNS[wanted.mode or "min"] * _mean_over_seeds(values[..., names.index(metric)])
     table = evaluations.hyperparameters
     cells = {
         key: fitted(table[key].tolist(), space.domains[key]) for key in space.names if key in table
