@@ -12,9 +12,9 @@ import numpy as np
 import optuna
 from tuning_tasks import scenario_of
 
+from dre_bench.synthetic import synthetic_scenario
+from dre_bench.tasks import Scenario
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.benchmarks.synthetic import synthetic_scenario
-from dre_plugins.benchmarks.tasks import Scenario
 from dre_plugins.recommend import model, recommender
 from dre_plugins.recommend.lists import final_value
 from dre_plugins.recommend.stagnation import is_exploration_due

@@ -29,29 +29,9 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"numpy", "scipy", "matplotlib"},
         {"engine", "space", "recommend", "transfer", "adapters"},
     ),
-    "baselines": (
-        {"numpy", "scipy", "torch", "botorch", "gpytorch", "sklearn"},
-        {"engine", "space", "transfer"},
-    ),
-    "benchmarks": (
-        NUMERICS
-        | FRAMEWORKS
-        | {"botorch", "filelock", "gpytorch", "matplotlib", "onnxruntime", "pandas", "rich"}
-        | {"scikit_posthocs", "sklearn", "smac", "ConfigSpace"},
-        {
-            "engine",
-            "space",
-            "universal",
-            "recommend",
-            "transfer",
-            "adapters",
-            "baselines",
-            "plots",
-        },
-    ),
     "cli": (
         NUMERICS | FRAMEWORKS | {"matplotlib", "rich", "typer"},
-        {"engine", "space", "universal", "recommend", "transfer", "adapters", "benchmarks"},
+        {"engine", "space", "universal", "recommend", "transfer", "adapters"},
     ),
 }
 # Files at the top of the package, which every room may import.
@@ -91,7 +71,7 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name_of(path)}: relative import"
+            assert node.level == 0, f"{path}: relative import"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
@@ -125,8 +105,15 @@ def test_a_framework_is_named_in_its_own_adapter_only(path):
     if path.parent.name == "adapters":
         # optuna.py, optuna_conversion.py, ray_tune.py, syne_tune.py, …
         assert all(path.stem.startswith(framework) for framework in named)
-    elif path.relative_to(PACKAGE).parts[0] != "benchmarks":
+    else:
         assert not named
+
+
+def test_nothing_imports_the_benchmarks():
+    """They depend on the package, never the other way round; nor do its tests need them."""
+    for path in [*MODULES, *Path(__file__).parent.rglob("*.py")]:
+        named = {name.split(".")[0] for name, _ in imports(path)}
+        assert "dre_bench" not in named, path
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
