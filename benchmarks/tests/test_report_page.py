@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import warnings
 from html.parser import HTMLParser
 
@@ -269,13 +268,6 @@ def test_figures_are_saved_without_warnings(tmp_path):
 
 def test_scenario_names_make_no_folders():
     assert figures.scenario_file("../a b") == "regret-.._a_b"
-
-
-def test_critical_difference_diagram_names_the_missing_extra(monkeypatch):
-    (found,) = analyse(records(), checkpoints=(30,)).differences.values()
-    monkeypatch.setitem(sys.modules, "scikit_posthocs", None)
-    with pytest.raises(ModuleNotFoundError, match=r"dre-plugins\[bench\]"):
-        figures.critical_difference(("random", "tpe", "dre"), found)
 
 
 def test_words_say_who_leads_and_what_is_significant():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from dre_bench.cli import app
 from dre_bench.reports import report
 from dre_bench.reports.results import (
     STUDIES,
@@ -282,7 +283,6 @@ def test_files_that_hold_nothing_to_compare(written, tmp_path):
 
 def test_page_and_figures_of_several_problems(written, tmp_path):
     pytest.importorskip("matplotlib")
-    pytest.importorskip("scikit_posthocs")
     lines = [
         *studies(("random", "dre"), n_tasks=2, versions={"optuna": "5.0.0"}),
         *(crash(name, 1, [0.6] * 10) for name in ("random", "dre")),
@@ -307,14 +307,13 @@ def test_real_studies_have_no_figures(written, tmp_path):
 
 
 def test_a_terminal_gets_tables_and_a_file_gets_markdown(written, monkeypatch):
-    app = pytest.importorskip("dre_plugins.cli.app").app
-    runner = pytest.importorskip("typer.testing").CliRunner()
+    runner = CliRunner()
     path = written(studies(n_tasks=2))
-    plain = runner.invoke(app, ["bench", "report", str(path)]).stdout
+    plain = runner.invoke(app, ["report", str(path)]).stdout
     assert "| sampler | regret@" in plain and "┃" not in plain
     monkeypatch.setenv("FORCE_COLOR", "1")  # for rich, this is a terminal
     monkeypatch.setenv("COLUMNS", "300")
-    drawn = runner.invoke(app, ["bench", "report", str(path)]).stdout
+    drawn = runner.invoke(app, ["report", str(path)]).stdout
     assert "┃" in drawn and "\x1b[1m" in drawn and "| --- |" not in drawn
     for line in plain.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -322,14 +321,12 @@ def test_a_terminal_gets_tables_and_a_file_gets_markdown(written, monkeypatch):
             assert all(cell in drawn for cell in cells)
 
 
-def test_the_command_line_says_what_was_asked_for(written, tmp_path, monkeypatch):
-    pytest.importorskip("scikit_posthocs")
-    app = pytest.importorskip("dre_plugins.cli.app").app
-    runner = pytest.importorskip("typer.testing").CliRunner()
+def test_the_command_line_says_what_was_asked_for(written, tmp_path):
+    runner = CliRunner()
     path, page = written(studies(n_tasks=2)), tmp_path / "page.html"
 
     def run(*arguments):
-        return runner.invoke(app, ["bench", "report", *map(str, arguments)])
+        return runner.invoke(app, ["report", *map(str, arguments)])
 
     asked = ["--against", "tpe", "--samplers", "tpe dre", "--problem", "maximise"]
     asked += ["--scenario", "a", "--checkpoints", "10,99"]
@@ -345,6 +342,3 @@ def test_the_command_line_says_what_was_asked_for(written, tmp_path, monkeypatch
     )
     assert "Give files of runs, or --published." in run("--against", "tpe").stderr
     assert "must be numbers separated by commas" in run(path, "--checkpoints", "many").stderr
-    monkeypatch.setitem(sys.modules, "scikit_posthocs", None)
-    missing = run("missing.jsonl", "--html", page).stderr
-    assert "This needs scikit_posthocs" in missing and "dre-plugins[bench]" in missing

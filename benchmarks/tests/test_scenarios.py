@@ -90,7 +90,7 @@ def test_scenarios_are_found_by_name(tmp_path, monkeypatch) -> None:
         "unheard": "known: rbv2_xgboost",
         "my_tasks:nothing": "cannot be imported",
         "no_such_module:x": "cannot be imported",
-        "my_tasks:other": "is no dre_plugins",
+        "my_tasks:other": "is no dre_bench",
     }.items():
         with pytest.raises(ValueError, match=message):
             scenario_of(Sources(), name)
@@ -109,7 +109,7 @@ def test_botorch_functions_by_name() -> None:
 
 def test_what_botorch_needs_is_said(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "botorch", None)  # as if it were not installed
-    with pytest.raises(ValueError, match=r"dre-plugins\[baselines\]"):
+    with pytest.raises(ValueError, match=r"benchmarks\[rivals\]"):
         synthetic_scenario("branin")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -175,9 +173,3 @@ def test_critical_difference_of_equals():
 def test_critical_difference_needs_three_samplers_and_two_tasks(shape):
     with pytest.raises(ValueError, match=f"got {shape[0]} and {shape[1]}"):
         statistics.critical_difference(np.ones(shape))
-
-
-def test_critical_difference_names_the_missing_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "scikit_posthocs", None)
-    with pytest.raises(ModuleNotFoundError, match=r"dre-plugins\[bench\]"):
-        statistics.critical_difference(np.ones((3, 4)))
