@@ -11,7 +11,6 @@ from typing import Annotated, Any, cast
 import typer
 from rich.table import Table
 
-from dre_bench.report_tables import report_tables
 from dre_plugins import __version__
 from dre_plugins.cli.checks import check_folder
 from dre_plugins.cli.console import console, printable, tracked
@@ -374,7 +373,7 @@ def report(
         checkpoints=_numbers("--checkpoints", checkpoints),
     )
     if console().is_terminal:
-        for part in report_tables(made):
+        for part in reports.for_terminal(made):
             console().print(part)
     else:
         typer.echo(printable(reports.text(made)))

@@ -107,12 +107,16 @@ def combined(*sources: Curves) -> Results:
         ValueError: If two sources have a method of the same name, or the methods have no
             (space, data set, seed) in common.
     """
-    curves: dict[str, Mapping[Key, Floats]] = {}
-    for source in sources:
-        doubled = curves.keys() & source.keys()
-        if doubled:
-            raise ValueError(f"two methods are named {min(doubled)!r}; rename one file.")
-        curves.update(source)
+    names = [name for source in sources for name in source]
+    doubled = [name for name in names if names.count(name) > 1]
+    if doubled:
+        raise ValueError(f"two methods are named {doubled[0]!r}; rename one file.")
+    curves = {
+        (name, *key): curve
+        for source in sources
+        for name, runs in source.items()
+        for key, curve in runs.items()
+    }
     return paired(curves, {}, PROTOCOL)
 
 

@@ -1,8 +1,7 @@
 """Figures of real studies: constraints, crashes, several objectives, halving, workers.
 
-Means over the runs of a problem; ``rank`` is the mean place among the samplers of the same
-(scenario, task, seed), 1 = best, ties share their mean place. Only what every sampler finished is
-compared. What the columns are is said in `DEFINITIONS`.
+Means over the runs of a problem. Only what every sampler finished is compared. What the columns
+are is said in `DEFINITIONS`.
 """
 
 from __future__ import annotations
@@ -14,18 +13,22 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from dre_bench.problems.real_studies import RUNGS
 from dre_bench.reports import statistics
-from dre_bench.reports.results import Key, comparable, key_of, paired_keys
-from dre_bench.reports.statistics import Comparison, Floats, Integers
-from dre_bench.reports.summary import (
-    Table,
-    best_cells,
-    paired_tests,
-    reached,
-    size,
+from dre_bench.reports.results import (
+    INDEX,
+    Key,
+    by_sampler,
+    by_task,
+    comparable,
+    key_of,
+    paired_keys,
+    ranks,
 )
+from dre_bench.reports.statistics import Floats
+from dre_bench.reports.tables import Table, count, paired_tests, pointed_out, reached, texts
 from dre_bench.runs import Record
 
 Figures: TypeAlias = dict[str, float]
@@ -64,49 +67,46 @@ class Paired:
 
     Attributes:
         problem: Its name.
-        samplers: Names, in the order of axis 0.
-        keys: (scenario, task, seed), in the order of axis 1.
-        columns: Names of the figures, in the order of axis 2.
-        figures: ``[samplers, keys, columns]``; regrets may exceed 1 or be infinite.
+        figures: A row for each (sampler, scenario, task, seed); regrets may exceed 1 or be
+            infinite.
         fallbacks: How often the surrogate of each sampler failed.
     """
 
     problem: str
-    samplers: tuple[str, ...]
-    keys: tuple[Key, ...]
-    columns: tuple[str, ...]
-    figures: Floats
-    fallbacks: tuple[int, ...]
+    figures: pd.DataFrame
+    fallbacks: Mapping[str, int]
 
     @property
-    def tasks(self) -> Integers:
-        """Number of the task of each key, ``[keys]``."""
-        numbers = {task: i for i, task in enumerate(dict.fromkeys(key[:2] for key in self.keys))}
-        return np.array([numbers[key[:2]] for key in self.keys])
+    def samplers(self) -> list[str]:
+        """Names, in their order."""
+        return [*self.figures.index.unique("sampler")]
+
+    @property
+    def keys(self) -> list[Key]:
+        """(scenario, task, seed) of all runs of a sampler, sorted."""
+        return [*self.figures.loc[self.samplers[0]].index]
 
     @property
     def ranked(self) -> list[str]:
         """The columns by which samplers are compared."""
-        return [column for column in self.columns if "@" in column]
+        return [column for column in self.figures if "@" in column]
 
-    def of_runs(self, column: str) -> Floats:
-        """What is averaged, ``[samplers, keys]``."""
-        figures = self.figures[:, :, self.columns.index(column)]
-        return np.minimum(figures, 1.0) if column.startswith("regret") else figures
+    def means(self) -> pd.DataFrame:
+        """Means over the runs, ``[samplers, columns]``; a regret counts as 1 at most."""
+        return by_sampler(self.figures.assign(**{c: self._of_runs(c) for c in self.figures}))
 
-    def means(self) -> Floats:
-        """Means over the runs, ``[samplers, columns]``."""
-        return np.stack([self.of_runs(column).mean(1) for column in self.columns], axis=1)
+    def ranks(self, column: str) -> pd.Series:
+        """Mean places of the samplers by one column."""
+        return by_sampler(ranks(_sign(column) * self.figures[[column]]))[column]
 
-    def ranks(self, column: str) -> Floats:
-        """Mean places of the samplers by one column, ``[samplers]``."""
-        figures = self.figures[:, :, self.columns.index(column)]
-        return np.asarray(statistics.ranks(_sign(column) * figures).mean(1))
+    def comparisons(self, against: str, column: str) -> pd.DataFrame:
+        """Compare every sampler with one, see `statistics.compare_all`."""
+        losses = by_task(_sign(column) * self._of_runs(column))
+        return statistics.compare_all(losses, against)
 
-    def comparisons(self, against: str, column: str) -> list[Comparison]:
-        """Compare every sampler with one, over tasks; p is adjusted for the number of samplers."""
-        losses = statistics.mean_by_task(_sign(column) * self.of_runs(column), self.tasks)
-        return statistics.compare_all(losses, self.samplers.index(against))
+    def _of_runs(self, column: str) -> pd.Series:
+        figures = self.figures[column]
+        return figures.clip(upper=1.0) if column.startswith("regret") else figures
 
 
 def collect(
@@ -125,13 +125,13 @@ def collect(
         One for the runs of a problem that can be compared, see ``results.comparable``.
     """
     best: dict[tuple[str, str, int | str], float] = defaultdict(lambda: -np.inf)
+    for record in records if known is None else known:
+        if "reference" in record:
+            task = _scale(record)
+            best[task] = max(best[task], record["reference"]["best"], *_counting(record))
     by_problem = defaultdict[str, list[Record]](list)
-    for one in records:
-        by_problem[one["problem"]].append(one)
-    for one in records if known is None else known:
-        if "reference" in one:
-            task = _scale(one)
-            best[task] = max(best[task], one["reference"]["best"], *_counting(one))
+    for record in records:
+        by_problem[record["problem"]].append(record)
     return [
         _paired(group, best, checkpoints or CHECKPOINTS)
         for of_problem in by_problem.values()
@@ -141,35 +141,27 @@ def collect(
 
 def tables(paired: Paired, against: str) -> dict[str, Table]:
     """Return figures, and paired tests against one of the samplers, by title."""
-    n_tasks, n_runs = len(set(paired.tasks)), len(paired.keys)
-    title = f"{paired.problem}: {size(n_tasks, n_runs)}"
-    found = {title: _overview(paired)}
+    n_tasks, n_runs = len({key[:2] for key in paired.keys}), len(paired.keys)
+    title = f"{count(n_tasks, 'task')}, {count(n_runs, 'run')} a sampler"
+    found = {f"{paired.problem}: {title}": _overview(paired)}
     if len(paired.samplers) > 1:
-        tests = [paired.comparisons(against, column) for column in paired.ranked]
-        found[f"{paired.problem}: tasks won/tied/lost against {against}"] = paired_tests(
-            paired.samplers, against, paired.ranked, tests
-        )
+        tests = {column: paired.comparisons(against, column) for column in paired.ranked}
+        title = f"{paired.problem}: tasks won/tied/lost against {against}"
+        found[title] = paired_tests(tests, against)
     return found
 
 
-def asynchrony(many: Paired, one: Paired) -> Table:
+def asynchrony(many: Paired, single: Paired) -> Table:
     """Return what it costs, at equal evaluations, that suggestions do not wait for results.
 
     Args:
         many: With several workers.
-        one: With one worker.
+        single: With one worker.
     """
-    columns = [c for c in many.ranked if c in one.columns and not c.endswith("%")]
-
-    def mean(paired: Paired, name: str, column: str) -> float:
-        return float(paired.of_runs(column)[paired.samplers.index(name)].mean())
-
-    rows = [
-        [name, *(f"{mean(many, name, c) - mean(one, name, c):+.3f}" for c in columns)]
-        for name in many.samplers
-        if name in one.samplers
-    ]
-    return Table(["sampler", *columns], rows)
+    columns = [c for c in many.ranked if c in single.ranked and not c.endswith("%")]
+    samplers = [name for name in many.samplers if name in single.samplers]
+    cost = (many.means() - single.means()).loc[samplers, columns]
+    return Table.of({column: texts(cost[column], "{:+.3f}") for column in columns}, samplers)
 
 
 def _paired(
@@ -178,22 +170,17 @@ def _paired(
     checkpoints: Sequence[int],
 ) -> Paired:
     keys = paired_keys(records)
-    runs = {(one["sampler"], key_of(one)): one for one in records}
-    samplers = tuple(dict.fromkeys(one["sampler"] for one in records))
-    grid = [[runs[name, key] for key in keys] for name in samplers]
-    shortest = min(len(one["values"]) for row in grid for one in row)
-    steps = reached(checkpoints, shortest)
-    figures = [[_figures(one, best[_scale(one)], steps) for one in row] for row in grid]
-    shared = set.intersection(*({*cell} for row in figures for cell in row))
-    columns = tuple(column for column in figures[0][0] if column in shared)
-    return Paired(
-        records[0]["problem"],
-        samplers,
-        keys,
-        columns,
-        np.array([[[cell[c] for c in columns] for cell in row] for row in figures]),
-        tuple(sum(one["stats"].get("fallbacks", 0) for one in row) for row in grid),
-    )
+    runs = {(record["sampler"], *key_of(record)): record for record in records}
+    samplers = dict.fromkeys(record["sampler"] for record in records)
+    index = pd.MultiIndex.from_tuples([(n, *key) for n in samplers for key in keys], names=INDEX)
+    chosen = [runs[run] for run in index]
+    steps = reached(checkpoints, min(len(record["values"]) for record in chosen))
+    rows = [_figures(record, best[_scale(record)], steps) for record in chosen]
+    figures = pd.DataFrame(rows, index).dropna(axis=1)  # only what all runs have
+    fallbacks = dict.fromkeys(samplers, 0)
+    for record in chosen:
+        fallbacks[record["sampler"]] += record["stats"].get("fallbacks", 0)
+    return Paired(records[0]["problem"], figures, fallbacks)
 
 
 def _scale(record: Record) -> tuple[str, str, int | str]:
@@ -225,7 +212,7 @@ def _counting(record: Record) -> Floats:
 
 
 def _figures(record: Record, best: float, steps: Sequence[int]) -> Figures:
-    """The row of a table that a run is worth."""
+    """Return the row of a run."""
     regret = partial(_regret, record, best)
     figures = _KINDS[_kind(record)](record, regret, steps)
     return {**figures, "s / trial": record["seconds"] / len(record["values"])}
@@ -291,22 +278,12 @@ def _regret(record: Record, best: float, values: Floats) -> float:
 
 
 def _overview(paired: Paired) -> Table:
-    ranked = paired.ranked
-    others = [column for column in paired.columns if column not in ranked]
-    means = dict(zip(paired.columns, paired.means().T, strict=True))
-    ranks = [paired.ranks(column) for column in ranked]
-    failed = paired.fallbacks if any(paired.fallbacks) else ()
-    head = ["sampler", *ranked, *(f"rank@{c.partition('@')[2]}" for c in ranked), *others]
-    rows = [
-        [
-            name,
-            *(f"{means[column][i]:.3f}" for column in ranked),
-            *(f"{one[i]:.2f}" for one in ranks),
-            *(f"{means[column][i]:.3g}" for column in others),
-            *(str(count) for count in failed[i : i + 1]),
-        ]
-        for i, name in enumerate(paired.samplers)
-    ]
-    lowest = np.stack([*(_sign(column) * means[column] for column in ranked), *ranks], axis=1)
-    best = best_cells(lowest, range(1, lowest.shape[1] + 1))
-    return Table([*head, "fallbacks"] if failed else head, rows, best)
+    means, ranked = paired.means(), paired.ranked
+    places = {f"rank@{column.partition('@')[2]}": paired.ranks(column) for column in ranked}
+    columns = {column: texts(means[column], "{:.3f}") for column in ranked}
+    columns |= {head: texts(column, "{:.2f}") for head, column in places.items()}
+    columns |= {c: texts(means[c], "{:.3g}") for c in means if c not in ranked}
+    if any(paired.fallbacks.values()):
+        columns["fallbacks"] = [*map(str, paired.fallbacks.values())]
+    low = {column: _sign(column) * means[column] for column in ranked}
+    return pointed_out(Table.of(columns, paired.samplers), low | places)

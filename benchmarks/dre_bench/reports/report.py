@@ -1,27 +1,9 @@
 """Reports of benchmark runs: `dre-bench report FILES…`.
 
 Files hold records of `dre-bench run`, also of several problems and suites; each problem is a part
-of the report. Definitions, for one task with values that are maximised:
-
-    normalised regret  (best - x) / (best - median) of the best value x so far. ``best`` is the
-                       highest value known for the task, over all runs given and the random sample
-                       of 2000 configurations that every run records; ``median`` is that sample's.
-                       0 is as good as anything known, 1 is what half of random search reaches at
-                       its first trial. Means go over seeds and tasks alike. For tables and HPO-B
-                       it is the distance to the best of the table, as a share of its range.
-    rank               place among the samplers of the same (scenario, task, seed), 1 = best, ties
-                       share their mean place; averaged.
-    win/tie/loss       over tasks, by the mean regret over seeds, against one named sampler; p is
-                       that of a two-sided Wilcoxon signed-rank test over the same differences,
-                       adjusted by Holm for the number of samplers compared with the named one.
-    area               mean regret over all trials.
-    stagnating         share of runs that end above a regret of 0.02 and did not improve in their
-                       last 20 trials.
-    ask                median seconds of a suggestion after the start-up trials.
-
-Only (scenario, task, seed) that every sampler finished are compared; scenarios that other samplers
-have run, or runs of another length, are parts of their own. Regret depends on the runs that are
-given together, through ``best``. Figures of real studies: see ``real_studies``.
+of the report. Only (scenario, task, seed) that every sampler finished are compared; scenarios that
+other samplers have run, or runs of another length, are parts of their own. What regret, ranks and
+tests are is said in `results`, `real_studies`, `statistics` and at the end of a page.
 """
 
 from __future__ import annotations
@@ -34,12 +16,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TypeAlias
 
+from rich.table import Table as RichTable
+
 import dre_plugins
 from dre_bench.problems.catalogue import PROBLEMS, problem_of
-from dre_bench.reports import published, real_studies
+from dre_bench.reports import figures as drawing
+from dre_bench.reports import page, published, real_studies, tables
+from dre_bench.reports.part import Part, prefixes
 from dre_bench.reports.published import Curves
 from dre_bench.reports.real_studies import Paired
 from dre_bench.reports.results import (
+    Analysis,
     Results,
     best_known,
     collect,
@@ -47,16 +34,7 @@ from dre_bench.reports.results import (
     comparable,
     finished,
 )
-from dre_bench.reports.summary import (
-    Analysis,
-    Part,
-    Table,
-    markdown,
-    overview,
-    prefixes,
-    reached,
-    size,
-)
+from dre_bench.reports.tables import Table, count, markdown, overview, reached
 from dre_bench.runs import MAXIMISE, Record, Run, read_records, run_of
 
 STUDIES = (MAXIMISE, "ray", "syne-tune")
@@ -70,7 +48,7 @@ ASYNCHRONY = "Loss from asynchrony: 8 workers against 1"
 MANY_SCENARIOS = 4
 """More of them are not listed in a heading."""
 REQUIRED = [one.name for one in fields(Run) if one.default is MISSING]
-PACKAGES = ("numpy", "scipy", "matplotlib", "scikit-posthocs")
+PACKAGES = ("numpy", "scipy", "pandas", "matplotlib", "scikit-posthocs")
 
 Content: TypeAlias = "tuple[str, Results | Paired]"
 """A problem, and runs of it that can be compared."""
@@ -155,6 +133,16 @@ def text(report: Report) -> str:
     return "\n\n".join([*found, *report.left_out])
 
 
+def for_terminal(report: Report) -> Iterator[RichTable | str]:
+    """Yield what `text` says, part by part, as tables to print."""
+    for part in report.parts:
+        if len(report.parts) > 1:
+            yield part.title
+        for title, table in part.tables.items():
+            yield tables.for_terminal(title, table)
+    yield from report.left_out
+
+
 def write(
     report: Report,
     *,
@@ -175,10 +163,6 @@ def write(
     Raises:
         ValueError: If there are no curves to draw.
     """
-    # Here, because a report in Markdown needs no Matplotlib.
-    from dre_bench.reports import figures as drawing
-    from dre_bench.reports import page
-
     prefix = prefixes(report.parts)
     curves = {part.name: part.curves for part in report.parts if part.curves}
     if (figures or plot) and not curves:
@@ -289,7 +273,7 @@ def _parts(
         named = (name for name in (against, *OURS) if name in one.samplers)
         rival = next(named, one.samplers[0])
         if isinstance(one, Results):
-            steps = reached(checkpoints or one.protocol.checkpoints, int(one.steps[-1]))
+            steps = reached(checkpoints or one.protocol.checkpoints, int(one.regret.columns[-1]))
             analysis = Analysis(one, rival, steps)
             yield Part(name, about, _tables(analysis), analysis, purpose)
         else:
@@ -301,7 +285,7 @@ def _about(one: Results | Paired) -> str:
     scenarios = sorted({scenario for scenario, _, _ in one.keys})
     if len(scenarios) > MANY_SCENARIOS:
         scenarios = [f"{len(scenarios)} scenarios"]
-    length = [f"{one.steps[-1]} {one.protocol.step}"] if isinstance(one, Results) else []
+    length = [f"{one.regret.columns[-1]} {one.protocol.step}"] if isinstance(one, Results) else []
     return ", ".join([*scenarios, *length])
 
 
@@ -311,10 +295,10 @@ def _tables(analysis: Analysis) -> dict[str, Table]:
     if len(results.scenarios) > 1:
         found |= {name: results.of_scenario(name) for name in results.scenarios}
     return {
-        f"{title}: {size(len(one.tasks), len(one.keys))}": overview(
-            one, analysis.against, analysis.checkpoints
+        f"{title}: {count(len(part.tasks), 'task')}, {count(len(part.keys), 'run')} a sampler": (
+            overview(part, analysis.against, analysis.checkpoints)
         )
-        for title, one in found.items()
+        for title, part in found.items()
     }
 
 

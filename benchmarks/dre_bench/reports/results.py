@@ -1,26 +1,33 @@
-"""Regret curves of paired runs in one array, whatever they were read from.
+"""Regret curves of paired runs in one frame, whatever they were read from.
 
 Only (scenario, task, seed) that every sampler finished are kept: each comparison is a paired one.
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from dre_bench.reports import statistics
-from dre_bench.reports.statistics import Floats, Integers
+from dre_bench.reports.statistics import CriticalDifference, Floats
 from dre_bench.runs import Record, run_of
 from dre_bench.samplers import N_STARTUP_TRIALS
 
 Key: TypeAlias = tuple[str, int | str, int]
 """Scenario, task, seed: what samplers are compared on."""
 TaskKey: TypeAlias = tuple[str, int | str]
+RUN = ["scenario", "task", "seed"]
+INDEX = ["sampler", *RUN]
+SEED = 0
+"""Of the bootstrap, so that a report can be repeated."""
+STAGNATION_TRIALS = 20
+STAGNATION_REGRET = 0.02
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ class Protocol:
     Attributes:
         regret: What regret is, in a sentence or two.
         step: What is counted: "trials", or "steps" after initial ones.
-        first_step: How many of them are done at index 0.
+        first_step: How many of them are done at the first number of a curve.
         n_startup: First steps whose suggestions take no time and are left out of times.
         checkpoints: Numbers of steps that are reported by default.
     """
@@ -43,112 +50,156 @@ class Protocol:
 
 
 STUDIES = Protocol(
-    regret=(
-        "Normalised: (best − x) / (best − median) of the best value x so far. “best” is the "
-        "highest value known for the task, over all runs given and the random sample that every "
-        "run records; “median” is that sample's. 0 is as good as anything known, 1 is what half "
-        "of random search reaches at its first trial. It depends on the runs that are given "
-        "together, through “best”."
-    )
+    "Normalised: (best − x) / (best − median) of the best value x so far. “best” is the highest "
+    "value known for the task, over all runs given and the random sample that every run records; "
+    "“median” is that sample's. 0 is as good as anything known, 1 is what half of random search "
+    "reaches at its first trial. It depends on the runs that are given together, through “best”."
 )
-
-
 TABLES = Protocol(
-    regret=(
-        "The distance of the best row so far to the best row of the task's table, as a share of "
-        "the range of the table: 0 is its best, 1 its worst. Rows without a value count as its "
-        "worst."
-    ),
+    "The distance of the best row so far to the best row of the task's table, as a share of the "
+    "range of the table: 0 is its best, 1 its worst. Rows without a value count as its worst.",
     step="evaluations",
     n_startup=5,
     checkpoints=(10, 20, 35, 50, 100),
 )
 
 
+def by_sampler(runs: pd.DataFrame) -> pd.DataFrame:
+    """Average over runs."""
+    return runs.groupby(level="sampler", sort=False).mean()
+
+
+def ranks(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the place of each sampler among those of the same run; ties share their mean."""
+    return runs.groupby(level=RUN, sort=False).rank()
+
+
+def by_task(column: pd.Series) -> pd.DataFrame:
+    """Average over the seeds of each task: a frame ``[samplers, tasks]``."""
+    means = column.groupby(level=INDEX[:3], sort=False).mean()
+    samplers = means.index.unique("sampler")
+    tasks = [key[1:] for key in means.index[: len(means) // len(samplers)]]
+    return pd.DataFrame(means.to_numpy().reshape(len(samplers), -1), samplers, tasks)
+
+
 @dataclass(frozen=True)
 class Results:
-    """Paired runs.
+    """Paired runs: a row for each sampler and key, in this order, a column for each step.
 
     Attributes:
-        samplers: Names, in the order of axis 0.
-        keys: (scenario, task, seed), in the order of axis 1.
-        regret: Normalised regret of the best so far, ``[samplers, keys, trials]``.
-        ask_seconds: Seconds of each suggestion, ``[samplers, keys, trials]``; NaN if not known.
+        regret: Normalised regret of the best so far; columns say how many steps are done.
+        seconds: Seconds of each suggestion; NaN if not known.
         protocol: How to read them.
     """
 
-    samplers: tuple[str, ...]
-    keys: tuple[Key, ...]
-    regret: Floats
-    ask_seconds: Floats
+    regret: pd.DataFrame
+    seconds: pd.DataFrame
     protocol: Protocol
+
+    @property
+    def samplers(self) -> list[str]:
+        """Names, in their order."""
+        return [*self.regret.index.unique("sampler")]
+
+    @property
+    def keys(self) -> list[Key]:
+        """(scenario, task, seed) of all runs of a sampler, sorted."""
+        return [*self.regret.loc[self.samplers[0]].index]
 
     @property
     def scenarios(self) -> list[str]:
         """Names of the scenarios, sorted."""
-        return sorted({scenario for scenario, _, _ in self.keys})
+        return sorted({key[0] for key in self.keys})
 
     @property
     def tasks(self) -> list[TaskKey]:
         """The tasks, sorted: scenario and name."""
-        return sorted({key[:2] for key in self.keys})
-
-    @property
-    def task_of_run(self) -> Integers:
-        """Index in `tasks` of every key, ``[keys]``."""
-        index = {task: i for i, task in enumerate(self.tasks)}
-        return np.array([index[key[:2]] for key in self.keys])
-
-    @property
-    def steps(self) -> Integers:
-        """How many trials are done at each index of the last axis."""
-        return np.arange(self.regret.shape[2]) + self.protocol.first_step
+        return [*dict.fromkeys(key[:2] for key in self.keys)]
 
     def of_scenario(self, scenario: str) -> Results:
         """The runs of one scenario."""
-        chosen = [i for i, key in enumerate(self.keys) if key[0] == scenario]
-        return replace(
-            self,
-            keys=tuple(self.keys[i] for i in chosen),
-            regret=self.regret[:, chosen],
-            ask_seconds=self.ask_seconds[:, chosen],
-        )
+        chosen = self.regret.index.get_level_values("scenario") == scenario
+        return replace(self, regret=self.regret[chosen], seconds=self.seconds[chosen])
 
-    def index_of(self, steps: Sequence[int]) -> list[int]:
-        """Indices of the last axis at which so many trials are done.
+    def reaches(self, steps: Sequence[int]) -> list[int]:
+        """Return the steps as columns.
 
         Raises:
             ValueError: If the runs do not reach one of them.
         """
-        known = self.steps
-        outside = [step for step in steps if not known[0] <= step <= known[-1]]
+        first, last = self.regret.columns[[0, -1]]
+        outside = [str(step) for step in steps if not first <= step <= last]
         if outside:
             raise ValueError(
-                f"checkpoints must be from {known[0]} to {known[-1]}, what the runs have, "
-                f"got {', '.join(map(str, outside))}."
+                f"checkpoints must be from {first} to {last}, what the runs have, "
+                f"got {', '.join(outside)}."
             )
-        return [step - int(known[0]) for step in steps]
+        return [*steps]
 
-    def ranks(self) -> Floats:
-        """Place of each sampler at each trial, 1 = best, ``[samplers, keys, trials]``."""
-        return statistics.ranks(self.regret)
+    def standard_error(self) -> pd.DataFrame:
+        """Of the mean over tasks, ``[samplers, steps]``; 0 where there is only one task."""
+        tasks = self.regret.groupby(level=INDEX[:3], sort=False).mean()
+        return tasks.groupby(level="sampler", sort=False).sem().fillna(0.0)
 
-    def by_task(self) -> Floats:
-        """Mean regret over the seeds of each task, ``[samplers, tasks, trials]``."""
-        return statistics.mean_by_task(self.regret, self.task_of_run)
+    def rank_bands(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Ends of the confidence bands of the mean ranks, each ``[samplers, steps]``."""
+        places = ranks(self.regret).to_numpy()
+        shape = (len(self.samplers), len(self.keys), -1)
+        tasks = [self.tasks.index(key[:2]) for key in self.keys]
+        bands = statistics.bootstrap_bands(
+            places.reshape(shape), tasks, np.random.default_rng(SEED)
+        )
+        low, high = (pd.DataFrame(band, self.samplers, self.regret.columns) for band in bands)
+        return low, high
 
-    def stagnating(self) -> Floats:
-        """Share of stagnating runs, ``[samplers]``."""
-        return statistics.stagnating(self.regret)
+    def stagnating(self) -> pd.Series:
+        """Share of runs that are stuck: no gain in their last trials, and not good."""
+        last = self.regret.iloc[:, -1]
+        before = self.regret.iloc[:, max(-STAGNATION_TRIALS - 1, -self.regret.shape[1])]
+        return by_sampler((last == before) & (last > STAGNATION_REGRET))
 
-    def seconds_per_ask(self) -> Floats:
-        """Quantiles 5 %, 50 %, 95 % of seconds after the start-up trials, ``[samplers, 3]``."""
-        return statistics.quantiles(self.ask_seconds[:, :, self.protocol.n_startup :])
+    def seconds_per_ask(self) -> pd.DataFrame:
+        """Quantiles of seconds after the start-up trials, ``[samplers, (5 %, 50 %, 95 %)]``."""
+        later = self.seconds.iloc[:, self.protocol.n_startup :]
+        quantiles = {
+            name: np.nanquantile(part, (0.05, 0.5, 0.95))
+            if part.notna().any(axis=None)
+            else np.nan
+            for name, part in later.groupby(level="sampler", sort=False)
+        }
+        return pd.DataFrame(quantiles, index=[0.05, 0.5, 0.95]).T
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Curves and what is computed from them, once and where it is needed.
+
+    Attributes:
+        results: The paired runs.
+        against: The sampler that others are compared with.
+        checkpoints: Numbers of trials that are reported.
+    """
+
+    results: Results
+    against: str
+    checkpoints: tuple[int, ...]
+
+    @cached_property
+    def rank_bands(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """See `Results.rank_bands`."""
+        return self.results.rank_bands()
+
+    @cached_property
+    def differences(self) -> dict[int, CriticalDifference]:
+        """By checkpoint; none of fewer than three samplers or two tasks."""
+        regret = self.results.regret
+        found = {n: statistics.critical_difference(by_task(regret[n])) for n in self.checkpoints}
+        return {n: difference for n, difference in found.items() if difference is not None}
 
 
 def finished(records: Sequence[Record]) -> list[Record]:
     """Return the records of runs that did not fail; of one that is there twice the later one."""
-    return [*{run_of(one): one for one in records if "error" not in one}.values()]
+    return [*{run_of(record): record for record in records if "error" not in record}.values()]
 
 
 def key_of(record: Record) -> Key:
@@ -159,84 +210,60 @@ def key_of(record: Record) -> Key:
 def comparable(records: Sequence[Record]) -> list[list[Record]]:
     """Group finished runs of one problem: a file may hold runs of several suites.
 
-    Args:
-        records: Of one problem.
-
     Returns:
         Groups of scenarios with the same samplers and lengths of studies. What no (scenario,
         task, seed) pairs is left out.
     """
     samplers = defaultdict[tuple[str, int], set[str]](set)
-    for one in records:
-        samplers[one["scenario"], one["trials"]].add(one["sampler"])
+    for record in records:
+        samplers[record["scenario"], record["trials"]].add(record["sampler"])
     groups = defaultdict[tuple[frozenset[str], int], list[Record]](list)
-    for one in records:
-        alike = frozenset(samplers[one["scenario"], one["trials"]])
-        groups[alike, one["trials"]].append(one)
+    for record in records:
+        alike = frozenset(samplers[record["scenario"], record["trials"]])
+        groups[alike, record["trials"]].append(record)
     return [group for group in groups.values() if paired_keys(group)]
 
 
-def paired_keys(records: Sequence[Record]) -> tuple[Key, ...]:
+def paired_keys(records: Sequence[Record]) -> list[Key]:
     """Return what every sampler finished, sorted."""
     keys = defaultdict[str, set[Key]](set)
-    for one in records:
-        keys[one["sampler"]].add(key_of(one))
-    return tuple(sorted(set.intersection(*keys.values())))
+    for record in records:
+        keys[record["sampler"]].add(key_of(record))
+    return sorted(set.intersection(*keys.values()))
 
 
 def best_known(records: Sequence[Record]) -> dict[TaskKey, float]:
     """Return the highest value of each task, over finished runs and their random samples."""
     best: dict[TaskKey, float] = defaultdict(lambda: -np.inf)
-    for one in records:
-        task = key_of(one)[:2]
-        reached = [value for value in one["values"] if not math.isnan(value)]
-        best[task] = max(best[task], one["reference"]["best"], *reached)
+    for record in records:
+        reached = np.fmax.reduce(record["values"], initial=record["reference"]["best"])
+        best[key_of(record)[:2]] = max(best[key_of(record)[:2]], reached)
     return best
 
 
 def collect(records: Sequence[Record], best: Mapping[TaskKey, float]) -> Results:
-    """Arrange finished studies by sampler and key, and normalise them.
-
-    Args:
-        records: Records that can be compared.
-        best: The highest value known for each task, see `best_known`.
+    """Arrange finished studies by sampler and key, normalised by the best known of each task.
 
     Raises:
         ValueError: If no (scenario, task, seed) was finished by every sampler.
     """
-    return _arranged(records, lambda one: _study_regret(one, best), STUDIES)
+    curves = {
+        (record["sampler"], *key_of(record)): statistics.normalised_regret(
+            record["values"], best[key_of(record)[:2]], record["reference"]["median"]
+        )
+        for record in records
+    }
+    return paired(curves, _seconds(records), STUDIES)
 
 
 def collect_tables(records: Sequence[Record]) -> Results:
     """Arrange finished runs on tables by sampler and key.
 
-    Args:
-        records: Records that can be compared.
-
     Raises:
         ValueError: If no (scenario, task, seed) was finished by every sampler.
     """
-    return _arranged(records, table_regret, TABLES)
-
-
-def _arranged(
-    records: Sequence[Record], regret_of: Callable[[Record], Floats], protocol: Protocol
-) -> Results:
-    regret = defaultdict[str, dict[Key, Floats]](dict)
-    seconds: dict[tuple[str, Key], Floats] = {}
-    for one in records:
-        name, key = one["sampler"], key_of(one)
-        regret[name][key] = curve = regret_of(one)
-        known = np.array(one["ask_seconds"], dtype=np.float64)
-        # A table that was exhausted ended the run; its curve goes on.
-        missing = len(curve) - len(known)
-        seconds[name, key] = np.pad(known, (0, missing), constant_values=np.nan)
-    return paired(regret, seconds, protocol)
-
-
-def _study_regret(record: Record, best: Mapping[TaskKey, float]) -> Floats:
-    unit = record["reference"]["median"]
-    return statistics.normalised_regret(record["values"], best[key_of(record)[:2]], unit)
+    curves = {(record["sampler"], *key_of(record)): table_regret(record) for record in records}
+    return paired(curves, _seconds(records), TABLES)
 
 
 def table_regret(record: Record) -> Floats:
@@ -244,39 +271,41 @@ def table_regret(record: Record) -> Floats:
 
     A run that ended early, because its table was exhausted, stays at what it had found.
     """
-    best, worst = record["reference"]["best"], record["reference"]["worst"]
-    regret = statistics.normalised_regret(record["values"], best, worst)
-    missing = max(0, record["trials"] - len(regret))
-    return np.pad(regret, (0, missing), mode="edge")
+    reference = record["reference"]
+    regret = statistics.normalised_regret(record["values"], reference["best"], reference["worst"])
+    return np.pad(regret, (0, max(0, record["trials"] - len(regret))), mode="edge")
+
+
+def _seconds(records: Sequence[Record]) -> dict[tuple[str, str, int | str, int], list[float]]:
+    return {(record["sampler"], *key_of(record)): record["ask_seconds"] for record in records}
 
 
 def paired(
-    regret: Mapping[str, Mapping[Key, Floats]],
-    seconds: Mapping[tuple[str, Key], Floats],
+    regret: Mapping[tuple[str, str, int | str, int], Floats],
+    seconds: Mapping[tuple[str, str, int | str, int], Sequence[float]],
     protocol: Protocol,
 ) -> Results:
     """Keep what every sampler finished; the shortest run sets the length.
 
     Args:
-        regret: Curves ``[trials]`` by sampler and key.
-        seconds: Seconds of suggestions ``[trials]`` by sampler and key, where they are known.
+        regret: Curves ``[steps]`` by sampler and key.
+        seconds: Seconds of suggestions by sampler and key, where they are known.
         protocol: How to read them.
 
     Raises:
         ValueError: If no key is every sampler's.
     """
-    everywhere = set.intersection(*(set(runs) for runs in regret.values())) if regret else set()
+    keys = defaultdict[str, set[Key]](set)
+    for name, *key in regret:
+        keys[name].add(tuple(key))  # type: ignore[arg-type]
+    everywhere = sorted(set.intersection(*keys.values())) if keys else []
     if not everywhere:
         raise ValueError("no (scenario, task, seed) was finished by every sampler.")
-    keys = tuple(sorted(everywhere))
-    n_trials = min(len(runs[key]) for runs in regret.values() for key in keys)
-    unknown = np.full(n_trials, np.nan)
-    return Results(
-        tuple(regret),
-        keys,
-        np.array([[runs[key][:n_trials] for key in keys] for runs in regret.values()]),
-        np.array(
-            [[seconds.get((name, key), unknown)[:n_trials] for key in keys] for name in regret]
-        ),
-        protocol,
-    )
+    index = [(name, *key) for name in keys for key in everywhere]
+    length = min(len(regret[run]) for run in index)
+    rows = pd.MultiIndex.from_tuples(index, names=INDEX)
+    steps = range(protocol.first_step, protocol.first_step + length)
+    # A table that was exhausted ended the suggestions; its curve goes on.
+    padded = [[*seconds.get(run, ()), *[np.nan] * length][:length] for run in index]
+    curves = pd.DataFrame([regret[run][:length] for run in index], rows, steps)
+    return Results(curves, pd.DataFrame(padded, rows, steps), protocol)
