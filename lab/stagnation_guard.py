@@ -16,9 +16,9 @@ import numpy as np
 import optuna
 from tuning_tasks import scenario_of
 
+from dre_bench.synthetic import synthetic_scenario
+from dre_bench.tasks import Scenario
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.benchmarks.synthetic import synthetic_scenario
-from dre_plugins.benchmarks.tasks import Scenario
 from dre_plugins.recommend import schedule
 from dre_plugins.recommend.schedule import Progress
 

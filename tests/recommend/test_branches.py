@@ -1,11 +1,8 @@
 """No branch of a conditional space is dropped before it was beaten."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
 
-from dre_plugins.benchmarks.conditional import conditional_scenario
 from dre_plugins.recommend.branches import branch_to_try, is_within
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import is_branch_turn
@@ -136,19 +133,3 @@ def test_suggestions_go_where_they_are_led(count: int) -> None:
     models = [each.configuration["model"] for each in suggested]
     assert models[0] == "forest"
     assert count == 1 or models[1] == "net", "what is pending counts"
-
-
-@pytest.mark.slow
-def test_the_best_branch_is_found_where_it_looks_worst() -> None:
-    optuna = pytest.importorskip("optuna")
-    from dre_plugins import DRESampler
-
-    scenario = conditional_scenario("branches-4", None)
-    n_found = 0
-    for task in range(5):
-        study = optuna.create_study(direction="maximize", sampler=DRESampler(seed=task))
-        study.optimize(lambda trial, task=task: scenario.objective(trial, task), n_trials=60)
-        tried = Counter(trial.params["branch"] for trial in study.trials)
-        assert min(tried.values()) >= 6
-        n_found += study.best_value > -0.1  # the other branches end below −0.13
-    assert n_found >= 3
