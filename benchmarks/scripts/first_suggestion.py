@@ -18,12 +18,10 @@ def timed(name, function, *arguments, **options):
 
 for name in ("numpy", "scipy.stats", "torch", "dre_plugins.transfer.prior"):
     timed(name, import_module, name)
-from dre_plugins import AskTell, Prior
-from dre_plugins.space import Float, Integer
-
-prior = timed("load", Prior.load, "xgboost")
-space = {"eta": Float(1e-3, 1.0, "log"), "max_depth": Integer(1, 15)}
-study = timed("align", AskTell, space, seed=0, prior=prior)
+dre_plugins, domains = import_module("dre_plugins"), import_module("dre_plugins.space")
+prior = timed("load", dre_plugins.Prior.load, "xgboost")
+space = {"eta": domains.Float(1e-3, 1.0, "log"), "max_depth": domains.Integer(1, 15)}
+study = timed("align", dre_plugins.AskTell, space, seed=0, prior=prior)
 for trial in range(3):
     number, configuration = timed(f"trial {trial}", study.ask)
     study.tell(number, configuration["eta"])
