@@ -2,7 +2,7 @@
 
 Each entry names figures, the text of the notebook that they are from, and the pages that quote
 them. Whoever measures anew writes a page of the notebook, then changes the entries and pages that
-this names. Tables of the benchmarks and figures of decisions are compared with the notebook itself.
+this names. Tables of the benchmarks and figures of decisions are compared with the notebook.
 """
 
 from __future__ import annotations
