@@ -6,7 +6,7 @@ a greedy acquisition never corrects it. So branches are compared by how they dev
 bandits compare learners (Li et al., AAAI 2020), but by order only: a branch is beaten once its
 best value is below that of another one and its last ⌈log₂ n⌉ trials, of n, did not improve it.
 While any is not, every second suggestion goes to the one of them that has the fewest trials. As n
-grows, a beaten branch is tried again ever more rarely. Figures: docs/decisions.md, Search.
+grows, a beaten branch is tried again ever more rarely. Figures: docs/decisions/branch-guard.md.
 
 Notation: see docs/architecture.md.
 """

@@ -110,7 +110,7 @@ class Recommender:
 
     @property
     def about_priors(self) -> str:
-        """Say in one line which parameters the priors of past tasks know; empty without any."""
+        """Say in one line which parameters the trained priors know; empty without any."""
         return "; ".join(prior.about for prior in self._priors if prior and prior.about)
 
     def suggest(

@@ -6,13 +6,13 @@
 ===================  ============================================================================
 proposer             when
 ===================  ============================================================================
-``universal-prior``  Odd numbers, once 5 trials have ended (10 beside a prior of past tasks), with
+``universal-prior``  Odd numbers, once 5 trials have ended (10 beside a trained prior), with
                      one objective and no violated constraint.
 ``random``           Until 10 trials have ended and one can be ranked; never with a prior of past
                      tasks. Points of the study's Sobol sequence.
-``contrast``         With a prior of past tasks of which too little was checked: a space-filling
+``contrast``         With a trained prior of which too little was checked: a space-filling
                      point where the prior may expect little.
-``prior``            With a prior of past tasks, until a trial has ended with a value.
+``prior``            With a trained prior, until a trial has ended with a value.
 ``exploration``      Numbers 2, 5, 8, … while 8 trials have not improved on the incumbent: the
                      ensemble's choice far from all trials.
 ``model``            Otherwise: the ensemble's choice.
@@ -36,9 +36,9 @@ Turn: TypeAlias = Literal[
 
 # Space-filling trials from which random weights learn enough to be worth asking.
 N_STARTUP_TRIALS = 10
-# The universal prior is worth asking earlier, in its turns between them (docs/decisions.md).
+# The universal prior is worth asking earlier, in its turns between them (docs/decisions/start-up-trials.md).
 N_UNIVERSAL_STARTUP_TRIALS = 5
-# Beside a prior of past tasks, which knows better for a while (docs/decisions.md).
+# Beside a trained prior, which knows better for a while (docs/decisions/prior-turns.md).
 N_PRIOR_TRIALS = 10
 # Of a study's suggestions, one of so many is the universal prior's.
 UNIVERSAL_EVERY = 2
@@ -46,11 +46,11 @@ UNIVERSAL_EVERY = 2
 # of a conditional space: however many choices there are, half is left to the acquisition.
 BRANCH_PERIOD = 4
 # Trials without a new incumbent after which a study stagnates. Members that are all sure of one
-# region never leave it, however long nothing improves (docs/decisions.md).
+# region never leave it, however long nothing improves (docs/decisions/exploration.md).
 EXPLORATION_PATIENCE = 8
 # Of the suggestions of a stagnating study, one of so many explores if it is the ensemble's turn.
 EXPLORATION_EVERY = 3
-# A contrast is a trial that the prior of past tasks places behind this share of the reference.
+# A contrast is a trial that the trained prior places behind this share of the reference.
 # Without any, an agreement among its favourites is chance.
 CONTRAST_SHARE = 0.3
 # As many contrasts are due as there are entries that the number of trials has reached.
@@ -96,8 +96,8 @@ class TurnRules:
 
     Args:
         n_startup_trials: Trials that must have ended before the ensemble is asked, 0 or more;
-            None takes 10, or 0 with a prior of past tasks.
-        has_prior: Whether there is a prior of past tasks.
+            None takes 10, or 0 with a trained prior.
+        has_prior: Whether there is a trained prior.
         is_universal: Whether the universal prior is wanted.
         preset_turns: Whether the preset has turns for it.
     """
@@ -138,7 +138,7 @@ def proposer_for(
         index: Number of the suggestion.
         progress: What the trials tell.
         rules: What the user chose.
-        needs_contrast: Whether the prior of past tasks must be checked, see `is_contrast_due`.
+        needs_contrast: Whether the trained prior must be checked, see `is_contrast_due`.
         may_explore: Whether the suggestion may lie anywhere in a space too large to enumerate.
     """
     if is_universal_due(index, progress, rules) and not hindrance(progress, rules):
@@ -174,7 +174,7 @@ def hindrance(progress: Progress, rules: TurnRules) -> str | None:
     """Return why the universal prior takes no turns although it is wanted; None if it does.
 
     With several objectives and under violated constraints, turns are level with the ensemble
-    alone (docs/decisions.md).
+    alone (docs/decisions/one-list.md).
     """
     if not rules.preset_turns:
         return "the preset has none"
@@ -189,7 +189,7 @@ def is_exploration_due(index: int, progress: Progress) -> bool:
     """Return whether an ensemble's suggestion should look far from all trials.
 
     Not with several objectives, where each suggestion has another incumbent, nor under violated
-    constraints, which are least known far from all trials (docs/decisions.md).
+    constraints, which are least known far from all trials (docs/decisions/exploration.md).
     """
     if progress.n_objectives > 1 or progress.is_violated or progress.n_since_incumbent is None:
         return False

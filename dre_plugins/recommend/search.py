@@ -31,7 +31,7 @@ Predict = Callable[[Units], torch.Tensor]
 Acquisition = Callable[[torch.Tensor], torch.Tensor]
 Vary = Callable[[Units], Units]
 
-# Search effort of one suggestion: about 20 ms of scoring (docs/decisions.md, Search).
+# Search effort of one suggestion: about 20 ms of scoring (docs/decisions/candidate-pool.md).
 N_REFERENCE = 512
 N_SOBOL = 512
 N_ROUNDS = 6

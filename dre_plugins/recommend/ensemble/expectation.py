@@ -1,4 +1,4 @@
-"""What priors of past tasks expect of configurations, and how far they are trusted.
+"""What trained priors expect of configurations, and how far they are trusted.
 
 Notation: see docs/architecture.md; `A` priors.
 """
@@ -70,7 +70,7 @@ class Expectation:
         """Return logarithms of ranks, on a scale from 0 = best to 1, `[N, A]`.
 
         As logarithms, what a prior likes best differs as much as all the rest, which is what a
-        search asks about (docs/decisions.md, Search).
+        search asks about (docs/decisions/prior-turns.md).
 
         Args:
             units: Canonical coordinates `[N, P]`.

@@ -44,7 +44,7 @@ class FittedEnsemble:
         feasibilities: The fitted members of violated constraints.
         lists: The lists of the evidence; in the first one fantasies come after its trials.
         units: Canonical coordinates of the trials and of fantasies `[N + U, P]`.
-        prior_weight: Share of the members that came from priors of past tasks; None without any.
+        prior_weight: Share of the members that came from trained priors; None without any.
         n_fits: How often the members were fitted.
     """
 
@@ -210,7 +210,7 @@ def fit_ensemble(
 
     Args:
         evidence: What is known of the trials; something that can be ranked, or there are priors.
-        expectation: What priors of past tasks expect.
+        expectation: What trained priors expect.
         search: What ranks are taken against.
         settings: The recommender's settings.
         rng: Source of the first weights and of the seeds of the fit.

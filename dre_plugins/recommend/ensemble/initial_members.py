@@ -32,7 +32,7 @@ class InitialMembers:
     Args:
         evidence: What is known of the trials.
         settings: The recommender's settings.
-        expectation: What priors of past tasks expect, and how far they are trusted.
+        expectation: What trained priors expect, and how far they are trusted.
         is_table: Whether the candidates are given.
         rng: Source of randomness.
     """
@@ -70,7 +70,7 @@ class InitialMembers:
         weights, lists = self._evidence.weights, self._evidence.objective_lists
         if len(weights) > 1 and n_fresh > 1:
             # Half of them rank each objective alone and half all of them as one, which together
-            # is better than either (docs/decisions.md).
+            # is better than either (docs/decisions/several-objectives.md).
             n_each = of_objectives(len(weights), n_fresh - n_fresh // 2)
             by_objective = tuple(self.fresh(n_each) for _ in weights)
             parts.append(JointPart(by_objective, lists, weights, reference))
@@ -126,7 +126,7 @@ class InitialMembers:
     def _from_prior(self, prior: AlignedPrior, n_members: int, lists: Sequence[TrialList]) -> Part:
         """Return members of a prior; in a table, in contexts of past tasks that resemble it.
 
-        In a whole space these lead to corners that no member leaves (docs/decisions.md).
+        In a whole space these lead to corners that no member leaves (docs/decisions/table-contexts.md).
         """
         ensemble = prior.ensemble.first(n_members)
         ensemble = ensemble.to(self._settings.device, self._settings.n_threads)

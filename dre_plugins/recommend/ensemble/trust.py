@@ -1,4 +1,4 @@
-"""How far a prior of past tasks is trusted: its ranks against what was observed.
+"""How far a trained prior is trusted: its ranks against what was observed.
 
 A prior may come from other learners, other metrics or a mistake. What it says of a configuration
 before anything was observed is compared with what came out; every pair of trials that it expected

@@ -65,7 +65,7 @@ class Request:
             elsewhere; None: anywhere.
         taken: Canonical coordinates of what the same fit has chosen before `[T, P]`, near which
             nothing is chosen; None where a fit follows each suggestion.
-        prior_weight: Weight of the priors of past tasks that a contrast is to check.
+        prior_weight: Weight of the trained priors that a contrast is to check.
     """
 
     index: int
@@ -88,7 +88,7 @@ class Choice:
         predicted_rank: Mean rank against the reference, 1 = best; None without a model.
         spread: Standard error of that rank; None without a model.
         n_reference: Number of reference points; None without a model.
-        prior_weight: Share of an ensemble's members that came from a prior of past tasks.
+        prior_weight: Share of an ensemble's members that came from a trained prior.
     """
 
     units: Units

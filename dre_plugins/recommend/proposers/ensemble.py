@@ -34,7 +34,7 @@ class EnsembleProposer:
 
     Args:
         evidence: What is known of the trials.
-        expectation: What priors of past tasks expect.
+        expectation: What trained priors expect.
         search: Where candidates come from.
         settings: The recommender's settings.
         rng: Source of all randomness of these proposals.

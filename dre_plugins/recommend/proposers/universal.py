@@ -2,7 +2,7 @@
 
 It sees the same trials as the ensemble and searches the same candidates. If one model is
 confidently wrong, the other explores elsewhere, which is worth more than either by itself
-(docs/decisions.md, Search). What priors of past tasks expect is one more feature, of which the
+(docs/decisions/turns.md). What trained priors expect is one more feature, of which the
 processes learn how much it tells.
 
 Notation: see docs/architecture.md; `H` processes of the prior's mixture.
@@ -49,7 +49,7 @@ class UniversalProposer:
         prior: The universal prior that ships, or the file of another one.
         evidence: What is known of the trials, of which one can be ranked at least. Pruned ones
             are read by their places, see `placing`.
-        expectation: What priors of past tasks expect.
+        expectation: What trained priors expect.
         search: Where candidates come from.
         rng: Source of all randomness of these proposals.
     """
