@@ -36,7 +36,8 @@ Turn: TypeAlias = Literal[
 
 # Space-filling trials from which random weights learn enough to be worth asking.
 N_STARTUP_TRIALS = 10
-# The universal prior is worth asking earlier, in its turns between them (docs/decisions/start-up-trials.md).
+# The universal prior is worth asking earlier, in its turns between them
+# (docs/decisions/start-up-trials.md).
 N_UNIVERSAL_STARTUP_TRIALS = 5
 # Beside a trained prior, which knows better for a while (docs/decisions/prior-turns.md).
 N_PRIOR_TRIALS = 10

@@ -44,7 +44,8 @@ class Feasibility:
         if not self._is_met:
             return probability_of_improvement(ranks, self._boundary)
         # Member by member: what shifts a member's ranks shifts its boundary as well, and is no
-        # doubt. Otherwise all near the boundary has probability 0.5 (docs/decisions/constraint-boundary.md).
+        # doubt. Otherwise all near the boundary has probability 0.5
+        # (docs/decisions/constraint-boundary.md).
         return probability_of_improvement(
             ranks - self._boundary[:, None], torch.zeros_like(self._boundary)
         )

@@ -126,7 +126,8 @@ class InitialMembers:
     def _from_prior(self, prior: AlignedPrior, n_members: int, lists: Sequence[TrialList]) -> Part:
         """Return members of a prior; in a table, in contexts of past tasks that resemble it.
 
-        In a whole space these lead to corners that no member leaves (docs/decisions/table-contexts.md).
+        In a whole space these lead to corners that no member leaves
+        (docs/decisions/table-contexts.md).
         """
         ensemble = prior.ensemble.first(n_members)
         ensemble = ensemble.to(self._settings.device, self._settings.n_threads)
