@@ -22,6 +22,7 @@ except ImportError:  # before Ray 2.44
 
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.recommend.settings import Settings
+from dre_plugins.recommend.trials import Trial
 
 SMALL_SPACE = {"x": tune.choice(["a", "b", "c"]), "y": tune.randint(0, 6)}  # of 18 points
 MIXED_SPACE = {
@@ -38,6 +39,16 @@ def tiny_search(space: dict[str, Any] | None = None, **arguments: Any) -> DRESea
     return DRESearch(
         space, **{"seed": 0, "n_startup_trials": 4, "settings": Settings(preset=TINY), **arguments}
     )
+
+
+def trials(search: DRESearch) -> tuple[Trial, ...]:
+    """Return what the search knows of trials."""
+    return search.study.trials
+
+
+def states(search: DRESearch) -> list[str]:
+    """Return how trials have ended."""
+    return [trial.state.value for trial in trials(search)]
 
 
 def mixed_value(config: dict[str, Any]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +13,15 @@ import pytest
 
 pytest.importorskip("ray.tune")
 
-from presets import TINY
 from ray import tune
+from ray_tune_worker import states, tiny_search, trials
 
 from dre_plugins.adapters.ray_tune import DRESearch
-from dre_plugins.recommend import Trial
-from dre_plugins.recommend.settings import Settings
 
 pytestmark = pytest.mark.ray
 
 SPACE = {"x": tune.uniform(0.0, 1.0), "n": tune.randint(0, 5)}
-
-
-def search_of(**arguments: Any) -> DRESearch:
-    options = {
-        "metric": "loss",
-        "mode": "min",
-        "seed": 0,
-        "n_startup_trials": 4,
-        "settings": Settings(preset=TINY),
-    }
-    return DRESearch(**{**options, **arguments})
+search_of = partial(tiny_search, metric="loss", mode="min")
 
 
 def report(iteration: int, loss: float = 1.0, **others: Any) -> dict[str, Any]:
@@ -46,15 +35,6 @@ def run(search: DRESearch, trial_id: str, n: int, **others: Any) -> None:
     for iteration in range(1, n):
         search.on_trial_result(trial_id, report(iteration, 1.0 / iteration))
     search.on_trial_complete(trial_id, report(n, 1.0 / n, done=True, **others))
-
-
-def states(search: DRESearch) -> list[str]:
-    return [trial.state.value for trial in trials(search)]
-
-
-def trials(search: DRESearch) -> tuple[Trial, ...]:
-    assert search._study is not None
-    return search._study.trials
 
 
 def test_a_trial_that_a_scheduler_stops_is_pruned() -> None:

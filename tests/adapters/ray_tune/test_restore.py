@@ -13,7 +13,7 @@ pytest.importorskip("ray.tune")
 import numpy as np
 from ray.tune.search.repeater import TRIAL_INDEX
 from ray.tune.utils.serialization import TuneFunctionEncoder
-from ray_tune_worker import MIXED_SPACE, mixed_value, tiny_search
+from ray_tune_worker import MIXED_SPACE, mixed_value, states, tiny_search
 
 from dre_plugins.adapters.ray_tune import DRESearch
 
@@ -70,10 +70,6 @@ def restored(folder: Path) -> DRESearch:
     search.set_search_properties("loss", "min", MIXED_SPACE)
     search.restore_from_dir(str(folder))
     return search
-
-
-def states(search: DRESearch) -> list[str]:
-    return [trial.state.value for trial in search.study.trials]
 
 
 def test_what_began_and_ended_after_the_state_is_learnt(tmp_path: Path) -> None:

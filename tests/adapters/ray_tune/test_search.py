@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import logging
 import math
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,7 @@ pytest.importorskip("ray.tune")
 
 from ray import cloudpickle, tune
 from ray.tune.search import ConcurrencyLimiter, Repeater, Searcher
-from ray_tune_worker import MIXED_SPACE, SMALL_SPACE, mixed_value, tiny_search
+from ray_tune_worker import MIXED_SPACE, SMALL_SPACE, mixed_value, states, tiny_search, trials
 
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.recommend.settings import Settings
@@ -65,15 +62,6 @@ def run(
         configs.append(config)
         complete(search, f"t{number}", value(config))
     return configs
-
-
-def trials(search: DRESearch) -> tuple[Trial, ...]:
-    assert search._study is not None
-    return search._study.trials
-
-
-def states(search: DRESearch) -> list[str]:
-    return [trial.state.value for trial in trials(search)]
 
 
 # ---- the space
@@ -486,48 +474,6 @@ def test_a_repeater_around_it_hands_on_means() -> None:
     assert states(repeater.searcher) == ["complete", "complete", "failed", "complete"]
 
 
-# ---- faults
-
-
-def fit_raises(*_: Any, **__: Any) -> Any:
-    raise RuntimeError("injected")
-
-
-@pytest.fixture
-def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Break the surrogate in the way that the test names."""
-    from dre_plugins.engine import surrogate
-    from dre_plugins.recommend import model
-
-    fit = surrogate.DeepRankingEnsemble.fit
-
-    def fit_to_nan(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        fitted = fit(self, *arguments, **keywords)
-        spoilt = {name: value * math.nan for name, value in fitted.parameters.items()}
-        return dataclasses.replace(fitted, parameters=spoilt)
-
-    if request.param == "fit raises":
-        monkeypatch.setattr(surrogate.DeepRankingEnsemble, "fit", fit_raises)
-    elif request.param == "weights are NaN":
-        monkeypatch.setattr(surrogate.DeepRankingEnsemble, "fit", fit_to_nan)
-    else:
-        monkeypatch.setattr(model.RankingModel, "choose", fit_raises)
-
-
-FAULTS = ["fit raises", "weights are NaN", "scoring raises"]
-
-
-@pytest.mark.parametrize("fault", FAULTS, indirect=True)
-def test_a_broken_surrogate_costs_no_trial(fault: None, caplog: pytest.LogCaptureFixture) -> None:
-    search = begun(MIXED_SPACE)
-    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
-        configs = run(search, 50)
-    assert states(search) == ["complete"] * 50
-    assert len({str(config) for config in configs}) == 50
-    assert search.stats["fallbacks"] == 46 == search.stats["fallback"]
-    assert len(caplog.records) == 1 and "surrogate failed" in caplog.text
-
-
 # ---- state
 
 
@@ -772,25 +718,3 @@ def test_a_prior_by_name_and_one_that_does_not_fit() -> None:
     assert search.stats == {"suggestions": 1, "prior": 1}
     with pytest.raises(ValueError, match="in common"):
         tiny_search(space=SMALL_SPACE, metric="loss", mode="min", prior="xgboost")
-
-
-# ---- imports
-
-
-def test_importing_it_loads_neither_torch_nor_another_framework() -> None:
-    code = (
-        "import sys, dre_plugins.adapters.ray_tune as a; a.DRESearch();"
-        "print(sorted({'torch', 'optuna', 'syne_tune'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_missing_ray_says_what_to_install() -> None:
-    code = (
-        "import sys; sys.modules['ray'] = None\n"
-        "try:\n    import dre_plugins.adapters.ray_tune\n"
-        "except ImportError as error:\n    print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'dre-plugins[ray]'" in done.stdout

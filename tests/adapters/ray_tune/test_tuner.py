@@ -31,7 +31,9 @@ from ray_tune_worker import (
     Steps,
     mixed,
     patient,
+    states,
     tiny_search,
+    trials,
 )
 
 from dre_plugins.adapters.ray_tune import DRESearch
@@ -86,15 +88,6 @@ def fit(tmp_path: Path) -> Callable[..., Any]:
         ).fit()
 
     return run
-
-
-def trials(search: DRESearch) -> Any:
-    assert search._study is not None
-    return search._study.trials
-
-
-def states(search: DRESearch) -> list[str]:
-    return sorted(trial.state.value for trial in trials(search))
 
 
 # ---- domains
