@@ -267,6 +267,7 @@ def test_equal_choices_in_two_branches_are_parameters_of_their_own() -> None:
 # ---- the other way round
 
 EVERYTHING: dict[str, Any] = {
+    "uniform": NUMBERS[0][0],
     **{f"number {place}": domain for place, (domain, *_) in enumerate(NUMBERS)},
     "opt": tune.choice(OPTIMIZERS),
     "any": tune.choice([None, (1, 2), [3], len]),
