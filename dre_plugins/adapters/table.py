@@ -48,7 +48,7 @@ class DRETable:
 
     Args:
         seed: Non-negative seed. None takes one from the operating system, once.
-        prior: What is known beforehand, see `DRESampler`. Parameters of a prior of past tasks and
+        prior: What is known beforehand, see `DRESampler`. Parameters of a trained prior and
             the columns are matched by name.
         names: Names of the columns; None: "x0", "x1", …, as `load_hpob` names them.
         n_startup_trials: Rows that must be observed before the surrogate takes over; until then

@@ -18,7 +18,7 @@ from presets import TINY
 from searches import Search, every_framework
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.model import RankingModel
+from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.settings import Settings
 
 N_TRIALS, N_STARTUP = 20, 4
@@ -103,7 +103,7 @@ def test_models_that_fit_and_cannot_choose_cost_no_trial(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     if fault == "scoring raises":
-        monkeypatch.setattr(RankingModel, "choose", raising)
+        monkeypatch.setattr(EnsembleProposer, "propose", raising)
     else:
         monkeypatch.setattr(DeepRankingEnsemble, "fit", weights_of_nan())
     with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):

@@ -69,14 +69,14 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             are chosen to go with the others; a number out of its range is tried as it is.
         random_seed: Non-negative seed; None takes one from the operating system.
         prior: "universal" alternates the universal prior and an ensemble from random weights;
-            None is the ensemble alone. A prior of past tasks is the name of one that ships with
+            None is the ensemble alone. A trained prior is the name of one that ships with
             the package ("xgboost", "decision-tree"), its path, or a `dre_plugins.Prior`: it
             proposes the first trial, even if the search spaces differ, and the ensemble starts
             from its weights; from the eleventh trial on the universal prior has its turns as
             well. The path of a file of `dre meta-train --synthetic` is another universal prior.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             suggestions are points of one scrambled Sobol sequence. None takes 10 for the
-            ensemble and 5 for the universal prior in its turns, or 0 with a prior of past tasks.
+            ensemble and 5 for the universal prior in its turns, or 0 with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
         settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
