@@ -1,4 +1,4 @@
-"""What `DRESampler.explain` says of trials of every source (R26)."""
+"""What `DRESampler.explain` says of trials of every source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong in surrogates, objectives and arguments (R1, R9, R19, R24)."""
+"""What goes wrong in surrogates, objectives and arguments."""
 
 from __future__ import annotations
 

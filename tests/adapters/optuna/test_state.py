@@ -1,4 +1,4 @@
-"""Seeds, resuming, serialisation, side effects, storage traffic (R8, R10, R16, R17, R20-R22)."""
+"""Seeds, resuming, serialisation, side effects, storage traffic."""
 
 from __future__ import annotations
 

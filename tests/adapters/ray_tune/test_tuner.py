@@ -93,7 +93,7 @@ def fit(tmp_path: Path) -> Callable[..., Any]:
 # ---- domains
 
 
-def test_trials_get_what_table_b2_says(fit: Callable[..., Any]) -> None:
+def test_trials_get_every_kind_of_value(fit: Callable[..., Any]) -> None:
     choices = [None, True, 1, "a", (1, 2), [3], {"k": 1}]
     optimizers = [
         {"name": "sgd", "rate": tune.loguniform(1e-4, 1), "momentum": tune.uniform(0, 1)},
