@@ -85,6 +85,16 @@ ADAPTERS = [
     ("ray", "dre_plugins.adapters.ray_tune", "DRESearch", "ray"),
     ("syne_tune", "dre_plugins.adapters.syne_tune", "DRE", "syne-tune"),
 ]
+# What a study does before a model is asked for the first time.
+BEGINNINGS = {
+    "DRESampler": "import optuna; optuna.create_study(sampler=DRESampler()).optimize("
+    "lambda trial: trial.suggest_float('x', 0, 1), n_trials=3)",
+    "DRESearch": "DRESearch()",
+    "DRE": "from syne_tune.config_space import uniform; "
+    "from dre_plugins.adapters.syne_tune import ASHADRE; "
+    "DRE({'x': uniform(0, 1)}, 'loss').suggest(); "
+    "ASHADRE({'x': uniform(0, 1)}, 'loss', 'epoch', 9).suggest()",
+}
 
 
 @pytest.mark.parametrize(("framework", "home", "name", "extra"), ADAPTERS)
@@ -100,5 +110,8 @@ def test_a_missing_framework_says_what_to_install(framework, home, name, extra, 
 
 @pytest.mark.parametrize(("framework", "home", "name", "extra"), ADAPTERS)
 def test_an_adapter_needs_no_other_framework_and_no_torch(framework, home, name, extra):
-    code = f"import sys; from {home} import {name}; assert 'torch' not in sys.modules"
+    code = f"import sys; from {home} import {name}; {BEGINNINGS[name]}"
+    unwanted = {"torch", "xgboost", *FRAMEWORKS} - {framework}
+    loaded = run(f"{code}; print(sorted({unwanted} & set(sys.modules)))")
+    assert loaded == "[]"
     run(code, missing=FRAMEWORKS - {framework})

@@ -1,4 +1,4 @@
-"""Suggestions change nothing that is the user's, and need no network (R10)."""
+"""Suggestions change nothing that is the user's, and need no network."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 from dre_plugins import Prior
 from dre_plugins.engine import FittingSettings, Preset, ScorerSettings
 from dre_plugins.recommend import AskTell
-from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.explanation import SOURCES, Explanation
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
@@ -139,3 +139,28 @@ def test_no_such_trial(number: int) -> None:
 def test_directions_are_told() -> None:
     assert study_of().directions == ("minimize",)
     assert study_of(direction=["maximize", "minimize"]).directions == ("maximize", "minimize")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_an_explanation_reads_well(source: str) -> None:
+    assert str(Explanation(source)) == f"{source}: {SOURCES[source]}"
+
+
+@pytest.mark.parametrize(
+    ("rank", "spread", "weight", "words"),
+    [
+        (0.4, 0.1, None, "expected to be better than 500 random configurations, quite sure"),
+        (1.0, 20.0, None, "expected among the best 1 % of random configurations, unsure"),
+        (250.0, 9.0, None, "expected among the best 50 % of random configurations, quite sure"),
+        (
+            *(500.5, 51.0, 0.8),
+            "expected among the best 100 % of random configurations, very unsure; "
+            "weight of the prior 80%",
+        ),
+    ],
+)
+def test_what_a_model_expects_is_said_in_words(
+    rank: float, spread: float, weight: float | None, words: str
+) -> None:
+    text = str(Explanation("model", rank, spread, 500, weight))
+    assert text == f"model: {SOURCES['model']}; {words}"

@@ -1,13 +1,15 @@
 """The surrogate breaks, memory runs out, a GPU goes: every study ends with all its trials.
 
-A fit that raises or returns NaN is in `tests/adapters`, for each framework. Whole runs through the
-tuners of Ray and Syne Tune are in `test_ray_tuner_faults.py` and `test_syne_tune_tuner_faults.py`.
+Whole runs through the tuners of Ray and Syne Tune are in `test_ray_tuner_faults.py` and
+`test_syne_tune_tuner_faults.py`.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from presets import TINY
 from searches import Search, every_framework
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.settings import Settings
 
 N_TRIALS, N_STARTUP = 20, 4
@@ -74,6 +77,41 @@ def test_space_filling_points_take_over(
     assert len({str(one) for one in outcome.configurations}) == N_TRIALS
     (warning,) = warned(caplog)
     assert "surrogate failed" in warning and type(ERRORS[fault]).__name__ in warning
+
+
+def weights_of_nan() -> Callable[..., Any]:
+    fit = DeepRankingEnsemble.fit
+
+    def fit_to_nan(self: DeepRankingEnsemble, *arguments: Any, **keywords: Any) -> Any:
+        fitted = fit(self, *arguments, **keywords)
+        spoilt = {name: value * math.nan for name, value in fitted.parameters.items()}
+        return replace(fitted, parameters=spoilt)
+
+    return fit_to_nan
+
+
+def raising(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("injected")
+
+
+@every_framework
+@pytest.mark.parametrize("fault", ["weights are NaN", "scoring raises"])
+def test_models_that_fit_and_cannot_choose_cost_no_trial(
+    framework: MakeSearch,
+    fault: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    if fault == "scoring raises":
+        monkeypatch.setattr(EnsembleProposer, "propose", raising)
+    else:
+        monkeypatch.setattr(DeepRankingEnsemble, "fit", weights_of_nan())
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
+        outcome = framework().run(N_TRIALS)
+    assert outcome.n_complete == N_TRIALS
+    assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == N_TRIALS - N_STARTUP
+    (warning,) = warned(caplog)
+    assert "surrogate failed" in warning
 
 
 @every_framework

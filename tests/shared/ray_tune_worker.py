@@ -8,12 +8,14 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import ray
 from presets import TINY
 from ray import tune
+from ray.tune.search import Searcher
 
 try:
     from ray.tune import RunConfig
@@ -22,8 +24,10 @@ except ImportError:  # before Ray 2.44
 
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.recommend.settings import Settings
+from dre_plugins.recommend.trials import Trial
 
 SMALL_SPACE = {"x": tune.choice(["a", "b", "c"]), "y": tune.randint(0, 6)}  # of 18 points
+SPACE = {"x": tune.uniform(0, 1), "n": {"z": tune.randint(0, 5)}, "constant": 7}
 MIXED_SPACE = {
     "kind": tune.choice(
         [{"name": "a", "depth": tune.randint(1, 13)}, {"name": "b", "share": tune.uniform(0, 1)}]
@@ -46,6 +50,50 @@ def mixed_value(config: dict[str, Any]) -> float:
     if config["kind"]["name"] == "a":
         return value + abs(config["kind"]["depth"] - 7)
     return value + 1 + config["kind"]["share"]
+
+
+def begun(space: dict[str, Any] = SPACE, mode: str = "min", **arguments: Any) -> DRESearch:
+    """Return a search that a Tuner has begun to use."""
+    search = tiny_search(**arguments)
+    assert search.set_search_properties("loss", mode, space, num_samples=9, stop=None) is True
+    return search
+
+
+def result(loss: Any, iteration: int = 1, **more: Any) -> dict[str, Any]:
+    """Return a result as Ray delivers it."""
+    return {"loss": loss, "training_iteration": iteration, "time_total_s": iteration / 8, **more}
+
+
+def complete(search: Searcher, trial_id: str, loss: Any) -> None:
+    """Report once and end, as a function does that returns a value."""
+    search.on_trial_result(trial_id=trial_id, result=result(loss))
+    search.on_trial_complete(trial_id=trial_id, result=result(loss, done=True), error=False)
+
+
+def run(
+    search: Searcher,
+    n_trials: int,
+    value: Callable[[dict[str, Any]], float] = mixed_value,
+    first: int = 0,
+) -> list[dict[str, Any]]:
+    """Run trials one after the other and return their configurations."""
+    configs = []
+    for number in range(first, first + n_trials):
+        config = search.suggest(f"t{number}")
+        assert isinstance(config, dict)
+        configs.append(config)
+        complete(search, f"t{number}", value(config))
+    return configs
+
+
+def trials(search: DRESearch) -> tuple[Trial, ...]:
+    """Return what the search knows of trials."""
+    return search.study.trials
+
+
+def states(search: DRESearch) -> list[str]:
+    """Return how trials have ended."""
+    return [trial.state.value for trial in trials(search)]
 
 
 def mixed(config: dict[str, Any]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Fifty suggestions in each framework, and what of a process they must leave as it was (R10).
+"""Fifty suggestions in each framework, and what of a process they must leave as it was.
 
 As a program it makes suggestions in all frameworks that are installed, in a process of its own.
 """

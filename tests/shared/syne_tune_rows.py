@@ -1,4 +1,4 @@
-"""What the tests of Syne Tune share: every domain (table B3), a space, past evaluations."""
+"""What the tests of Syne Tune share: every domain, a space, past evaluations."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from dre_plugins.adapters.optuna.attributes import set_attributes
-from dre_plugins.adapters.optuna.conversion import CONSTRAINTS_KEY
+from dre_plugins.adapters.optuna.history import CONSTRAINTS_KEY
 from dre_plugins.adapters.optuna.messages import Messages
 from dre_plugins.recommend.interruptions import is_from_signal_handler
 from dre_plugins.recommend.trials import Trial, number_of

@@ -1,4 +1,4 @@
-"""Between Optuna's terms and ours: pure functions of distributions and frozen trials."""
+"""Between Optuna's terms and ours: search spaces, and the values that trials have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
@@ -31,7 +30,6 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct
 
 CLAIM_KEY = "dre:suggestion"
-CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
 
 STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
@@ -187,72 +185,6 @@ def _can_be(distribution: BaseDistribution, value: Any) -> bool:
     if isinstance(distribution, CategoricalDistribution):
         return match_key(value) in {match_key(choice) for choice in distribution.choices}
     return is_real(value) and abs(value) <= sys.float_info.max
-
-
-def trial_of(
-    trial: FrozenTrial,
-    search_space: Mapping[str, BaseDistribution],
-    directions: Sequence[StudyDirection],
-) -> Trial:
-    """Return the recommender's view of a trial that is not waiting.
-
-    Args:
-        trial: A trial of the study.
-        search_space: The parameters to keep.
-        directions: Directions of the study, one for each objective.
-
-    Raises:
-        ValueError: See `configuration_of`.
-    """
-    signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in directions]
-    values = (trial.values or []) if trial.state is OptunaState.COMPLETE else []
-    if len(values) != len(signs):  # it says nothing: a failure
-        values = []
-    signed = tuple(sign * real_of(value) for sign, value in zip(signs, values, strict=False))
-    is_one = len(signs) == 1
-    return Trial(
-        configuration=configuration_of(trial, search_space),
-        state=STATES[trial.state],
-        value=signed[0] if is_one and signed else None,
-        rungs={
-            real_of(step): signs[0] * real_of(value)
-            for step, value in trial.intermediate_values.items()
-            if math.isfinite(real_of(step))
-        },
-        objectives=() if is_one else signed,
-        constraints=constraints_of(trial),
-    )
-
-
-def readable(
-    trials: Sequence[FrozenTrial],
-    search_space: Mapping[str, BaseDistribution],
-    directions: Sequence[StudyDirection],
-) -> tuple[list[FrozenTrial], list[Trial]]:
-    """Return the trials of which `trial_of` can make something, and what it makes of them."""
-    kept, history = [], []
-    for trial in trials:
-        try:
-            history.append(trial_of(trial, search_space, directions))
-        except ValueError:
-            continue
-        kept.append(trial)
-    return kept, history
-
-
-def constraints_of(trial: FrozenTrial) -> dict[str, float]:
-    """Return how far a trial violates each constraint, by name; at most 0 where it is met.
-
-    What is no number is unknown, NaN.
-    """
-    try:
-        stated = getattr(trial, "constraints", None)  # since Optuna 5
-        if stated is None:
-            listed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
-            stated = {str(place): violation for place, violation in enumerate(listed)}
-    except TypeError:  # another program may have put anything there
-        return {}
-    return {name: real_of(violation) for name, violation in stated.items()}
 
 
 def space_of(

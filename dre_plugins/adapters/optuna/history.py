@@ -1,4 +1,4 @@
-"""What the trials of a study were converted to, kept for those that have ended.
+"""Optuna's trials as the recommender sees them, kept for those that have ended.
 
 A trial that has ended never changes, and the storages of Optuna hand out the same object for it
 as long as they live. So the object itself tells whether what is kept is still true: another study
@@ -8,16 +8,21 @@ converted anew.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna.conversion import numbers_of, trial_of
+from dre_plugins.adapters.optuna.conversion import STATES, configuration_of, numbers_of
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.recommend.trials import number_of as real_of
 from dre_plugins.space.base import match_key
+
+CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,7 @@ class _Ended:
 
     source: FrozenTrial
     numbers: Mapping[str, float]
-    trial: Trial | None
+    view: Trial | str
 
 
 class History:
@@ -61,35 +66,45 @@ class History:
             which its parameter cannot have, a sentence that says so; empty if there is none.
         """
         views = self.converted(trials, search_space, directions)
-        read = [trial for trial, view in zip(trials, views, strict=True) if view is not None]
-        left_out = [trial for trial, view in zip(trials, views, strict=True) if view is None]
-        problem = _problem(left_out[0], search_space, directions) if left_out else ""
-        return read, [view for view in views if view is not None], problem
+        pairs = [*zip(trials, views, strict=True)]
+        problems = [view for view in views if isinstance(view, str)]
+        return (
+            [trial for trial, view in pairs if isinstance(view, Trial)],
+            [view for view in views if isinstance(view, Trial)],
+            problems[0] if problems else "",
+        )
 
     def converted(
         self,
         trials: Sequence[FrozenTrial],
         search_space: Mapping[str, BaseDistribution],
         directions: Sequence[StudyDirection],
-    ) -> list[Trial | None]:
+    ) -> list[Trial | str]:
+        """Return the view of each trial, or a sentence that says why there is none."""
         key = _key(search_space, directions)
         kept_key, kept = self._kept
         if key != kept_key:
             kept = {}
             self._kept = key, kept
-        history: list[Trial | None] = []
+        views: list[Trial | str] = []
         for trial in trials:
             ended = kept.get(trial.number)
             if ended is not None and ended.source is trial:
-                history.append(ended.trial)
+                views.append(ended.view)
                 continue
-            history.append(_readable(trial, search_space, directions))
+            try:
+                views.append(trial_of(trial, search_space, directions))
+            except ValueError as error:
+                problem = (
+                    f"Nothing is learnt of trial {trial.number}: {error}, which it cannot be."
+                )
+                views.append(problem)
             if trial.state.is_finished():
                 if ended is not None:  # of another study, of which nothing may stay behind
                     kept = {}
                     self._kept = key, kept
-                kept[trial.number] = _Ended(trial, numbers_of(trial), history[-1])
-        return history
+                kept[trial.number] = _Ended(trial, numbers_of(trial), views[-1])
+        return views
 
     def numbers(self, trial: FrozenTrial) -> Mapping[str, float]:
         """Return the parameters of a trial in internal representation, see `numbers_of`."""
@@ -97,27 +112,54 @@ class History:
         return ended.numbers if ended is not None and ended.source is trial else numbers_of(trial)
 
 
-def _readable(
+def trial_of(
     trial: FrozenTrial,
     search_space: Mapping[str, BaseDistribution],
     directions: Sequence[StudyDirection],
-) -> Trial | None:
-    try:
-        return trial_of(trial, search_space, directions)
-    except ValueError:
-        return None
+) -> Trial:
+    """Return the recommender's view of a trial that is not waiting.
+
+    Args:
+        trial: A trial of the study.
+        search_space: The parameters to keep.
+        directions: Directions of the study, one for each objective.
+
+    Raises:
+        ValueError: See `configuration_of`.
+    """
+    signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in directions]
+    values = (trial.values or []) if trial.state is OptunaState.COMPLETE else []
+    if len(values) != len(signs):  # it says nothing: a failure
+        values = []
+    signed = tuple(sign * real_of(value) for sign, value in zip(signs, values, strict=False))
+    is_one = len(signs) == 1
+    return Trial(
+        configuration=configuration_of(trial, search_space),
+        state=STATES[trial.state],
+        value=signed[0] if is_one and signed else None,
+        rungs={
+            real_of(step): signs[0] * real_of(value)
+            for step, value in trial.intermediate_values.items()
+            if math.isfinite(real_of(step))
+        },
+        objectives=() if is_one else signed,
+        constraints=constraints_of(trial),
+    )
 
 
-def _problem(
-    trial: FrozenTrial,
-    search_space: Mapping[str, BaseDistribution],
-    directions: Sequence[StudyDirection],
-) -> str:
+def constraints_of(trial: FrozenTrial) -> dict[str, float]:
+    """Return how far a trial violates each constraint, by name; at most 0 where it is met.
+
+    What is no number is unknown, NaN.
+    """
     try:
-        trial_of(trial, search_space, directions)
-    except ValueError as error:
-        return f"Nothing is learnt of trial {trial.number}: {error}, which it cannot be."
-    return ""
+        stated = getattr(trial, "constraints", None)  # since Optuna 5
+        if stated is None:
+            listed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
+            stated = {str(place): violation for place, violation in enumerate(listed)}
+    except TypeError:  # another program may have put anything there
+        return {}
+    return {name: real_of(violation) for name, violation in stated.items()}
 
 
 def _key(

@@ -12,12 +12,11 @@ from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.conversion import (
     STATES,
-    readable,
     space_of,
-    trial_of,
     union_of_distributions,
 )
 from dre_plugins.adapters.optuna.explanation import explanation_of
+from dre_plugins.adapters.optuna.history import History, trial_of
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.histories import StudyHistory, best_values, chosen_objective
 
@@ -41,7 +40,7 @@ def history_of(study: Study, objective: int | None = None) -> StudyHistory:
     every = study.get_trials(deepcopy=False)
     distributions = union_of_distributions(every)
     begun = [trial for trial in every if trial.state in STATES]
-    begun, history = readable(begun, distributions, study.directions)
+    begun, history, _ = History().readable(begun, distributions, study.directions)
     space = space_of(distributions, begun, history)
     return StudyHistory.of(space, history, [trial.number for trial in begun], chosen)
 

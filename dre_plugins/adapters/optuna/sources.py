@@ -16,10 +16,10 @@ from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.conversion import (
     domain_of,
-    readable,
     space_of,
     union_of_distributions,
 )
+from dre_plugins.adapters.optuna.history import History
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
 Source: TypeAlias = optuna.Study | BaseStorage | str
@@ -131,7 +131,7 @@ def _task(study: optuna.Study, skipped: Counter[str]) -> Task | None:
         return None
     trials = study.get_trials(deepcopy=False, states=_ENDED)
     distributions = union_of_distributions(trials)
-    kept, history = readable(trials, distributions, study.directions)
+    kept, history, _ = History().readable(trials, distributions, study.directions)
     if len(kept) < len(trials):
         skipped["trial with a value that its parameter cannot have"] += len(trials) - len(kept)
     try:

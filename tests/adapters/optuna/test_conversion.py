@@ -21,6 +21,7 @@ from optuna.trial import FrozenTrial, create_trial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.optuna import DRESampler, claims, conversion
+from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space.domains import UnsupportedDomainError
 
@@ -221,7 +222,7 @@ def test_states_values_and_rungs(
     state: OptunaState, expected: TrialState, direction: str, sign: float
 ) -> None:
     trial = frozen({"x": (0.5, UNIT)}, state, value=3.0, intermediate_values={0: 1.0, 4: 2.0})
-    converted = conversion.trial_of(trial, {"x": UNIT, "y": UNIT}, [StudyDirection[direction]])
+    converted = trial_of(trial, {"x": UNIT, "y": UNIT}, [StudyDirection[direction]])
     assert converted.configuration == {"x": 0.5}
     assert converted.state is expected
     assert converted.value == (sign * 3.0 if state is OptunaState.COMPLETE else None)
@@ -251,7 +252,7 @@ FOREST = frozen({"family": ("forest", FAMILY), "depth": (3, DEPTH)})
 
 
 def active_names(trials: list[FrozenTrial], **values: Any) -> set[str]:
-    history = [conversion.trial_of(one, CONDITIONAL, [StudyDirection.MINIMIZE]) for one in trials]
+    history = [trial_of(one, CONDITIONAL, [StudyDirection.MINIMIZE]) for one in trials]
     space = conversion.space_of(CONDITIONAL, trials, history)
     configuration = {"C": 0.5, "depth": 3, **values}
     return set(space.to_configuration(space.to_units([configuration])[0]))

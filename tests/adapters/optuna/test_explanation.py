@@ -1,4 +1,4 @@
-"""What `DRESampler.explain` says of trials of every source (R26)."""
+"""What `DRESampler.explain` says of trials of every source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optuna_worker import mixed_objective, small_objective
 
 from dre_plugins import Prior
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.recommend.explanation import SOURCES, Explanation
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.space import Float
 
 MakeSampler = Callable[..., DRESampler]
@@ -204,32 +204,6 @@ def test_no_such_trial(trial: Any) -> None:
     study.optimize(slope, n_trials=1)
     with pytest.raises(ValueError, match=r"number of one of the study's 1 trials, got"):
         DRESampler().explain(study, trial)
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_an_explanation_reads_well(source: str) -> None:
-    assert str(Explanation(source)) == f"{source}: {SOURCES[source]}"
-
-
-def test_an_explanation_with_figures_reads_well() -> None:
-    text = str(Explanation("model", 53.1, 411.0, 519, 0.8))
-    assert text == (
-        "model: the ensemble's choice; expected among the best 11 % of random configurations, "
-        "very unsure; weight of the prior 80%"
-    )
-
-
-@pytest.mark.parametrize(
-    ("rank", "spread", "words"),
-    [
-        (0.4, 0.1, "expected to be better than 500 random configurations, quite sure"),
-        (1.0, 20.0, "expected among the best 1 % of random configurations, unsure"),
-        (250.0, 9.0, "expected among the best 50 % of random configurations, quite sure"),
-        (500.5, 51.0, "expected among the best 100 % of random configurations, very unsure"),
-    ],
-)
-def test_what_a_model_expects_is_said_in_words(rank: float, spread: float, words: str) -> None:
-    assert str(Explanation("model", rank, spread, 500)).endswith(f"; {words}")
 
 
 def test_a_branch_that_a_prior_knows_does_not_change_what_chose(

@@ -23,8 +23,8 @@ from optuna_worker import mixed_objective
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna import history as optuna_history
-from dre_plugins.adapters.optuna.conversion import numbers_of, trial_of
-from dre_plugins.adapters.optuna.history import History
+from dre_plugins.adapters.optuna.conversion import numbers_of
+from dre_plugins.adapters.optuna.history import History, trial_of
 
 MakeSampler = Callable[..., DRESampler]
 Space = dict[str, BaseDistribution]

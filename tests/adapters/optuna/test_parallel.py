@@ -1,4 +1,4 @@
-"""Workers in threads and processes, and pending trials (R4)."""
+"""Workers in threads and processes, and pending trials."""
 
 from __future__ import annotations
 

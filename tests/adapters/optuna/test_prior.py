@@ -1,4 +1,4 @@
-"""DRESampler with a prior or past studies, whatever their search spaces (R3, R12)."""
+"""DRESampler with a prior or past studies, whatever their search spaces."""
 
 import copy
 import pickle
@@ -190,7 +190,7 @@ def test_first_trials_that_run_at_once_differ(prior):
 
 @AS_ONE
 def test_a_small_space_is_not_asked_twice(prior):
-    """18 points, nothing told yet: 16 trials that run at once are 16 points (R4)."""
+    """18 points, nothing told yet: 16 trials that run at once are 16 points."""
     study = optuna.create_study(sampler=sampler_of(prior=prior))
     trials = [study.ask() for _ in range(16)]
     for trial in trials:
@@ -361,7 +361,7 @@ def test_what_the_prior_cannot_tell_apart_is_learnt(prior):
 
 
 def test_a_resumed_study_does_not_learn_from_itself(tmp_path):
-    """Past studies in the storage of the study that goes on (R8)."""
+    """Past studies in the storage of the study that goes on."""
     url = f"sqlite:///{tmp_path}/studies.db"
     for seed in range(3):
         optuna.copy_study(
@@ -423,7 +423,7 @@ def test_objectives_that_always_fail_end_with_all_trials(prior):
     assert study.sampler.stats["fallbacks"] == 0
 
 
-# ---- past studies whose spaces differ (R3, a to i)
+# ---- past studies whose spaces differ
 
 MATRIX = {
     "a: a parameter is missing": {"space": {n: SPACE[n] for n in ("rate", "kind")}},

@@ -1,4 +1,4 @@
-"""Conditions, moving ranges, small spaces, queues, pruners, other samplers (R7, R11-R15, R25)."""
+"""Conditions, moving ranges, small spaces, queues, pruners, other samplers."""
 
 from __future__ import annotations
 

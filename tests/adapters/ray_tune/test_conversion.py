@@ -1,10 +1,9 @@
-"""Parameter spaces of Ray Tune, one by one: what is searched, and what trials are given."""
+"""Parameter spaces of Ray Tune: what is searched, and what trials are given."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,10 @@ from dre_plugins.adapters.ray_tune.conversion import ParamSpace, domain_of, spac
 from dre_plugins.space import (
     Categorical,
     Constant,
+    Domain,
     Float,
     Integer,
+    Normal,
     Ordinal,
     SearchSpace,
     UnsupportedDomainError,
@@ -39,49 +40,60 @@ def configs(param_space: dict[str, Any], n: int = 300) -> list[dict[str, Any]]:
     return [converted.to_config(space.to_configuration(row)) for row in units]
 
 
-# ---- table B2: every domain by itself
+# ---- every domain by itself
 
-
-def on_grid(step: float) -> Callable[[Any], bool]:
-    """Say that a value is the decimal that the user would write."""
-    return lambda value: value == round(round(value / step) * step, 10)
-
-
-ROWS: list[tuple[str, Any, type, float, float, Callable[[Any], bool]]] = [
-    ("uniform", tune.uniform(0.5, 2), float, 0.5, 2.0, lambda value: True),
-    ("loguniform", tune.loguniform(1e-4, 1), float, 1e-4, 1.0, lambda value: True),
-    ("quniform", tune.quniform(0.1, 0.9, 0.1), float, 0.1, 0.9, on_grid(0.1)),
-    ("quniform of the HEBO bug", tune.quniform(1, 2.5, 0.1), float, 1.0, 2.5, on_grid(0.1)),
-    ("qloguniform", tune.qloguniform(0.5, 8, 0.5), float, 0.5, 8.0, on_grid(0.5)),
-    ("randint", tune.randint(1, 4), int, 1, 3, lambda value: True),
-    ("randint of floats", tune.randint(1, 1e1), int, 1, 9, lambda value: True),
-    ("lograndint", tune.lograndint(1, 20), int, 1, 19, lambda value: True),
-    ("qrandint", tune.qrandint(4, 12, 4), int, 4, 12, on_grid(4)),
-    ("qrandint between multiples", tune.qrandint(3, 13, 4), int, 4, 12, on_grid(4)),
-    ("qrandint by one", tune.qrandint(1, 4, 1), int, 1, 3, lambda value: True),
-    ("qlograndint", tune.qlograndint(4, 64, 4), int, 4, 64, on_grid(4)),
-    ("randn", tune.randn(1, 2), float, -7.0, 9.0, lambda value: True),
-    ("qrandn", tune.qrandn(1, 2, 0.5), float, -7.0, 9.0, on_grid(0.5)),
+NUMBERS: list[tuple[Any, Domain, float | None]] = [  # domain of Ray, ours, step
+    (tune.uniform(0.5, 2), Float(0.5, 2.0), None),
+    (tune.loguniform(1e-4, 1), Float(1e-4, 1.0, "log"), None),
+    (tune.quniform(0, 1, 0.25), Float(0.0, 1.0, step=0.25), 0.25),
+    (tune.quniform(0.1, 0.9, 0.1), Float(0.1, 0.9, step=0.1), 0.1),
+    (tune.quniform(1, 2.5, 0.1), Float(1.0, 2.5, step=0.1), 0.1),  # once a bug of HEBO
+    (tune.qloguniform(0.5, 8, 0.5), Float(0.5, 8.0, "log", 0.5), 0.5),
+    (tune.randint(1, 4), Integer(1, 3), None),
+    (tune.randint(1, 1e1), Integer(1, 9), None),
+    (tune.lograndint(1, 1000), Integer(1, 999, "log"), None),
+    (tune.qrandint(4, 12, 4), Integer(4, 12, step=4), 4),
+    (tune.qrandint(3, 13, 4), Integer(4, 12, step=4), 4),  # between multiples
+    (tune.qrandint(1, 4, 1), Integer(1, 3), None),
+    (tune.qlograndint(4, 64, 4), Integer(4, 64, "log", 4), 4),
+    (tune.randn(1, 2), Normal(1.0, 2.0), None),
+    (tune.qrandn(1, 2, 0.5), Normal(1.0, 2.0, 0.5), 0.5),
 ]
 
 
-@pytest.mark.parametrize(
-    ("domain", "kind", "low", "high", "is_fine"),
-    [row[1:] for row in ROWS],
-    ids=[row[0] for row in ROWS],
-)
-def test_numbers_have_their_type_their_range_and_their_grid(
-    domain: Any, kind: type, low: float, high: float, is_fine: Callable[[Any], bool]
+@pytest.mark.parametrize(("domain", "expected", "step"), NUMBERS, ids=repr)
+def test_numbers_have_their_domain_their_type_and_their_grid(
+    domain: Any, expected: Domain, step: float | None
 ) -> None:
     converted = domain_of("x", domain)
+    assert type(converted) is type(expected) and converted.n_values == expected.n_values
+    if isinstance(expected, Float):  # 9 * 0.1 is not quite 0.9
+        assert converted.scale == expected.scale
+        assert converted.from_unit(0.0) == pytest.approx(expected.from_unit(0.0))
+        assert converted.from_unit(1.0) == pytest.approx(expected.from_unit(1.0))
+    else:
+        assert converted == expected
     for value in [config["x"] for config in configs({"x": domain})]:
-        assert type(value) is kind
-        assert low <= value <= high
-        assert is_fine(value), value
-        assert converted.contains(value)
-        assert domain.is_valid(value)
-    assert converted.from_unit(0.0) == pytest.approx(low)
-    assert converted.from_unit(1.0) == pytest.approx(high)
+        assert type(value) is (int if isinstance(expected, Integer) else float)
+        assert converted.from_unit(0.0) <= value <= converted.from_unit(1.0)
+        # On a grid it is the decimal that the user would write.
+        assert step is None or value == round(round(value / step) * step, 10)
+        assert converted.contains(value) and domain.is_valid(value)
+    for value in domain.sample(size=50, random_state=0):
+        assert converted.contains(domain.cast(value)), value  # before 2.44 integers were floats
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        (tune.choice(["b", None, (1, 2)]), Categorical(("b", None, (1, 2)))),
+        (tune.grid_search(["a", "b"]), Categorical(("a", "b"))),
+        (7, Constant(7)),
+    ],
+    ids=repr,
+)
+def test_other_domains(entry: Any, expected: Domain) -> None:
+    assert domain_of("x", entry) == expected
 
 
 @pytest.mark.parametrize(("low", "high", "step"), [(0.0, 1.0, 0.05), (0.3, 30.3, 0.3)])
@@ -94,13 +106,6 @@ def test_a_grid_is_exact_and_its_ends_are_as_likely_as_the_rest(
     values, counts = np.unique([converted.from_unit(unit) for unit in units], return_counts=True)
     assert values.tolist() == [round(low + i * step, 10) for i in range(n)]
     assert set(counts) == {100}
-
-
-def test_draws_of_ray_belong_to_the_domain() -> None:
-    for _, domain, *_ in ROWS:
-        converted = domain_of("x", domain)
-        for value in domain.sample(size=50, random_state=0):
-            assert converted.contains(domain.cast(value)), value
 
 
 ANYTHING: list[Any] = [None, True, 1, 1.0, "1", (1, 2), [1, 2], {"k": 1}, len, math.nan, {3}]
@@ -262,7 +267,8 @@ def test_equal_choices_in_two_branches_are_parameters_of_their_own() -> None:
 # ---- the other way round
 
 EVERYTHING: dict[str, Any] = {
-    **{name: domain for name, domain, *_ in ROWS},
+    "uniform": NUMBERS[0][0],
+    **{f"number {place}": domain for place, (domain, *_) in enumerate(NUMBERS)},
     "opt": tune.choice(OPTIMIZERS),
     "any": tune.choice([None, (1, 2), [3], len]),
     "n": {"z": tune.randint(0, 5), "c": {"d": (1, 2)}},
@@ -393,3 +399,29 @@ def test_constants_of_a_second_space_are_known() -> None:
     assert both.to_configuration({"m": {"x": 0.5, "k": 5}, "c": 1, "d": 6}) == {"m/x": 0.5}
     with pytest.raises(ValueError, match="constant 5"):
         both.to_configuration({"m": {"k": 4}})
+
+
+# ---- spaces for reading results
+
+
+def test_nested_spaces_become_flat() -> None:
+    space = {"model": {"lr": tune.uniform(0, 1), "deep": {"n": tune.randint(1, 9)}}, "seed": {}}
+    assert space_of(space) == SearchSpace(
+        {"model/lr": Float(0.0, 1.0), "model/deep/n": Integer(1, 8), "seed": Constant({})}
+    )
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        tune.sample_from(lambda spec: 3),
+        [tune.uniform(0, 1)],
+        tune.choice([{"lr": tune.uniform(0, 1)}]),
+    ],
+    ids=["function", "list", "choice"],
+)
+def test_other_domains_are_refused_by_name(entry: Any) -> None:
+    with pytest.raises(UnsupportedDomainError, match="'model/x'"):
+        space_of({"model": {"x": entry}})
+    with pytest.raises(UnsupportedDomainError, match="'model/a/b'"):
+        space_of({"model": {"a/b": 1}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,28 +11,17 @@ import pytest
 
 pytest.importorskip("ray.tune")
 
-from presets import TINY
 from ray import tune
 from ray.tune.search import ConcurrencyLimiter
+from ray_tune_worker import tiny_search
 
 from dre_plugins import Prior
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float
 
 SPACE = {"x": tune.uniform(0.0, 1.0), "y": tune.uniform(0.0, 1.0)}
-
-
-def search_of(**arguments: Any) -> DRESearch:
-    defaults = {
-        "metric": "loss",
-        "mode": "min",
-        "seed": 0,
-        "settings": Settings(preset=TINY),
-        "n_startup_trials": 4,
-    }
-    return DRESearch(SPACE, **{**defaults, **arguments})
+search_of = partial(tiny_search, SPACE, metric="loss", mode="min")
 
 
 def run(search: Any, n: int) -> list[str]:

@@ -4,34 +4,23 @@ from __future__ import annotations
 
 import math
 import pickle
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("ray.tune")
 
 import ray
-from presets import TINY
 from ray import tune
+from ray_tune_worker import tiny_search
 
 from dre_plugins.adapters.ray_tune import DRESearch
-from dre_plugins.recommend.settings import Settings
 
 pytestmark = pytest.mark.ray
 
 SPACE = {"x": tune.uniform(0.0, 1.0), "y": tune.uniform(0.0, 1.0)}
-
-
-def search_of(**arguments: Any) -> DRESearch:
-    options = {
-        "metric": "gain",
-        "mode": "max",
-        "seed": 0,
-        "n_startup_trials": 4,
-        "settings": Settings(preset=TINY),
-    }
-    return DRESearch(SPACE, **{**options, **arguments})
+search_of = partial(tiny_search, SPACE, metric="gain", mode="max")
 
 
 def run(search: DRESearch, n: int = 14) -> list[dict[str, float]]:

@@ -16,89 +16,16 @@ pytest.importorskip("ray.tune")
 
 from ray import tune
 
-from dre_plugins.adapters.ray_tune.conversion import domain_of, space_of
+from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.adapters.ray_tune.sources import metadata_from_results
 from dre_plugins.space import (
     Categorical,
-    Constant,
-    Domain,
     Float,
     Integer,
-    Normal,
-    Ordinal,
     SearchSpace,
-    UnsupportedDomainError,
 )
 
 pytestmark = pytest.mark.ray
-
-# ---- domains
-
-DOMAINS: list[tuple[Any, Domain]] = [
-    (tune.uniform(0.5, 2), Float(0.5, 2.0)),
-    (tune.loguniform(1e-4, 1), Float(1e-4, 1.0, "log")),
-    (tune.quniform(0, 1, 0.25), Float(0.0, 1.0, step=0.25)),
-    (tune.quniform(0.1, 0.9, 0.1), Float(0.1, 0.9, step=0.1)),
-    (tune.qloguniform(0.5, 8, 0.5), Float(0.5, 8.0, "log", 0.5)),
-    (tune.randint(1, 4), Integer(1, 3)),
-    (tune.lograndint(1, 1000), Integer(1, 999, "log")),
-    (tune.qrandint(4, 12, 4), Integer(4, 12, step=4)),
-    (tune.qrandint(3, 13, 4), Integer(4, 12, step=4)),
-    (tune.qrandint(1, 4, 1), Integer(1, 3)),
-    (tune.qlograndint(4, 64, 4), Integer(4, 64, "log", 4)),
-    (tune.randn(1, 2), Normal(1.0, 2.0)),
-    (tune.qrandn(1, 2, 0.5), Normal(1.0, 2.0, 0.5)),
-    (tune.choice(["b", None, (1, 2)]), Categorical(("b", None, (1, 2)))),
-    (tune.choice([16, 32]), Ordinal((16, 32))),
-    (tune.grid_search(["a", "b"]), Categorical(("a", "b"))),
-    (7, Constant(7)),
-]
-
-
-@pytest.mark.parametrize(("domain", "expected"), DOMAINS, ids=repr)
-def test_domains_are_converted(domain: Any, expected: Domain) -> None:
-    converted = domain_of("x", domain)
-    assert type(converted) is type(expected)
-    if isinstance(expected, Float):  # 9 * 0.1 is not quite 0.9
-        assert converted.from_unit(0.0) == pytest.approx(expected.from_unit(0.0))
-        assert converted.from_unit(1.0) == pytest.approx(expected.from_unit(1.0))
-        assert converted.n_values == expected.n_values
-    else:
-        assert converted == expected
-
-
-@pytest.mark.parametrize(
-    "domain", [domain for domain, _ in DOMAINS if hasattr(domain, "sample")], ids=repr
-)
-def test_what_ray_draws_is_in_the_domain(domain: Any) -> None:
-    converted = domain_of("x", domain)
-    for value in domain.sample(size=20, random_state=0):
-        # Before 2.44 Ray drew integers as floats.
-        assert converted.contains(domain.cast(value)), value
-
-
-def test_nested_spaces_become_flat() -> None:
-    space = {"model": {"lr": tune.uniform(0, 1), "deep": {"n": tune.randint(1, 9)}}, "seed": {}}
-    assert space_of(space) == SearchSpace(
-        {"model/lr": Float(0.0, 1.0), "model/deep/n": Integer(1, 8), "seed": Constant({})}
-    )
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        tune.sample_from(lambda spec: 3),
-        [tune.uniform(0, 1)],
-        tune.choice([{"lr": tune.uniform(0, 1)}]),
-    ],
-    ids=["function", "list", "choice"],
-)
-def test_other_domains_are_refused_by_name(entry: Any) -> None:
-    with pytest.raises(UnsupportedDomainError, match="'model/x'"):
-        space_of({"model": {"x": entry}})
-    with pytest.raises(UnsupportedDomainError, match="'model/a/b'"):
-        space_of({"model": {"a/b": 1}})
-
 
 # ---- a real run
 

@@ -31,7 +31,9 @@ from ray_tune_worker import (
     Steps,
     mixed,
     patient,
+    states,
     tiny_search,
+    trials,
 )
 
 from dre_plugins.adapters.ray_tune import DRESearch
@@ -88,19 +90,10 @@ def fit(tmp_path: Path) -> Callable[..., Any]:
     return run
 
 
-def trials(search: DRESearch) -> Any:
-    assert search._study is not None
-    return search._study.trials
-
-
-def states(search: DRESearch) -> list[str]:
-    return sorted(trial.state.value for trial in trials(search))
-
-
 # ---- domains
 
 
-def test_trials_get_what_table_b2_says(fit: Callable[..., Any]) -> None:
+def test_trials_get_every_kind_of_value(fit: Callable[..., Any]) -> None:
     choices = [None, True, 1, "a", (1, 2), [3], {"k": 1}]
     optimizers = [
         {"name": "sgd", "rate": tune.loguniform(1e-4, 1), "momentum": tune.uniform(0, 1)},

@@ -1,4 +1,4 @@
-"""Every domain of Syne Tune (table B3): what is suggested, and what is refused."""
+"""Every domain of Syne Tune: what is suggested, and what is refused."""
 
 from __future__ import annotations
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import logging
 import math
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +22,6 @@ from dre_plugins.adapters.syne_tune import DRESearcher  # noqa: E402
 from dre_plugins.adapters.syne_tune.conversion import space_of  # noqa: E402
 from dre_plugins.recommend import AskTell, Trial, TrialState  # noqa: E402
 from dre_plugins.recommend.settings import Settings  # noqa: E402
-from dre_plugins.space.base import match_key  # noqa: E402
 
 pytestmark = pytest.mark.syne_tune
 
@@ -342,31 +338,6 @@ def test_any_value_is_as_good_as_another(values: list[float]) -> None:
     assert searcher.stats["model"] == 9 and searcher.stats["fallbacks"] == 0
 
 
-@pytest.mark.parametrize("fault", ["fit raises", "weights are NaN"])
-def test_a_broken_surrogate_costs_no_trial(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: str
-) -> None:
-    from dre_plugins.engine.surrogate import DeepRankingEnsemble
-
-    fit = DeepRankingEnsemble.fit
-
-    def broken(self: DeepRankingEnsemble, *arguments: Any, **keywords: Any) -> Any:
-        if fault == "fit raises":
-            raise RuntimeError("injected")
-        fitted = fit(self, *arguments, **keywords)
-        spoilt = {name: value * math.nan for name, value in fitted.parameters.items()}
-        return dataclasses.replace(fitted, parameters=spoilt)
-
-    monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
-    searcher = searcher_of()
-    with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
-        configs = run(searcher, 50)
-    assert states(searcher) == ["complete"] * 50
-    assert searcher.stats["fallbacks"] == 46 == searcher.stats["fallback"]
-    assert len({match_key(config) for config in configs}) == 50
-    assert sum("surrogate failed" in one.getMessage() for one in caplog.records) == 1
-
-
 # ---- after a crash
 
 
@@ -428,21 +399,3 @@ def test_a_prior_suggests_from_the_first_trial_on() -> None:
     configs = [searcher_of(space, prior="xgboost", n_startup_trials=None) for _ in range(2)]
     assert configs[0].suggest() == configs[1].suggest()
     assert configs[0].stats["prior"] == 1
-
-
-def test_importing_and_building_loads_no_torch() -> None:
-    code = (
-        "import sys; from syne_tune.config_space import uniform; "
-        "from dre_plugins.adapters.syne_tune import ASHADRE, DRE; "
-        "DRE({'x': uniform(0, 1)}, 'loss').suggest(); "
-        "ASHADRE({'x': uniform(0, 1)}, 'loss', 'epoch', 9).suggest(); "
-        "print([m for m in sys.modules if m in ('torch', 'optuna', 'ray', 'xgboost')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_without_syne_tune_the_message_says_what_to_install() -> None:
-    code = "import sys; sys.modules['syne_tune'] = None; import dre_plugins.adapters.syne_tune"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "ImportError" in done.stderr and "pip install 'dre-plugins[syne-tune]'" in done.stderr

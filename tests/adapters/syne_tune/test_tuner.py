@@ -184,7 +184,7 @@ def ended(searcher: DRESearcher) -> list[str]:
     return [one.state.value for one in searcher.trials if one.state is not TrialState.RUNNING]
 
 
-# ---- domains (table B3)
+# ---- domains
 
 
 @pytest.mark.parametrize(("domain", "values"), FINITE, ids=[repr(row[0]) for row in FINITE])

@@ -18,6 +18,8 @@ from presets import TINY
 from dre_plugins.recommend.settings import Settings
 
 Configuration = dict[str, Any]
+# What every search is given, unless it is told otherwise.
+TINY_ARGUMENTS: dict[str, Any] = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
 Loss = Callable[[Configuration], float]
 
 
@@ -37,13 +39,13 @@ def loss(configuration: Configuration) -> float:
 class OptunaSearch:
     """A study in memory."""
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, *, is_tiny: bool = True, **arguments: Any) -> None:
         import optuna
 
         from dre_plugins.adapters.optuna import DRESampler
 
         self.sampler = DRESampler(
-            **{"seed": 0, "settings": Settings(preset=TINY), "n_startup_trials": 4, **arguments}
+            **{"seed": 0, **(TINY_ARGUMENTS if is_tiny else {}), **arguments}
         )
         self.study = optuna.create_study(sampler=self.sampler)
 
@@ -72,15 +74,14 @@ class OptunaSearch:
 class RaySearch:
     """`DRESearch`, called as the Tuner calls it."""
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, *, is_tiny: bool = True, **arguments: Any) -> None:
         from ray import tune
 
         from dre_plugins.adapters.ray_tune import DRESearch
 
         space = {"x": tune.uniform(0, 1), "n": tune.randint(1, 10)}
-        self.search = DRESearch(
-            **{"seed": 0, "settings": Settings(preset=TINY), "n_startup_trials": 4, **arguments}
-        )
+        defaults = TINY_ARGUMENTS if is_tiny else {}
+        self.search = DRESearch(**{"seed": 0, **defaults, **arguments})
         self.search.set_search_properties("loss", "min", space)
         self.configurations: list[Configuration] = []
 
@@ -106,7 +107,7 @@ class RaySearch:
 class SyneTuneSearch:
     """The searcher, called as a scheduler calls it."""
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, *, is_tiny: bool = True, **arguments: Any) -> None:
         from syne_tune.config_space import randint, uniform
 
         from dre_plugins.adapters.syne_tune import DRESearcher
@@ -114,7 +115,7 @@ class SyneTuneSearch:
         self.searcher = DRESearcher(
             {"x": uniform(0, 1), "n": randint(1, 9)},
             random_seed=arguments.pop("seed", 0),
-            **{"settings": Settings(preset=TINY), "n_startup_trials": 4, **arguments},
+            **{**(TINY_ARGUMENTS if is_tiny else {}), **arguments},
         )
         self.configurations: list[Configuration] = []
 

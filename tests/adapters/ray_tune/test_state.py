@@ -1,0 +1,400 @@
+"""A search that is restored beside trials of which Ray has stored less, or more, than it knows."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray.tune")
+
+from ray import cloudpickle, tune
+from ray.tune.search.repeater import TRIAL_INDEX
+from ray.tune.utils.serialization import TuneFunctionEncoder
+from ray_tune_worker import (
+    MIXED_SPACE,
+    SPACE,
+    begun,
+    complete,
+    mixed_value,
+    result,
+    run,
+    states,
+    tiny_search,
+    trials,
+)
+
+from dre_plugins.adapters.ray_tune import DRESearch
+from dre_plugins.recommend.settings import Settings
+
+pytestmark = pytest.mark.ray
+
+Trials = dict[str, tuple[str, dict[str, Any], dict[str, Any]]]
+
+
+def known_to_ray(n_ended: int, n_running: int) -> tuple[DRESearch, Trials]:
+    """Return a search and its trials as Ray knows them: status, configuration, last result."""
+    search, trials = tiny_search(), {}
+    search.set_search_properties("loss", "min", MIXED_SPACE)
+    for place in range(n_ended + n_running):
+        config = search.suggest(name := f"t{place}")
+        assert config is not None
+        trials[name] = ("RUNNING", config, {})
+        if place < n_ended:
+            trials[name] = ended(search, name, config)
+    return search, trials
+
+
+def ended(search: DRESearch | None, name: str, config: Any, value: Any = None) -> Any:
+    """Let a trial end as a function does, and return what Ray knows of it then."""
+    value = mixed_value(config) if value is None else value
+    result = {"loss": value, "training_iteration": 1, "time_total_s": 0.5}
+    if search is not None:
+        search.on_trial_result(name, result)
+        search.on_trial_complete(name, result)
+    return "TERMINATED", config, result
+
+
+def stored(folder: Path, trials: Trials, search: DRESearch | None = None) -> None:
+    """Write what Ray writes, and the state of a search."""
+    data = [
+        [
+            json.dumps(
+                {"trial_id": name, "status": status, "config": config}, cls=TuneFunctionEncoder
+            ),
+            json.dumps({"last_result": result}, cls=TuneFunctionEncoder),
+        ]
+        for name, (status, config, result) in trials.items()
+    ]
+    (folder / "experiment_state-1.json").write_text(json.dumps({"trial_data": data}))
+    if search is not None:
+        search.save_to_dir(str(folder), session_str="1")
+
+
+def as_ray_writes(item: dict[str, Any]) -> str:
+    return json.dumps(item, cls=TuneFunctionEncoder)
+
+
+def restored(folder: Path) -> DRESearch:
+    search = tiny_search()
+    search.set_search_properties("loss", "min", MIXED_SPACE)
+    search.restore_from_dir(str(folder))
+    return search
+
+
+def test_what_began_and_ended_after_the_state_is_learnt(tmp_path: Path) -> None:
+    search, trials = known_to_ray(5, 2)
+    search.save_to_dir(str(tmp_path), session_str="1")
+    trials["t5"] = ended(search, "t5", trials["t5"][1], np.float32(1.5))  # no number of JSON
+    config = search.suggest("t7")
+    assert config is not None
+    trials["t7"] = ended(search, "t7", config)
+    trials["t8"] = ("PENDING", search.suggest("t8") or {}, {})
+    stored(tmp_path, trials)
+
+    again = restored(tmp_path)
+    assert states(again) == ["complete"] * 6 + ["running", "complete", "running"]
+    for one, other in zip(again.study.trials, search.study.trials, strict=True):
+        assert {**one.configuration, "constant": 7} == {**other.configuration, "constant": 7}
+        assert (one.value, one.rungs) == (other.value, other.rungs)
+    assert again.suggest("t9") == search.suggest("t9")
+    # Ray goes on with what it knows, and the end of it counts.
+    ended(again, "t8", trials["t8"][1])
+    assert states(again)[8] == "complete"
+
+
+def test_a_trial_whose_failure_was_missed_has_failed(tmp_path: Path) -> None:
+    search, trials = known_to_ray(3, 2)
+    stored(tmp_path, {**trials, "t3": ("ERROR", trials["t3"][1], {})}, search)
+    assert states(restored(tmp_path)) == ["complete"] * 3 + ["failed", "running"]
+
+
+def test_a_trial_whose_failure_was_missed_has_failed_whatever_it_reported(tmp_path: Path) -> None:
+    """Ray hands on no result of a trial that failed; what it has stored of it must not count."""
+    search, trials = known_to_ray(3, 3)
+    best = {"loss": -99.0, "training_iteration": 4, "time_total_s": 2.0}
+    for place, name in enumerate(("t3", "t4")):  # of t3 the search has heard before
+        trials[name] = ("ERROR", trials[name][1], best)
+        if place == 0:
+            search.on_trial_result(name, best)
+    unheard = ("ERROR", trials["t5"][1], best)
+    del search._numbers["t5"], search._running["t5"]
+    stored(tmp_path, {**trials, "t5": unheard}, search)
+    again = restored(tmp_path)
+    assert states(again) == ["complete"] * 3 + ["failed"] * 2 + ["running", "failed"]
+    assert again.study.best.value is not None and again.study.best.value > -99.0
+
+
+def test_a_restored_failure_stays_one_until_the_trial_runs_again(tmp_path: Path) -> None:
+    search, trials = known_to_ray(3, 2)
+    best = {"loss": -99.0, "training_iteration": 4, "time_total_s": 2.0}
+    search.on_trial_result("t3", best)
+    search.on_trial_complete("t3", None, error=True)
+    stored(tmp_path, {**trials, "t3": ("ERROR", trials["t3"][1], best)}, search)
+    again = restored(tmp_path)
+    assert states(again) == ["complete"] * 3 + ["failed", "running"]
+    # Tuner.restore(restart_errored=True): it runs again, ends well, and the end was missed.
+    later = ended(None, "t3", trials["t3"][1], 5.0)
+    stored(tmp_path, {**trials, "t3": later})
+    again = restored(tmp_path)
+    assert states(again) == ["complete"] * 4 + ["running"]
+    assert again.study.trials[3].value == 5.0
+
+
+def test_what_ray_has_forgotten_is_suggested_once_more(tmp_path: Path) -> None:
+    search, trials = known_to_ray(5, 2)
+    forgotten = trials.pop("t6")
+    stored(tmp_path, trials, search)
+    again = restored(tmp_path)
+    assert again.suggest("t7") == forgotten[1]
+    assert len(again.study.trials) == 7
+    new = again.suggest("t8")
+    assert len(again.study.trials) == 8 and new != forgotten[1]
+    ended(again, "t7", forgotten[1])
+    assert states(again) == ["complete"] * 5 + ["running", "complete", "running"]
+    assert again.explain("t7") == search.explain("t6")
+    with pytest.raises(ValueError, match="trial_id"):
+        again.explain("t6")
+
+
+def test_a_search_that_knows_more_than_ray_keeps_it(tmp_path: Path) -> None:
+    """Ray runs again what it does not know to have ended; its end counts once."""
+    search, trials = known_to_ray(5, 1)
+    trials["t4"] = ("RUNNING", trials["t4"][1], {})
+    stored(tmp_path, trials, search)
+    again = restored(tmp_path)
+    assert again.study.trials == search.study.trials
+    ended(again, "t4", trials["t4"][1], 99.0)
+    assert again.study.trials == search.study.trials
+
+
+def test_trials_of_a_repeater_are_no_news(tmp_path: Path) -> None:
+    """It hands on the mean of several trials under the name of the first."""
+    search, trials = known_to_ray(2, 1)
+    status, config, result = ended(None, "t3", trials["t2"][1])
+    trials["t3"] = (status, {**config, TRIAL_INDEX: 1}, result)
+    stored(tmp_path, trials, search)
+    assert restored(tmp_path).study.trials == search.study.trials
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"trial_data": [["{}", "{}"]]}', "\0"])
+def test_a_torn_file_of_ray_changes_nothing(tmp_path: Path, content: str) -> None:
+    search, _ = known_to_ray(2, 1)
+    search.save_to_dir(str(tmp_path), session_str="1")
+    (tmp_path / "experiment_state-1.json").write_text(content)
+    assert restored(tmp_path).study.trials == search.study.trials
+
+
+# ---- state
+
+
+def half_way() -> DRESearch:
+    """Return a search with all that a state may have: results, running trials, points."""
+    points = [{"rate": 0.01 * (i + 1)} for i in range(10)]
+    search = begun(MIXED_SPACE, points_to_evaluate=points)
+    run(search, 6)
+    search.suggest("running")
+    search.suggest("reporting")
+    search.on_trial_result("reporting", result(1.0))
+    return search
+
+
+def future(search: DRESearch) -> list[Any]:
+    """Return what a search does next, with the trials that were running."""
+    complete(search, "running", 0.5)
+    search.on_trial_complete("reporting", result(0.75, 2))
+    configs = run(search, 6, first=100)
+    return [*configs, *map(str, trials(search)), dict(search.stats), search.metric, search.mode]
+
+
+def saved(search: DRESearch, folder: Path) -> DRESearch:
+    path = folder / "state.pkl"
+    search.save(str(path))
+    assert [file.name for file in folder.iterdir()] == ["state.pkl"]
+    again = DRESearch(seed=9, settings=Settings(preset="paper"))
+    again.restore(str(path))
+    return again
+
+
+def saved_by_ray(search: DRESearch, folder: Path) -> DRESearch:
+    search.save_to_dir(str(folder), session_str="session")
+    again = tiny_search()
+    again.set_search_properties("loss", "min", MIXED_SPACE)  # Tuner.restore does, and then:
+    again.restore_from_dir(str(folder))
+    return again
+
+
+def given_state(search: DRESearch, folder: Path) -> DRESearch:
+    again = DRESearch()
+    again.set_state(search.get_state())
+    return again
+
+
+COPIES: dict[str, Callable[[DRESearch, Path], DRESearch]] = {
+    "save": saved,
+    "save_to_dir": saved_by_ray,
+    "get_state": given_state,
+    "pickle": lambda search, folder: pickle.loads(pickle.dumps(search)),
+    "cloudpickle": lambda search, folder: cloudpickle.loads(cloudpickle.dumps(search)),
+    "deepcopy": lambda search, folder: copy.deepcopy(search),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_a_copy_has_the_same_future(way: str, tmp_path: Path) -> None:
+    search = half_way()
+    copied = COPIES[way](search, tmp_path)
+    assert type(copied) is DRESearch
+    expected = future(half_way())
+    assert future(copied) == expected
+    assert future(search) == expected  # and shares nothing with the copy
+    assert search.stats["enqueued"] == 10
+
+
+def test_a_state_before_the_set_up_keeps_points_and_seed() -> None:
+    def new() -> DRESearch:
+        return tiny_search(
+            points_to_evaluate=[{"x": 0.5}], seed=5, mode="max", metric="loss", n_startup_trials=2
+        )
+
+    again = DRESearch()
+    again.set_state(new().get_state())
+    expected = new()
+    for search in (again, expected):
+        search.set_search_properties(None, None, SPACE)
+    assert run(again, 5, lambda c: c["x"]) == run(expected, 5, lambda c: c["x"])
+
+
+def test_states_of_others_are_refused(tmp_path: Path) -> None:
+    for state in ({"version": 1}, {"_metric": "loss"}, 3):
+        with pytest.raises(ValueError, match="no state of a DRESearch"):
+            DRESearch().set_state(state)  # type: ignore[arg-type]
+    newer = {**half_way().get_state(), "version": 99}
+    (tmp_path / "newer").write_bytes(cloudpickle.dumps(newer))
+    with pytest.raises(ValueError, match=r"version 99.*upgrade"):
+        DRESearch().restore(str(tmp_path / "newer"))
+
+
+def test_an_interrupted_save_leaves_the_earlier_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.pkl"
+    search = half_way()
+    search.save(str(path))
+    before = path.read_bytes()
+
+    def fail(self: Path, data: bytes) -> int:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(OSError, match="no space"):
+        search.save(str(path))
+    assert path.read_bytes() == before
+
+
+def test_a_torn_state_falls_back_to_the_one_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As Ray leaves it: it copies file by file, and was killed while it copied the newest."""
+    staging, storage = tmp_path / "staging", tmp_path / "storage"
+    search = tiny_search(space=MIXED_SPACE, metric="loss", mode="min")
+
+    def save_and_copy(*, killed: bool = False) -> None:
+        search.save_to_dir(str(staging), session_str="session")
+        (file,) = staging.iterdir()  # what Ray copies; the one before lies in the storage only
+        data = file.read_bytes()
+        (storage / file.name).write_bytes(data[: len(data) // 2] if killed else data)
+
+    staging.mkdir()
+    storage.mkdir()
+    for n_trials in range(1, 6):
+        configs = run(search, 1, first=n_trials)
+        save_and_copy(killed=n_trials == 5)
+    again = DRESearch()
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
+        again.restore_from_dir(str(storage))
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert "cannot be read" in caplog.text and len(warnings) == 1
+    assert trials(again) == trials(search)[:4]
+    # Ray knows the trial that the search has forgotten, and says how it goes. Once is enough.
+    last = {**result(mixed_value(configs[0])), "config": configs[0]}
+    again.on_trial_result("t5", last)
+    assert states(again) == ["complete"] * 4 + ["running"]
+    for _ in range(2):
+        again.on_trial_complete("t5", {**last, "done": True})
+    assert [{**trial.configuration, "constant": 7} for trial in trials(again)] == [
+        {**trial.configuration, "constant": 7} for trial in trials(search)
+    ]
+    assert states(again) == ["complete"] * 5
+    assert trials(again)[4].value == trials(search)[4].value
+
+    caplog.clear()
+    again.save_to_dir(str(staging), session_str="tomorrow")
+    (file,) = staging.glob("*tomorrow*")
+    (storage / file.name).write_bytes(file.read_bytes())
+    newest = DRESearch()
+    newest.restore_from_dir(str(storage))
+    assert len(trials(newest)) == 5 and not caplog.records  # an old torn file worries nobody
+    with pytest.raises(RuntimeError, match="no state of a search"):
+        DRESearch().restore_from_dir(str(tmp_path))
+
+
+def test_trials_that_were_forgotten_keep_their_constraints_and_their_ends() -> None:
+    search = tiny_search(
+        space=SPACE, metric="loss", mode="min", constraints={"memory": 10.0}, n_startup_trials=99
+    )
+    configs = [{"x": 0.1 * n, "n": {"z": 1}, "constant": 7} for n in range(1, 6)]
+    search.on_trial_complete("large", {**result(-5.0), "memory": 1000.0, "config": configs[0]})
+    for iteration in (1, 2):  # one of 2 iterations, which goes on to the third
+        search.on_trial_result("long", {**result(1.0, iteration), "config": configs[1]})
+    search.on_trial_result("long", {**result(0.5, 3), "config": configs[1]})
+    search.on_trial_complete("long", {**result(0.5, 3), "config": configs[1]})
+    search.on_trial_result("stopped", {**result(0.1, 1), "config": configs[2]})
+    search.on_trial_complete("stopped", {**result(0.1, 2), "config": configs[2]})
+    search.on_trial_complete("crashed", {"config": configs[3]}, error=True)
+    assert trials(search)[0].constraints == {"memory": 990.0}
+    assert states(search)[1:] == ["complete", "pruned", "failed"]
+    search.on_trial_complete("nothing", None, error=True)
+    assert len(trials(search)) == 4
+
+
+def test_the_newest_session_of_a_folder_counts(tmp_path: Path) -> None:
+    """An experiment of the same name was run before, and saved more often."""
+    first, second = (tiny_search(space=SPACE, metric="loss", mode="min", seed=s) for s in (0, 1))
+    for n in range(5):
+        run(first, 1, lambda config: config["x"], first=n)
+        first.save_to_dir(str(tmp_path), session_str="2026-01-01_00-00-00")
+    run(second, 2, lambda config: config["x"])
+    second.save_to_dir(str(tmp_path), session_str="2026-01-02_00-00-00")
+    assert len(list(tmp_path.iterdir())) == 2  # and nobody deletes what others have saved
+    again = DRESearch()
+    again.restore_from_dir(str(tmp_path))
+    assert trials(again) == trials(second)
+
+
+def test_an_unknown_trial_that_does_not_fit_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    search = tiny_search(space=MIXED_SPACE, metric="loss", mode="min")
+    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
+        for name in ("other", "another"):
+            search.on_trial_complete(name, {**result(1.0), "config": {"y": 1}})
+    assert "Nothing is learnt of trial other" in caplog.text and len(caplog.records) == 1
+    assert not trials(search)
+
+
+def test_functions_to_choose_from_survive() -> None:
+    space = {"f": tune.choice([len, abs, lambda x: x]), "x": tune.uniform(0, 1), "g": max}
+    search = tiny_search(space=space, metric="loss", mode="min")
+    run(search, 6, lambda config: config["x"])
+    again = cloudpickle.loads(cloudpickle.dumps(search))
+    for one in (search, again):
+        one.on_trial_complete("none")
+    ours, theirs = run(search, 4, lambda c: c["x"]), run(again, 4, lambda c: c["x"])
+    assert [config["x"] for config in ours] == [config["x"] for config in theirs]
+    assert all(callable(config["f"]) and config["g"] is max for config in theirs)
