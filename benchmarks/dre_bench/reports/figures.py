@@ -94,7 +94,7 @@ def critical_difference(found: CriticalDifference, title: str = "") -> Figure:
     names = short_names([*found.ranks.index])
     figure = Figure(figsize=(WIDTH, 1.9 + 0.15 * len(names)), layout="constrained")
     panel = figure.subplots()
-    critical_difference_diagram(
+    drawn = critical_difference_diagram(
         dict(zip(names, found.ranks.tolist(), strict=True)),
         pd.DataFrame(found.p.to_numpy(), index=names, columns=names),
         alpha=ALPHA,
@@ -105,6 +105,8 @@ def critical_difference(found: CriticalDifference, title: str = "") -> Figure:
         text_h_margin=0.02 * len(names),
         color_palette={name: style_of(i)["color"] for i, name in enumerate(names)},
     )
+    for label in drawn["labels"]:  # the lighter colours are hard to read as text
+        label.set_color("black")
     panel.set_title(f"{title}: critical difference {found.difference:.2f}".removeprefix(": "))
     return figure
 
