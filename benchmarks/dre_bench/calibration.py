@@ -19,9 +19,7 @@ from dre_bench.tables import Table, tables_of
 from dre_bench.tasks import Split
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.coverage import INTERVALS, covered, half_width
-from dre_plugins.recommend.model import RankingModel
-from dre_plugins.recommend.prior import aligned
-from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.transfer.prior import Prior
 
@@ -98,20 +96,12 @@ def _errors(table: Table, n: int, seed: int, prior: Prior | None) -> NDArray[np.
     drawn = [rng.choice(good, n // 2, replace=False), rng.permutation(len(values))]
     rows = np.fromiter(dict.fromkeys(np.concatenate(drawn).tolist()), dtype=np.intp)[:n]
     configurations = [table.space.to_configuration(row) for row in table.units[rows]]
-    model = RankingModel(
-        table.space,
-        RecommenderSettings(),
-        [
-            Trial(one, TrialState.COMPLETE, float(value))
-            for one, value in zip(configurations, values[rows], strict=True)
-        ],
-        table.units[rows],
-        priors=aligned(prior, table.space, 1),
-        weights=np.ones(1),
-        candidates=table.units,
-        reference_seed=0,
-        rng=rng,
-    )
+    trials = [
+        Trial(configuration, TrialState.COMPLETE, float(value))
+        for configuration, value in zip(configurations, values[rows], strict=True)
+    ]
+    recommender = Recommender(table.space, seed=seed, prior=prior)
+    model = recommender.ensemble(trials, index=len(trials), candidates=table.units)
     rest = np.setdiff1d(np.arange(len(values)), rows)
     mean, spread = model.predicted(table.units[rest])
     errors: NDArray[np.float64] = (rankdata(-values)[rest] - mean) / spread

@@ -38,7 +38,7 @@ from dre_bench.tasks import TaskSample, load_extract
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import Seen, keys
+from dre_plugins.space.seen import keys
 from dre_plugins.transfer.spaces.inference import infer_space
 
 Array = NDArray[np.float64]
@@ -295,16 +295,13 @@ def _suggestion(problem: Problem, run: Run) -> dict[str, float]:
         Trial(problem.space.to_configuration(row), TrialState.COMPLETE, float(value))
         for row, value in zip(units, problem.values[known], strict=True)
     ]
-    recommender = Recommender(problem.space, seed=run.seed)
+    recommender = Recommender(problem.space, seed=run.seed, prior=None)
     candidates = problem.units if problem.value is None else None
     with isolated("cpu", 1):
-        model = recommender.model(history, index=run.n, candidates=candidates)
+        ensemble = recommender.ensemble(history, index=run.n, candidates=candidates)
         rest = np.setdiff1d(np.arange(len(problem.values)), known)
-        mean, _ = model.predicted(problem.units[rest])
-        free = np.full(problem.space.n_parameters, np.nan)
-        seen = Seen()
-        seen.include(units)
-        choice = model.choose(seen, free, run.n)
+        mean, _ = ensemble.predicted(problem.units[rest])
+    (choice,) = recommender.suggest(history, index=run.n, candidates=candidates)
     picked = _worth(problem, problem.space.canonical(choice.units[None]))
     return {
         "order": _log_disorder(mean, problem.values[rest]),

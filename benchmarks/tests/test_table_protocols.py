@@ -253,9 +253,6 @@ def test_variants_change_what_they_say(tmp_path, monkeypatch):
     names = (*names, "own-context", "no-meta-training")
     # From 11 observations on, what is in contexts of past tasks is fine-tuned.
     assert len({rows_of(name, 16) for name in names}) == 7
-    # The first suggestion is the same; then the last trial is another one than the best.
-    last, default = (rows_of(name, 20) for name in ("incumbent-last", "default"))
-    assert last[:6] == default[:6] and last != default
     # The variants of the search share a prior with the default.
     assert len([*tmp_path.glob("*.safetensors")]) == 4
     failed = runs.perform(catalogue.study, sources, a_run("ablation:unheard"))

@@ -16,34 +16,15 @@ from functools import cache
 from typing import Any
 
 from filelock import FileLock
-from torch import Tensor
 
 import dre_plugins
 from dre_bench.runs import Sources
 from dre_bench.tables import tables_of
 from dre_plugins.engine.settings import PRESETS
-from dre_plugins.recommend.model import RankingModel, Units
-from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.training import SCORER
-
-
-class _LastSuggested(RankingModel):
-    """Improve on the configuration that was suggested last, as the reference code does."""
-
-    def incumbent(self, branch: Units | None = None) -> Tensor | None:
-        """Return the ranks `[M]` of the last trial, if any."""
-        if not self._n_observed:
-            return None
-        return self._ranks(self._units[[self._n_observed - 1]])[:, 0]
-
-
-class _FromLastSuggested(Recommender):
-    def model_type(self) -> type[RankingModel]:
-        """Return the model above."""
-        return _LastSuggested
 
 
 @dataclass(frozen=True)
@@ -56,7 +37,6 @@ class Variant:
         fine_tuning: Fields of `FittingSettings`, from the prior.
         fitting: Fields of `FittingSettings`, from random weights.
         search: Fields of `RecommenderSettings`.
-        recommender: What makes suggestions.
         own_context: Whether members read the context of the study alone, as in the paper, and not
             those of past tasks.
     """
@@ -66,7 +46,6 @@ class Variant:
     fine_tuning: Mapping[str, Any] = field(default_factory=dict)
     fitting: Mapping[str, Any] = field(default_factory=dict)
     search: Mapping[str, Any] = field(default_factory=dict)
-    recommender: type[Recommender] = Recommender
     own_context: bool = False
 
     @property
@@ -149,7 +128,6 @@ GROUPS: Mapping[str, Mapping[str, Variant]] = {
         "lists-of-20": Variant(training={"list_length": 20}),
         "lists-of-300": Variant(training={"list_length": 300}),
     },
-    "incumbent": {"incumbent-last": Variant(recommender=_FromLastSuggested)},
     "range": {"range-controller": Variant(scorer={"range_limit": 2.0})},
 }
 VARIANTS: Mapping[str, Variant] = {

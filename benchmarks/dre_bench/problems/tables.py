@@ -141,7 +141,7 @@ def _chooser(sources: Sources, run: Run, table: Table) -> Chooser:
         variant = ablations.variant_of(arguments)
         prior = ablations.trained(sources, run.scenario, arguments)
         return dre_chooser(
-            variant.recommender(table.space, variant.settings, seed=run.seed, prior=prior), table
+            Recommender(table.space, variant.settings, seed=run.seed, prior=prior), table
         )
     options = parse_arguments(arguments)
     if name == "dre":

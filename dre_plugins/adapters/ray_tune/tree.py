@@ -1,0 +1,211 @@
+"""The tree of a parameter space of Ray Tune: how its configurations are nested.
+
+Each part of it turns flat values into its part of a configuration, and the other way round.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dre_plugins.space.base import is_real, match_key
+from dre_plugins.space.domains import Categorical, Domain, Float, Integer, Normal, Ordinal
+
+# A Tuner hides functions and other objects from searchers behind a pair of a token and a hash.
+_PLACEHOLDERS = ("__fn_ph", "__ref_ph")
+
+
+class Node(ABC):
+    """A part of a parameter space."""
+
+    @abstractmethod
+    def config(self, configuration: Mapping[str, Any]) -> Any:
+        """Return this part of Ray's configuration, from flat values."""
+
+    @abstractmethod
+    def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
+        """Return the flat values of this part of Ray's configuration, or of a part of that.
+
+        Args:
+            given: What Ray's configuration has here.
+            is_strict: Whether to refuse numbers out of range, too.
+
+        Raises:
+            ValueError: It does not belong here.
+        """
+
+    def beside(self, other: Node) -> Node:
+        """Return this part with what another space has in addition."""
+        return self
+
+
+@dataclass(frozen=True)
+class Fixed(Node):
+    """A constant."""
+
+    name: str
+    value: Any
+
+    def config(self, configuration: Mapping[str, Any]) -> Any:
+        return self.value
+
+    def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
+        # What a placeholder stands for is not known here.
+        if not is_placeholder(self.value) and not _is_same(given, self.value):
+            raise ValueError(
+                f"{self.name!r} is the constant {self.value!r}, got {given!r}; leave it out."
+            )
+        return {}
+
+
+@dataclass(frozen=True)
+class Parameter(Node):
+    """A domain."""
+
+    name: str
+    domain: Domain
+
+    def config(self, configuration: Mapping[str, Any]) -> Any:
+        return configuration[self.name]
+
+    def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
+        given = _plain_number(self.domain, given)
+        if self.domain.contains(given):
+            return {self.name: given}
+        for choice in _listed(self.domain):
+            if _is_same(given, choice):
+                return {self.name: choice}
+        try:
+            self.domain.to_unit(given)
+        except ValueError as error:
+            hint = ""
+            if any(map(is_placeholder, _listed(self.domain))):
+                hint = (
+                    " A Tuner hides objects from searchers; give the space to "
+                    "DRESearch(space=…) instead of as param_space."
+                )
+            raise ValueError(f"Parameter {self.name!r}: {error}{hint}") from error
+        if is_strict:
+            raise ValueError(f"Parameter {self.name!r}: {given!r} is not in {self.domain!r}.")
+        return {self.name: given}
+
+
+@dataclass(frozen=True)
+class Group(Node):
+    """Parts by key or by index: a dictionary, a list or a tuple."""
+
+    name: str
+    kind: type
+    parts: Mapping[Any, Node]
+
+    def config(self, configuration: Mapping[str, Any]) -> Any:
+        config = {key: part.config(configuration) for key, part in self.parts.items()}
+        return config if self.kind is dict else self.kind(config.values())
+
+    def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
+        if self.kind is not dict and isinstance(given, (list, tuple)):
+            if len(given) != len(self.parts):
+                raise ValueError(f"{self.name!r} needs {len(self.parts)} items, got {given!r}.")
+            given = dict(enumerate(given))
+        if not isinstance(given, Mapping):
+            raise ValueError(f"{self.name!r} must be a {self.kind.__name__}, got {given!r}.")
+        parts = {str(key): part for key, part in self.parts.items()}
+        values: dict[str, Any] = {}
+        for key, value in given.items():
+            if str(key) not in parts:
+                raise ValueError(
+                    f"There is no parameter {path(self.name, key)!r}; "
+                    f"there are {[path(self.name, part) for part in parts]}."
+                )
+            values.update(parts[str(key)].read(value, is_strict=is_strict))
+        return values
+
+    def beside(self, other: Node) -> Group:
+        if not isinstance(other, Group) or self.kind is not dict or other.kind is not dict:
+            return self
+        both = {
+            key: part.beside(other.parts[key]) if key in other.parts else part
+            for key, part in self.parts.items()
+        }
+        return replace(self, parts={**other.parts, **both})
+
+
+@dataclass(frozen=True)
+class Choice(Node):
+    """Parts, one of which is there: the one that the value of a parameter means."""
+
+    name: str
+    parameter: str
+    labels: tuple[Any, ...]
+    branches: tuple[Node, ...]
+
+    def config(self, configuration: Mapping[str, Any]) -> Any:
+        chosen = match_key(configuration[self.parameter])
+        place = [match_key(label) for label in self.labels].index(chosen)
+        return self.branches[place].config(configuration)
+
+    def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
+        errors: list[str] = []
+        for strictly in [True] if is_strict else [True, False]:
+            errors = []
+            for label, branch in zip(self.labels, self.branches, strict=True):
+                try:
+                    return {self.parameter: label, **branch.read(given, is_strict=strictly)}
+                except ValueError as error:
+                    errors.append(str(error))
+        raise ValueError(f"{given!r} is no choice of {self.name!r}: {' '.join(errors)}")
+
+
+def path(name: str, key: object) -> str:
+    """Return the flat name of an entry."""
+    return f"{name}/{key}" if name else str(key)
+
+
+def nested(config: Mapping[str, Any]) -> dict[Any, Any]:
+    """Return a configuration with "/" in some of its keys as one without."""
+    merged: dict[Any, Any] = {}
+    for key, value in config.items():
+        first, *inner = key.split("/") if isinstance(key, str) else [key]
+        for part in reversed(inner):
+            value = {part: value}
+        merged = _merged(merged, {first: value})
+    return merged
+
+
+def _merged(first: Any, other: Any) -> Any:
+    if not (isinstance(first, Mapping) and isinstance(other, Mapping)):
+        return other
+    return {**first, **{k: _merged(first[k], v) if k in first else v for k, v in other.items()}}
+
+
+def is_placeholder(value: object) -> bool:
+    """Say whether a Tuner has put this in place of an object or a function."""
+    return isinstance(value, tuple) and len(value) == 2 and value[0] in _PLACEHOLDERS
+
+
+def _plain_number(domain: Domain, given: Any) -> Any:
+    """Return a number as a trial is to get it: Python's own, and 2 for 2.0 where integers are."""
+    if isinstance(domain, Integer) and is_real(given) and float(given).is_integer():
+        return int(given)
+    return float(given) if isinstance(domain, (Float, Normal)) and is_real(given) else given
+
+
+def _listed(domain: Domain) -> tuple[Any, ...]:
+    if isinstance(domain, Categorical):
+        return domain.choices
+    return domain.values if isinstance(domain, Ordinal) else ()
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Say whether values are equal, by type too; files of Ray have lists instead of tuples."""
+    return match_key(_without_tuples(value)) == match_key(_without_tuples(other))
+
+
+def _without_tuples(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_tuples(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_tuples(item) for item in value]
+    return value
