@@ -335,9 +335,6 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(help="Folder for all figures, as PNG and SVG.")
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Picture of the curves of each scenario.")
-    ] = None,
     published: Annotated[
         list[Path] | None,
         typer.Option(help="Published curves of HPO-B: a file, or a folder of them."),
@@ -380,7 +377,6 @@ def report(
     options = [
         ("--html", html),
         ("--figures", figures),
-        ("--plot", plot),
         *(("--published", path) for path in published or []),
         ("--against", against),
         ("--samplers", samplers),
@@ -390,7 +386,7 @@ def report(
     ]
     given = [part for name, value in options if value for part in (name, str(value))]
     command = shlex.join(["dre-bench", "report", *map(str, runs or []), *given])
-    reports.write(made, command=command, html=html, figures=figures, plot=plot)
+    reports.write(made, command=command, html=html, figures=figures)
     if html is not None:
         console().print(f"Page: {html}")
 

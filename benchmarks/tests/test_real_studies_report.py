@@ -51,23 +51,24 @@ def test_regret_counts_feasible_trials_only():
             constrained("c", [1.0] * 10, [0.1] * 10),
         ]
     )
-    at = found.columns.index("regret@10")
-    np.testing.assert_allclose(found.figures[:, 0, at], [0.0, 0.75, np.inf])
-    np.testing.assert_allclose(found.means()[:, at], [0.0, 0.75, 1.0])
+    np.testing.assert_allclose(found.figures["regret@10"], [0.0, 0.75, np.inf])
+    np.testing.assert_allclose(found.means()["regret@10"], [0.0, 0.75, 1.0])
     np.testing.assert_array_equal(found.ranks("regret@10"), [1, 2, 3])
-    np.testing.assert_allclose(found.figures[:, 0, found.columns.index("feasible")], [1, 0.1, 0])
+    np.testing.assert_allclose(found.figures["feasible"], [1, 0.1, 0])
     overview, tests = real_studies.tables(found, "b").values()
     assert overview.head[-1] == "fallbacks"
-    assert [row[-1] for row in overview.rows] == ["2", "0", "0"]
-    assert overview.best == {(0, 1), (0, 2)}
-    assert tests.rows == [["a", "1/0/0 p=1"], ["c", "0/0/1 p=1"]]
+    assert overview.cells["fallbacks"].tolist() == ["2", "0", "0"]
+    assert (
+        overview.best.loc["a", ["regret@10", "rank@10"]].all() and overview.best.sum().sum() == 2
+    )
+    assert tests.cells["regret@10"].to_dict() == {"a": "1/0/0 p=1", "c": "0/0/1 p=1"}
 
 
 def test_only_evaluations_with_all_data_count_under_successive_halving():
     evaluations = [(1, 0.04, 0.9), (27, 0.08, 0.6), (1, 0.15, 0.9), (27, 0.5, 0.7)]
     asha = record("asha", "a", values=[1, 1], evaluations=evaluations, reference=REFERENCE)
     (found,) = real_studies.collect([asha])
-    figures = dict(zip(found.columns, found.means()[0], strict=True))
+    figures = found.means().iloc[0]
     regrets = [figures[f"regret@{share}"] for share in ("5%", "10%", "20%", "50%", "100%")]
     np.testing.assert_allclose(regrets, [1.0, 0.5, 0.5, 0.0, 0.0])
     assert figures["full"] == 2
@@ -80,7 +81,7 @@ def test_both_problems_of_halving_are_measured_on_one_scale():
         for problem, value in (("asha", 0.6), ("asha-syne-tune", 0.9))
     ]
     asha, syne_tune = real_studies.collect(lines)
-    regrets = [one.of_runs("regret@100%").item() for one in (asha, syne_tune)]
+    regrets = [one.means()["regret@100%"].item() for one in (asha, syne_tune)]
     np.testing.assert_allclose(regrets, [0.75, 0.0])
 
 
@@ -88,7 +89,7 @@ def test_crashes_are_counted_after_the_start():
     values = [None] * 30 + [0.6] * 7 + [None] * 3
     crash = record("crash", "a", values=values, reference=REFERENCE)
     (found,) = real_studies.collect([crash])
-    figures = dict(zip(found.columns, found.means()[0], strict=True))
+    figures = found.means().iloc[0]
     assert figures["crashed >30"] == pytest.approx(0.3)
     assert figures["regret@25"] == 1.0
     (found,) = real_studies.collect([crash], checkpoints=(35, 99))
@@ -104,10 +105,10 @@ def test_larger_hypervolumes_are_better():
     (found,) = real_studies.collect(lines)
     np.testing.assert_array_equal(found.ranks("hypervolume@10"), [2, 1, 3])
     overview, tests = real_studies.tables(found, "tpe").values()
-    assert overview.best == {(1, 1), (1, 2)}
+    assert overview.best.loc["dre"].tolist() == [True, True, False]
     # All of 6 tasks, by Holm for two rivals: 2 * 2 / 2^6.
-    assert tests.rows == [["dre", "6/0/0 p=0.062"], ["nsga2", "0/0/6 p=0.062"]]
-    assert not tests.best
+    assert tests.cells.iloc[:, 0].to_dict() == {"dre": "6/0/0 p=0.062", "nsga2": "0/0/6 p=0.062"}
+    assert not tests.best.any(axis=None)
 
 
 def test_tests_count_each_task_once():
@@ -119,9 +120,9 @@ def test_tests_count_each_task_once():
         for seed in range(4)
     ]
     (found,) = real_studies.collect(lines)
-    better, itself, same = found.comparisons("b", "regret@10")
-    assert (better.wins, better.ties, better.losses) == (3, 0, 0)
-    assert (itself.ties, same.ties) == (3, 3)
+    tests = found.comparisons("b", "regret@10")
+    assert tests.loc["a", ["wins", "ties", "losses"]].tolist() == [3, 0, 0]
+    assert tests.loc[["b", "c"], "ties"].tolist() == [3, 3]
 
 
 def test_asynchrony_is_measured_on_one_scale(tmp_path):

@@ -18,6 +18,7 @@ from dre_bench.reports.results import (
     collect_tables,
     comparable,
     finished,
+    ranks,
 )
 
 NAN = float("nan")
@@ -86,9 +87,9 @@ def collected(records):
 def test_regret_by_hand():
     # The best known value is 1.0, which a run found, not the sample's 0.9; the scale is 1.0 - 0.5.
     results = collected([record("x", 1, 0, [0.4, 0.75, 0.6]), record("y", 1, 0, [0.5, 0.5, 1.0])])
-    np.testing.assert_allclose(results.regret[0, 0], [1.2, 0.5, 0.5])
-    np.testing.assert_allclose(results.regret[1, 0], [1.0, 1.0, 0.0])
-    np.testing.assert_array_equal(results.ranks()[:, 0, 2], [2, 1])
+    np.testing.assert_allclose(results.regret.loc["x"], [[1.2, 0.5, 0.5]])
+    np.testing.assert_allclose(results.regret.loc["y"], [[1.0, 1.0, 0.0]])
+    assert ranks(results.regret)[3].tolist() == [2, 1]
     assert results.protocol is STUDIES
 
 
@@ -102,15 +103,15 @@ def test_only_pairs_are_compared_and_the_later_run_counts():
             {**record("y", 2, 0, [0.6]), "error": "crash"},
         ]
     )
-    assert results.keys == (("a", 1, 0),)
-    np.testing.assert_allclose(results.regret[0, 0], [0.5])
+    assert results.keys == [("a", 1, 0)]
+    np.testing.assert_allclose(results.regret.loc["x"], [[0.5]])
 
 
 def test_a_trial_without_a_value_gains_nothing():
     lines = [record("x", 1, 0, [NAN, 0.6, NAN, 0.9]), record("y", 1, 0, [0.7, NAN, NAN, NAN])]
     results = collect(lines, best_known(lines))
     # The best known value is 0.9, and 0.5 is what counts where nothing has a value yet.
-    np.testing.assert_allclose(results.regret[:, 0], [[1, 0.75, 0.75, 0], [0.5] * 4])
+    np.testing.assert_allclose(results.regret, [[1, 0.75, 0.75, 0], [0.5] * 4])
     assert best_known(lines[1:])["a", 1] == 0.9  # that of the random sample
 
 
@@ -121,8 +122,8 @@ def test_who_is_reported_does_not_change_the_scale(written):
     for problem in ("maximise", "crash"):
         (every,) = report.load([path], problem=problem).parts
         (chosen,) = report.load([path], problem=problem, samplers=["x"]).parts
-        rows = [next(iter(part.tables.values())).rows[0][:2] for part in (every, chosen)]
-        assert rows[0] == rows[1] and rows[0][0] == "x"
+        cells = [next(iter(part.tables.values())).cells.iloc[0, 0] for part in (every, chosen)]
+        assert cells[0] == cells[1]
 
 
 def test_stagnating():
@@ -131,7 +132,7 @@ def test_stagnating():
     results = collected(
         [record(name, 1, 0, v) for name, v in zip("xyz", (flat, rising, found), strict=True)]
     )
-    np.testing.assert_array_equal(results.stagnating(), [1, 0, 0])
+    assert results.stagnating().tolist() == [1, 0, 0]
 
 
 def test_regret_of_tables_by_hand():
@@ -143,9 +144,9 @@ def test_regret_of_tables_by_hand():
             {**on_table("y", 1, [1.0, 2.5], trials=5), "reference": wide},
         ]
     )
-    np.testing.assert_allclose(results.regret[:, 0], [[1, 0.5, 0.5, 0.5, 0], [1] + [0.25] * 4])
+    np.testing.assert_allclose(results.regret, [[1, 0.5, 0.5, 0.5, 0], [1] + [0.25] * 4])
     assert results.protocol is TABLES and TABLES.checkpoints == (10, 20, 35, 50, 100)
-    assert np.isnan(results.ask_seconds[1, 0, 2:]).all()
+    assert results.seconds.loc["y"].isna().to_numpy().tolist() == [[False] * 2 + [True] * 3]
 
 
 def test_times_of_tables_leave_out_initial_rows_and_what_was_exhausted():
@@ -153,7 +154,7 @@ def test_times_of_tables_leave_out_initial_rows_and_what_was_exhausted():
     short = on_table("y", 1, [0.5] * 6, trials=8, n_initial=5)
     short["ask_seconds"] = [0.0] * 5 + [4.0]
     results = collect_tables([long, short])
-    np.testing.assert_allclose(results.seconds_per_ask()[:, 1], [2.0, 4.0])
+    assert results.seconds_per_ask()[0.5].to_dict() == {"x": 2.0, "y": 4.0}
 
 
 def test_scenarios_of_other_samplers_and_lengths_are_compared_apart():
@@ -166,8 +167,7 @@ def test_scenarios_of_other_samplers_and_lengths_are_compared_apart():
     assert groups == [both + more, longer, three]
 
 
-def test_text_has_p_values_and_says_what_was_left_out(written, tmp_path):
-    pytest.importorskip("matplotlib")
+def test_text_has_p_values_and_says_what_was_left_out(written):
     rng = np.random.default_rng(0)
     lines = [
         record(name, task, seed, rng.uniform(0.3, high, 50), scenario)
@@ -183,8 +183,6 @@ def test_text_has_p_values_and_says_what_was_left_out(written, tmp_path):
     assert "### b: 6 tasks, 12 runs a sampler" in text
     assert "12/0/0 p=0.00049" in text
     assert text.endswith("Left out of maximise: 1 failed runs, 1 runs without their pair.")
-    report.write(made, command="", plot=tmp_path / "new" / "curves.png")
-    assert (tmp_path / "new" / "curves.png").stat().st_size > 10_000
 
 
 def test_tables_are_tested_like_studies(written):
@@ -224,8 +222,8 @@ def test_frameworks_share_the_best_value_that_is_known(written):
         *(record(name, 1, 0, [1.0] * 20, problem="ray") for name in ("random", "dre")),
     ]
     first, second = report.load([written(lines)]).parts
-    assert first.curves.results.regret.ravel().tolist() == pytest.approx([0.6] * 40)
-    assert second.curves.results.regret.max() == 0.0
+    assert first.curves.results.regret.to_numpy().ravel().tolist() == pytest.approx([0.6] * 40)
+    assert second.curves.results.regret.max(axis=None) == 0.0
 
 
 def test_one_problem_scenario_or_sampler(written):
@@ -241,7 +239,7 @@ def test_one_problem_scenario_or_sampler(written):
     (part,) = report.load([path], problem="maximise", scenario="b").parts
     assert part.curves.results.scenarios == ["b"]
     chosen = report.load([path], samplers=["tpe", "dre"]).parts
-    assert chosen[0].curves.results.samplers == ("tpe", "dre") and len(chosen) == 2
+    assert chosen[0].curves.results.samplers == ["tpe", "dre"] and len(chosen) == 2
 
 
 def test_rivals_and_checkpoints_hold_where_a_part_has_them(written):
@@ -282,28 +280,26 @@ def test_files_that_hold_nothing_to_compare(written, tmp_path):
 
 
 def test_page_and_figures_of_several_problems(written, tmp_path):
-    pytest.importorskip("matplotlib")
     lines = [
         *studies(("random", "dre"), n_tasks=2, versions={"optuna": "5.0.0"}),
         *(crash(name, 1, [0.6] * 10) for name in ("random", "dre")),
         record("dre", 9, 0, [0.1]) | {"error": "crash"},
     ]
     made = report.load([written(lines)], against="dre")
-    page, folder, plot = tmp_path / "new" / "page.html", tmp_path / "figures", tmp_path / "c.png"
-    report.write(made, command="dre-bench report x", html=page, figures=folder, plot=plot)
+    page, folder = tmp_path / "new" / "page.html", tmp_path / "figures"
+    report.write(made, command="dre-bench report x", html=page, figures=folder)
     html = page.read_text(encoding="utf-8")
     assert "Paired tests against dre" in html and "dre-bench report x" in html
     assert "Left out of maximise: 1 failed runs" in html
-    assert "optuna (runs)" in html and "5.0.0" in html
-    names = {"maximise-regret", "maximise-rank", "maximise-time"}
+    assert ">optuna</th><td>5.0.0</td>" in html
+    names = {"maximise-regret", "maximise-rank"}
     assert {file.stem for file in folder.iterdir()} == names
-    assert (tmp_path / "maximise-c.png").exists()
 
 
 def test_real_studies_have_no_figures(written, tmp_path):
     made = report.load([written([crash(name, 1, [0.6] * 10) for name in ("random", "dre")])])
     with pytest.raises(ValueError, match="tables only: see --html"):
-        report.write(made, command="", plot=tmp_path / "plot.png")
+        report.write(made, command="", figures=tmp_path / "figures")
 
 
 def test_a_terminal_gets_tables_and_a_file_gets_markdown(written, monkeypatch):
@@ -332,7 +328,7 @@ def test_the_command_line_says_what_was_asked_for(written, tmp_path):
     asked += ["--scenario", "a", "--checkpoints", "10,99"]
     result = run(path, "--html", page, *asked)
     assert result.exit_code == 0 and "regret@10" in result.stdout and "@99" not in result.stdout
-    assert f"--html {page} --against tpe --samplers &#x27;tpe dre&#x27;" in page.read_text()
+    assert f"--html {page} --against tpe --samplers &#39;tpe dre&#39;" in page.read_text()
     assert "--scenario a --checkpoints 10,99" in page.read_text()
     for spelt in ("tpe,dre", "tpe, dre", "tpe dre"):  # the last one as earlier versions had it
         few = run(path, "--samplers", spelt).stdout

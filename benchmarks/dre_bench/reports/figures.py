@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
@@ -22,7 +21,6 @@ from scikit_posthocs import critical_difference_diagram
 
 from dre_bench.reports.results import Analysis, Results, by_sampler, ranks
 from dre_bench.reports.statistics import ALPHA, CriticalDifference
-from dre_bench.reports.tables import duration
 from dre_plugins.plots.style import COLOURS
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
@@ -31,7 +29,6 @@ MAX_BANDS = 8
 """With more samplers than this the bands would hide the curves."""
 MAX_NAME = 36
 LEAST_REGRET = 1e-4
-LEAST_SECONDS = 1e-4
 
 STYLE: Any = {
     "axes.titleweight": "bold",
@@ -55,8 +52,6 @@ def draw_all(analysis: Analysis) -> dict[str, Figure]:
     for n, found in analysis.differences.items():
         title = f"after {n} {results.protocol.step}"
         drawn[f"critical-difference-{n}"] = critical_difference(found, title)
-    if results.seconds_per_ask().notna().any(axis=None):
-        drawn["time"] = time_per_suggestion(results)
     if len(results.scenarios) > 1:
         for name in results.scenarios:
             drawn[scenario_file(name)] = regret_curves(results.of_scenario(name))
@@ -82,22 +77,6 @@ def regret_curves(results: Results) -> Figure:
 
 
 @matplotlib.rc_context(STYLE)
-def scenario_curves(results: Results) -> Figure:
-    """Draw mean regret on a logarithmic scale, one panel for each scenario."""
-    n_columns = min(3, len(results.scenarios))
-    n_rows = -(-len(results.scenarios) // n_columns)
-    figure = Figure(figsize=(5.0 * n_columns + 3.0, 3.6 * n_rows), layout="constrained")
-    panels = figure.subplots(n_rows, n_columns, squeeze=False)
-    for panel in panels.flat[len(results.scenarios) :]:
-        panel.set_axis_off()
-    for panel, name in zip(panels.flat, results.scenarios, strict=False):
-        _draw_regret(panel, results.of_scenario(name), is_log=True)
-        panel.set(title=short_names([name])[0], ylabel="mean regret")
-    _legend(figure, panels[0, 0], results)
-    return figure
-
-
-@matplotlib.rc_context(STYLE)
 def rank_curves(analysis: Analysis) -> Figure:
     """Draw average ranks over runs with bootstrap confidence bands over tasks."""
     results = analysis.results
@@ -115,7 +94,7 @@ def critical_difference(found: CriticalDifference, title: str = "") -> Figure:
     names = short_names([*found.ranks.index])
     figure = Figure(figsize=(WIDTH, 1.9 + 0.15 * len(names)), layout="constrained")
     panel = figure.subplots()
-    critical_difference_diagram(
+    drawn = critical_difference_diagram(
         dict(zip(names, found.ranks.tolist(), strict=True)),
         pd.DataFrame(found.p.to_numpy(), index=names, columns=names),
         alpha=ALPHA,
@@ -126,47 +105,18 @@ def critical_difference(found: CriticalDifference, title: str = "") -> Figure:
         text_h_margin=0.02 * len(names),
         color_palette={name: style_of(i)["color"] for i, name in enumerate(names)},
     )
+    for label in drawn["labels"]:  # the lighter colours are hard to read as text
+        label.set_color("black")
     panel.set_title(f"{title}: critical difference {found.difference:.2f}".removeprefix(": "))
     return figure
 
 
-@matplotlib.rc_context(STYLE)
-def time_per_suggestion(results: Results) -> Figure:
-    """Draw the median seconds of a suggestion and, as a line, what 90 % of them take."""
-    seconds = results.seconds_per_ask()
-    known = [i for i, is_known in enumerate(seconds.notna().all(axis=1)) if is_known]
-    figure = Figure(figsize=(WIDTH, 0.9 + 0.32 * len(known)), layout="constrained")
-    panel = figure.subplots()
-    for row, i in enumerate(known):
-        colour = style_of(i)["color"]
-        low, median, high = np.maximum(seconds.iloc[i], LEAST_SECONDS)
-        panel.plot([low, high], [row, row], lw=3, alpha=0.35, color=colour)
-        panel.plot(median, row, "o", ms=8, color=colour)
-        text = f"  {duration(seconds.iloc[i, 1])}"
-        panel.text(high, row, text, va="center")
-    panel.set(xscale="log", xlabel="seconds of a suggestion (logarithmic)")
-    names = short_names(results.samplers)
-    panel.set_yticks(range(len(known)), [names[i] for i in known])
-    panel.invert_yaxis()
-    panel.margins(x=0.15)
-    return figure
-
-
-def save(figures: Mapping[str, Figure], folder: Path, prefix: str = "") -> list[Path]:
-    """Save figures as PNG and SVG, and return the files.
-
-    Args:
-        figures: By the names of their files, without an ending.
-        folder: Made where it is missing.
-        prefix: Begins the names.
-    """
+def save(figures: Mapping[str, Figure], folder: Path) -> None:
+    """Save figures as PNG and SVG, by the names of their files, in a folder that may be new."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
     for name, figure in figures.items():
-        figure.savefig(folder / f"{prefix}{name}.png", dpi=150)
-        (folder / f"{prefix}{name}.svg").write_bytes(_svg(figure))
-        files += [folder / f"{prefix}{name}.{ending}" for ending in ("png", "svg")]
-    return files
+        figure.savefig(folder / f"{name}.png", dpi=150)
+        (folder / f"{name}.svg").write_bytes(_svg(figure))
 
 
 def data_uri(figure: Figure) -> str:

@@ -39,10 +39,7 @@ class Part:
         purpose = self.purpose.rstrip(".")
         return f"{purpose} ({self.title})" if purpose else self.title
 
-
-def prefixes(parts: Sequence[Part]) -> dict[str, str]:
-    """Return what names of files and of elements of the page begin with, by the part's name."""
-    if len(parts) == 1:
-        return {parts[0].name: ""}
-    names = {part.name: re.sub(r"[^A-Za-z0-9._]+", "-", part.name) for part in parts}
-    return {name: f"{plain.strip('-')}-" for name, plain in names.items()}
+    def prefix(self, parts: Sequence[Part]) -> str:
+        """Return what its files and elements of the page begin with, if it is one of several."""
+        plain = re.sub(r"[^A-Za-z0-9._]+", "-", self.name).strip("-")
+        return f"{plain}-" if len(parts) > 1 else ""

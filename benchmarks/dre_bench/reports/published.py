@@ -16,11 +16,12 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from dre_bench.reports.results import Key, Protocol, Results, paired, table_regret
 from dre_bench.reports.statistics import Floats
@@ -80,6 +81,14 @@ def chosen(curves: Curves, methods: Collection[str], scenario: str | None) -> Cu
     }
 
 
+def named(sources: Iterable[Curves], field: str, problem: str) -> set[str]:
+    """Return what `field` ("sampler", "problem", "scenario") of a record would be in curves."""
+    keys = [(name, key) for source in sources for name, runs in source.items() for key in runs]
+    if field == "problem":
+        return {problem} if keys else set()
+    return {name if field == "sampler" else PREFIX + key[0] for name, key in keys}
+
+
 def own_curves(records: Sequence[Record]) -> dict[str, dict[Key, Floats]]:
     """Arrange our own finished runs as `load_published` does.
 
@@ -121,19 +130,24 @@ def combined(*sources: Curves) -> Results:
 
 
 def _curves(file: Path) -> dict[Key, Floats]:
+    """Read one method's curves.
+
+    Raises:
+        ValueError: With the place in the file, if something there is of another shape.
+    """
     try:
         content = json.loads(regular(file).read_text())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: no JSON, {error}.") from error
     found: dict[Key, Floats] = {}
-    for space, datasets in _items(file, content, "the file"):
-        for dataset, starts in _items(file, datasets, f"space {space}"):
-            for start, incumbents in _items(file, starts, f"data set {space}/{dataset}"):
+    for space, datasets in _items(content, f"{file}"):
+        for dataset, starts in _items(datasets, f"{file}: {space}"):
+            for start, incumbents in _items(starts, f"{file}: {space}/{dataset}"):
                 where = f"{file}: {space}/{dataset}/{start}"
-                try:
-                    found[space, dataset, _seed(start)] = _regret(incumbents)
-                except ValueError as error:
-                    raise ValueError(f"{where}: {error}") from error
+                seed = re.fullmatch(r"test(\d+)", start)
+                if not seed:
+                    raise ValueError(f"{where}: expected test0, test1, … as the name of a seed.")
+                found[space, dataset, int(seed[1])] = _regret(incumbents, where)
     lengths = {len(curve) for curve in found.values()}
     if len(lengths) != 1:
         raise ValueError(
@@ -143,39 +157,21 @@ def _curves(file: Path) -> dict[Key, Floats]:
     return found
 
 
-def _items(file: Path, content: Any, name: str) -> Iterator[tuple[str, Any]]:
+def _items(content: Any, where: str) -> Iterable[tuple[str, Any]]:
     if not isinstance(content, dict) or not content:
-        raise ValueError(f"{file}: {name} is {_brief(content)}; {SHAPE}.")
-    yield from content.items()
+        raise ValueError(f"{where} is {content!r:.60}; {SHAPE}.")
+    return content.items()
 
 
-def _seed(start: str) -> int:
-    match = re.fullmatch(r"test(\d+)", start)
-    if not match:
-        raise ValueError(f"the seed is named {start!r}; expected test0, test1, ….")
-    return int(match[1])
-
-
-def _regret(incumbents: Any) -> Floats:
-    try:
-        values = np.array(incumbents, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty((0, 0))
-    if values.ndim != 1 or not len(values) or isinstance(incumbents, (str, dict)):
-        raise ValueError(f"got {_brief(incumbents)}; expected a list of incumbents.")
-    if not np.all(np.isfinite(values)) or values.min() < -1e-6 or values.max() > 1 + 1e-6:
+def _regret(incumbents: Any, where: str) -> Floats:
+    if not isinstance(incumbents, list) or not incumbents:
+        raise ValueError(f"{where} is {incumbents!r:.60}; expected a list of incumbents.")
+    values = pd.to_numeric(pd.Series(incumbents, dtype=object), errors="coerce")
+    if not values.between(-1e-6, 1 + 1e-6).all():
         raise ValueError(
-            f"incumbents from {values.min():g} to {values.max():g}; expected them scaled to "
-            "[0, 1] by the range of the data set, as the handler of HPO-B returns them."
+            f"{where}: expected incumbents scaled to [0, 1] by the range of the data set, as the "
+            f"handler of HPO-B returns them, got {incumbents!r:.60}."
         )
-    falls = np.flatnonzero(np.diff(values) < -1e-9)
-    if len(falls):
-        raise ValueError(
-            f"falls at step {falls[0] + 1}; expected the best value so far, not that of each step."
-        )
-    return np.round(1.0 - np.clip(values, 0.0, 1.0), DECIMALS)
-
-
-def _brief(content: Any) -> str:
-    text = repr(content)
-    return text if len(text) <= 60 else f"{text[:60]}…"
+    if (values.diff() < -1e-9).any():
+        raise ValueError(f"{where} falls; expected the best value so far, not that of each step.")
+    return np.asarray(np.round(1.0 - values.clip(0.0, 1.0), DECIMALS), dtype=np.float64)

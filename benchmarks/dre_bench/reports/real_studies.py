@@ -28,7 +28,7 @@ from dre_bench.reports.results import (
     ranks,
 )
 from dre_bench.reports.statistics import Floats
-from dre_bench.reports.tables import Table, count, paired_tests, pointed_out, reached, texts
+from dre_bench.reports.tables import Table, paired_tests, pointed_out, reached, size, texts
 from dre_bench.runs import Record
 
 Figures: TypeAlias = dict[str, float]
@@ -141,9 +141,7 @@ def collect(
 
 def tables(paired: Paired, against: str) -> dict[str, Table]:
     """Return figures, and paired tests against one of the samplers, by title."""
-    n_tasks, n_runs = len({key[:2] for key in paired.keys}), len(paired.keys)
-    title = f"{count(n_tasks, 'task')}, {count(n_runs, 'run')} a sampler"
-    found = {f"{paired.problem}: {title}": _overview(paired)}
+    found = {f"{paired.problem}: {size(paired.keys)}": _overview(paired)}
     if len(paired.samplers) > 1:
         tests = {column: paired.comparisons(against, column) for column in paired.ranked}
         title = f"{paired.problem}: tasks won/tied/lost against {against}"

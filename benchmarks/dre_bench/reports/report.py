@@ -2,27 +2,21 @@
 
 Files hold records of `dre-bench run`, also of several problems and suites; each problem is a part
 of the report. Only (scenario, task, seed) that every sampler finished are compared; scenarios that
-other samplers have run, or runs of another length, are parts of their own. What regret, ranks and
-tests are is said in `results`, `real_studies`, `statistics` and at the end of a page.
+other samplers have run, or runs of another length, are parts of their own.
 """
 
 from __future__ import annotations
 
-import platform
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from importlib.metadata import version
 from pathlib import Path
-from typing import TypeAlias
 
 from rich.table import Table as RichTable
 
-import dre_plugins
 from dre_bench.problems.catalogue import PROBLEMS, problem_of
-from dre_bench.reports import figures as drawing
 from dre_bench.reports import page, published, real_studies, tables
-from dre_bench.reports.part import Part, prefixes
+from dre_bench.reports.part import Part
 from dre_bench.reports.published import Curves
 from dre_bench.reports.real_studies import Paired
 from dre_bench.reports.results import (
@@ -34,7 +28,6 @@ from dre_bench.reports.results import (
     comparable,
     finished,
 )
-from dre_bench.reports.tables import Table, count, markdown, overview, reached
 from dre_bench.runs import MAXIMISE, Record, Run, read_records, run_of
 
 STUDIES = (MAXIMISE, "ray", "syne-tune")
@@ -43,15 +36,12 @@ TABLES = "table"
 WORKERS = ("async-8", "async-1")
 OURS = ("dre", "ablation:default")
 """Ours at its defaults: what others are compared with."""
-
-ASYNCHRONY = "Loss from asynchrony: 8 workers against 1"
 MANY_SCENARIOS = 4
 """More of them are not listed in a heading."""
-REQUIRED = [one.name for one in fields(Run) if one.default is MISSING]
-PACKAGES = ("numpy", "scipy", "pandas", "matplotlib", "scikit-posthocs")
+REQUIRED = [field.name for field in fields(Run) if field.default is MISSING]
 
-Content: TypeAlias = "tuple[str, Results | Paired]"
-"""A problem, and runs of it that can be compared."""
+Contents = list[tuple[str, Results | Paired]]
+"""Problems, and runs of them that can be compared."""
 
 
 @dataclass(frozen=True)
@@ -101,21 +91,21 @@ def load(
             raise ValueError(f"{path} does not exist.")
     records = [record for path in files for record in _records(path)]
     sources: list[Curves] = [published.load_published(path) for path in curves]
-    wanted = {
-        "sampler": samplers,
-        "problem": [problem] if problem else [],
-        "scenario": [scenario] if scenario else [],
-    }
-    _check_known(wanted, records, sources)
-    known = finished(records)
-    records = [one for one in records if all(one[k] in v for k, v in wanted.items() if v)]
+    wanted = {"sampler": samplers, "problem": [problem or ""], "scenario": [scenario or ""]}
+    for field, names in wanted.items():
+        there = {record[field] for record in records} | published.named(sources, field, TABLES)
+        if missing := [name for name in names if name and name not in there]:
+            known = ", ".join(sorted(there))
+            raise ValueError(f"nothing is of the {field} {missing[0]!r}, only of {known}.")
+    everything = finished(records)
+    records = [r for r in records if all(r[f] in v or not any(v) for f, v in wanted.items())]
     sources = [published.chosen(source, samplers, scenario) for source in sources]
-    contents = _contents(finished(records), sources, checkpoints, known)
+    contents = _contents(finished(records), sources, checkpoints, everything)
     if not contents:
         raise ValueError("no (scenario, task, seed) was finished by every sampler.")
-    names = dict.fromkeys(name for _, one in contents for name in one.samplers)
-    if against and against not in names:
-        raise ValueError(f"against must be among {', '.join(names)}, got {against!r}.")
+    compared = dict.fromkeys(name for _, content in contents for name in content.samplers)
+    if against and against not in compared:
+        raise ValueError(f"against must be among {', '.join(compared)}, got {against!r}.")
     return Report(
         tuple(_parts(contents, against, checkpoints)),
         tuple(_left_out(records, contents)),
@@ -129,12 +119,12 @@ def text(report: Report) -> str:
     for part in report.parts:
         if len(report.parts) > 1:
             found.append(f"## {part.title}")
-        found += [markdown(title, table) for title, table in part.tables.items()]
+        found += [tables.markdown(title, table) for title, table in part.tables.items()]
     return "\n\n".join([*found, *report.left_out])
 
 
 def for_terminal(report: Report) -> Iterator[RichTable | str]:
-    """Yield what `text` says, part by part, as tables to print."""
+    """Yield what `text` says, as tables to print."""
     for part in report.parts:
         if len(report.parts) > 1:
             yield part.title
@@ -144,50 +134,37 @@ def for_terminal(report: Report) -> Iterator[RichTable | str]:
 
 
 def write(
-    report: Report,
-    *,
-    command: str,
-    html: Path | None = None,
-    figures: Path | None = None,
-    plot: Path | None = None,
+    report: Report, *, command: str, html: Path | None = None, figures: Path | None = None
 ) -> None:
-    """Write a report as figures and as a page.
+    """Write a report as a page and as figures.
 
     Args:
         report: What to write.
         command: What made it, to be repeated.
         html: The page.
         figures: Folder for all figures, as PNG and SVG.
-        plot: File of the curves of each scenario; of each part, where there are several.
 
     Raises:
         ValueError: If there are no curves to draw.
     """
-    prefix = prefixes(report.parts)
-    curves = {part.name: part.curves for part in report.parts if part.curves}
-    if (figures or plot) and not curves:
+    # Here, because Matplotlib takes its time, and a report as text needs none.
+    from dre_bench.reports import figures as drawing
+
+    curves = {part.prefix(report.parts): part.curves for part in report.parts if part.curves}
+    if figures and not curves:
         raise ValueError("figures are of curves, but real studies have tables only: see --html.")
-    drawn = {}
-    if html or figures:
-        drawn = {name: drawing.draw_all(analysis) for name, analysis in curves.items()}
+    if not (html or figures):
+        return
+    drawn = {
+        prefix + name: figure
+        for prefix, analysis in curves.items()
+        for name, figure in drawing.draw_all(analysis).items()
+    }
     if figures:
-        for name, of_part in drawn.items():
-            drawing.save(of_part, figures, prefix[name])
-    if plot:
-        plot.parent.mkdir(parents=True, exist_ok=True)
-        for name, analysis in curves.items():
-            file = plot.with_name(prefix[name] + plot.name)
-            drawing.scenario_curves(analysis.results).savefig(file, dpi=120)
+        drawing.save(drawn, figures)
     if html:
         html.parent.mkdir(parents=True, exist_ok=True)
-        content = page.render(
-            report.parts,
-            drawn,
-            command=command,
-            versions={**report.versions, **_own_versions()},
-            left_out=report.left_out,
-        )
-        html.write_text(content, encoding="utf-8")
+        html.write_text(page.render(report, drawn, command), encoding="utf-8")
 
 
 def _records(path: Path) -> Iterator[Record]:
@@ -197,8 +174,7 @@ def _records(path: Path) -> Iterator[Record]:
         ValueError: If a record is of another program, or its problem is not known.
     """
     for record in read_records(path):
-        missing = [name for name in REQUIRED if name not in record]
-        if missing:
+        if missing := [name for name in REQUIRED if name not in record]:
             raise ValueError(
                 f"{path}: a record has no {missing[0]!r}; expected records of dre-bench run."
             )
@@ -208,122 +184,98 @@ def _records(path: Path) -> Iterator[Record]:
         yield record
 
 
-def _check_known(
-    wanted: Mapping[str, Sequence[str]], records: Sequence[Record], sources: Sequence[Curves]
-) -> None:
-    """Raise a ValueError if something is wanted that nothing is of."""
-    curves = [(name, key) for source in sources for name, runs in source.items() for key in runs]
-    known = {
-        "sampler": {name for name, _ in curves},
-        "problem": {TABLES} if curves else set(),
-        "scenario": {published.PREFIX + key[0] for _, key in curves},
-    }
-    for field, names in wanted.items():
-        there = known[field] | {record[field] for record in records}
-        missing = [name for name in names if name not in there]
-        if missing:
-            raise ValueError(
-                f"nothing is of the {field} {missing[0]!r}, only of {', '.join(sorted(there))}."
-            )
-
-
 def _contents(
     records: Sequence[Record],
     sources: Sequence[Curves],
     checkpoints: Sequence[int],
-    known: Sequence[Record],
-) -> list[Content]:
+    everything: Sequence[Record],
+) -> Contents:
     """Pair finished runs, in the order of the problems.
 
-    Which of them are reported must not change the scale: that is of all that are `known`.
+    Which of them are reported must not change the scale: that is of everything.
     """
     of_problem = defaultdict[str, list[Record]](list)
-    for one in records:
-        of_problem[one["problem"]].append(one)
-    found: list[Content] = []
-    best = best_known([one for one in known if one["problem"] in STUDIES])
+    for record in records:
+        of_problem[record["problem"]].append(record)
+    found: Contents = []
+    best = best_known([record for record in everything if record["problem"] in STUDIES])
     for problem in STUDIES:
         found += [(problem, collect(group, best)) for group in comparable(of_problem[problem])]
-    tables = of_problem[TABLES]
+    runs = of_problem[TABLES]
     if sources:
-        own = [one for one in tables if one["scenario"].startswith(published.PREFIX)]
-        tables = [one for one in tables if not one["scenario"].startswith(published.PREFIX)]
-        found.append((TABLES, published.combined(published.own_curves(own), *sources)))
-    found += [(TABLES, collect_tables(group)) for group in comparable(tables)]
-    real, real_known = (
-        [one for one in given if one["problem"] not in (*STUDIES, TABLES)]
-        for given in (records, known)
+        ours = [run for run in runs if run["scenario"].startswith(published.PREFIX)]
+        runs = [run for run in runs if run not in ours]
+        found.append((TABLES, published.combined(published.own_curves(ours), *sources)))
+    found += [(TABLES, collect_tables(group)) for group in comparable(runs)]
+    real, all_real = (
+        [record for record in given if record["problem"] not in (*STUDIES, TABLES)]
+        for given in (records, everything)
     )
-    found += [(one.problem, one) for one in real_studies.collect(real, checkpoints, real_known)]
+    found += [(pair.problem, pair) for pair in real_studies.collect(real, checkpoints, all_real)]
     order = [*PROBLEMS]
     return sorted(found, key=lambda content: order.index(content[0]))
 
 
-def _parts(
-    contents: Sequence[Content], against: str | None, checkpoints: Sequence[int]
-) -> Iterator[Part]:
-    n_parts = Counter(problem for problem, _ in contents)
-    numbers = Counter[str]()
-    for problem, one in contents:
+def _parts(contents: Contents, against: str | None, checkpoints: Sequence[int]) -> Iterator[Part]:
+    n_parts, numbers = Counter(problem for problem, _ in contents), Counter[str]()
+    for problem, content in contents:
         numbers[problem] += 1
-        is_alone = n_parts[problem] == 1
-        name = problem if is_alone else f"{problem} ({numbers[problem]})"
-        about = "" if is_alone else _about(one)
-        purpose = problem_of(problem).purpose
-        named = (name for name in (against, *OURS) if name in one.samplers)
-        rival = next(named, one.samplers[0])
-        if isinstance(one, Results):
-            steps = reached(checkpoints or one.protocol.checkpoints, int(one.regret.columns[-1]))
-            analysis = Analysis(one, rival, steps)
-            yield Part(name, about, _tables(analysis), analysis, purpose)
+        is_only = n_parts[problem] == 1
+        name = problem if is_only else f"{problem} ({numbers[problem]})"
+        about = "" if is_only else _about(content)
+        rivals = (rival for rival in (against, *OURS) if rival in content.samplers)
+        rival = next(rivals, content.samplers[0])
+        shown, analysis = {}, None
+        if isinstance(content, Results):
+            last = int(content.regret.columns[-1])
+            steps = tables.reached(checkpoints or content.protocol.checkpoints, last)
+            analysis = Analysis(content, rival, steps)
+            shown = _tables(analysis)
         else:
-            tables = real_studies.tables(one, rival) | _asynchrony(one, contents)
-            yield Part(name, about, tables, purpose=purpose)
+            shown = real_studies.tables(content, rival)
+            eight, single = WORKERS
+            for other, many in contents:
+                if (other, problem) == (eight, single) and many.keys == content.keys:
+                    assert isinstance(many, Paired)
+                    title = "Loss from asynchrony: 8 workers against 1"
+                    shown[title] = real_studies.asynchrony(many, content)
+        yield Part(name, about, shown, analysis, problem_of(problem).purpose)
 
 
-def _about(one: Results | Paired) -> str:
-    scenarios = sorted({scenario for scenario, _, _ in one.keys})
+def _about(content: Results | Paired) -> str:
+    scenarios = sorted({key[0] for key in content.keys})
     if len(scenarios) > MANY_SCENARIOS:
         scenarios = [f"{len(scenarios)} scenarios"]
-    length = [f"{one.regret.columns[-1]} {one.protocol.step}"] if isinstance(one, Results) else []
-    return ", ".join([*scenarios, *length])
+    if isinstance(content, Results):
+        scenarios.append(f"{content.regret.columns[-1]} {content.protocol.step}")
+    return ", ".join(scenarios)
 
 
-def _tables(analysis: Analysis) -> dict[str, Table]:
+def _tables(analysis: Analysis) -> dict[str, tables.Table]:
     results = analysis.results
     found = {"All scenarios": results}
     if len(results.scenarios) > 1:
         found |= {name: results.of_scenario(name) for name in results.scenarios}
     return {
-        f"{title}: {count(len(part.tasks), 'task')}, {count(len(part.keys), 'run')} a sampler": (
-            overview(part, analysis.against, analysis.checkpoints)
+        f"{title}: {tables.size(part.keys)}": tables.overview(
+            part, analysis.against, analysis.checkpoints
         )
         for title, part in found.items()
     }
 
 
-def _asynchrony(one: Paired, contents: Sequence[Content]) -> dict[str, Table]:
-    """What several workers lose, beside the same runs with one worker."""
-    for _, many in contents:
-        if (
-            isinstance(many, Paired)
-            and (many.problem, one.problem) == WORKERS
-            and many.keys == one.keys
-        ):
-            return {ASYNCHRONY: real_studies.asynchrony(many, one)}
-    return {}
-
-
-def _left_out(records: Sequence[Record], contents: Sequence[Content]) -> Iterator[str]:
+def _left_out(records: Sequence[Record], contents: Contents) -> Iterator[str]:
     """Say how many runs of each problem were not compared."""
-    for problem in dict.fromkeys(one["problem"] for one in records):
-        runs = [one for one in records if one["problem"] == problem]
+    for problem in dict.fromkeys(record["problem"] for record in records):
+        runs = [record for record in records if record["problem"] == problem]
         done = finished(runs)
-        own = {one["sampler"] for one in done}
+        ours = {record["sampler"] for record in done}
         n_compared = sum(
-            len(own & {*one.samplers}) * len(one.keys) for name, one in contents if name == problem
+            len(ours & {*content.samplers}) * len(content.keys)
+            for name, content in contents
+            if name == problem
         )
-        n_failed = len({run_of(one) for one in runs}) - len(done)
+        n_failed = len({run_of(record) for record in runs}) - len(done)
         n_unpaired = len(done) - n_compared
         if n_failed or n_unpaired:
             yield (
@@ -335,14 +287,6 @@ def _left_out(records: Sequence[Record], contents: Sequence[Content]) -> Iterato
 def _versions(records: Sequence[Record]) -> dict[str, str]:
     found = defaultdict[str, set[str]](set)
     for record in records:
-        for name, one in record.get("versions", {}).items():
-            found[f"{name} (runs)"].add(one)
+        for name, version in record.get("versions", {}).items():
+            found[name].add(version)
     return {name: ", ".join(sorted(versions)) for name, versions in found.items()}
-
-
-def _own_versions() -> dict[str, str]:
-    return {
-        "dre_plugins (report)": dre_plugins.__version__,
-        "python (report)": platform.python_version(),
-        **{f"{name} (report)": version(name) for name in PACKAGES},
-    }

@@ -161,13 +161,8 @@ class Results:
     def seconds_per_ask(self) -> pd.DataFrame:
         """Quantiles of seconds after the start-up trials, ``[samplers, (5 %, 50 %, 95 %)]``."""
         later = self.seconds.iloc[:, self.protocol.n_startup :]
-        quantiles = {
-            name: np.nanquantile(part, (0.05, 0.5, 0.95))
-            if part.notna().any(axis=None)
-            else np.nan
-            for name, part in later.groupby(level="sampler", sort=False)
-        }
-        return pd.DataFrame(quantiles, index=[0.05, 0.5, 0.95]).T
+        flat = later.to_numpy().reshape(len(self.samplers), -1)
+        return pd.DataFrame(flat, self.samplers).quantile([0.05, 0.5, 0.95], axis=1).T
 
 
 @dataclass(frozen=True)
@@ -242,11 +237,7 @@ def best_known(records: Sequence[Record]) -> dict[TaskKey, float]:
 
 
 def collect(records: Sequence[Record], best: Mapping[TaskKey, float]) -> Results:
-    """Arrange finished studies by sampler and key, normalised by the best known of each task.
-
-    Raises:
-        ValueError: If no (scenario, task, seed) was finished by every sampler.
-    """
+    """Pair finished studies; regret is normalised by the best value known of each task."""
     curves = {
         (record["sampler"], *key_of(record)): statistics.normalised_regret(
             record["values"], best[key_of(record)[:2]], record["reference"]["median"]
@@ -257,11 +248,7 @@ def collect(records: Sequence[Record], best: Mapping[TaskKey, float]) -> Results
 
 
 def collect_tables(records: Sequence[Record]) -> Results:
-    """Arrange finished runs on tables by sampler and key.
-
-    Raises:
-        ValueError: If no (scenario, task, seed) was finished by every sampler.
-    """
+    """Pair finished runs on tables."""
     curves = {(record["sampler"], *key_of(record)): table_regret(record) for record in records}
     return paired(curves, _seconds(records), TABLES)
 

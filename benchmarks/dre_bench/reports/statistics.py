@@ -7,7 +7,6 @@ Regret is minimised. `by_task` is a frame ``[samplers, tasks]`` throughout.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
@@ -109,20 +108,6 @@ def compare_all(by_task: pd.DataFrame, rival: str) -> pd.DataFrame:
     return found
 
 
-def pairwise_p(by_task: pd.DataFrame) -> pd.DataFrame:
-    """Return Wilcoxon's p-values of all pairs, adjusted by Holm, 1 on the diagonal."""
-    table = pd.DataFrame(1.0, by_task.index, by_task.index)
-    pairs = [*combinations(by_task.index, 2)]
-    if pairs:
-        raw = [
-            signed_rank_p((by_task.loc[a] - by_task.loc[b]).round(DECIMALS).to_numpy())
-            for a, b in pairs
-        ]
-        for (a, b), p in zip(pairs, multipletests(raw, method="holm")[1], strict=True):
-            table.loc[a, b] = table.loc[b, a] = p
-    return table
-
-
 def signed_rank_p(difference: Floats) -> float:
     """Return the two-sided p-value of Wilcoxon's signed-rank test, exact also with ties.
 
@@ -141,11 +126,6 @@ def signed_rank_p(difference: Floats) -> float:
         chance = (np.pad(chance, (0, rank)) + np.pad(chance, (rank, 0))) / 2
     reached = int(doubled[difference > 0].sum())
     return float(min(1.0, 2 * min(chance[: reached + 1].sum(), chance[reached:].sum())))
-
-
-def smallest_p(n_tasks: int, n_tests: int = 1) -> float:
-    """Return the least p that Wilcoxon's test can give, adjusted for so many tests."""
-    return min(1.0, n_tests * 2.0 ** (1 - n_tasks))
 
 
 def critical_difference(by_task: pd.DataFrame) -> CriticalDifference | None:

@@ -63,13 +63,11 @@ def pointed_out(table: Table, values: Mapping[str, pd.Series]) -> Table:
     return Table(table.cells, best)
 
 
-def formatted(
-    values: pd.DataFrame, text: Callable[[str, int], str], head: str = "after {}"
-) -> Table:
+def by_checkpoint(values: pd.DataFrame, text: Callable[[str, int], str]) -> Table:
     """Return a table whose lowest values are pointed out: a column for each checkpoint."""
-    columns = {head.format(n): [text(name, n) for name in values.index] for n in values}
+    columns = {f"after {n}": [text(name, n) for name in values.index] for n in values}
     table = Table.of(columns, [*values.index])
-    return pointed_out(table, {head.format(n): values[n] for n in values})
+    return pointed_out(table, {f"after {n}": values[n] for n in values})
 
 
 def overview(results: Results, against: str | None, checkpoints: Sequence[int]) -> Table:
@@ -143,6 +141,12 @@ def duration(seconds: float) -> str:
 def count(n: int, name: str) -> str:
     """Return a number with its noun."""
     return f"{n} {name}{'' if n == 1 else 's'}"
+
+
+def size(keys: Sequence[tuple[str, int | str, int]]) -> str:
+    """Say how much each sampler is compared on."""
+    tasks, runs = count(len({key[:2] for key in keys}), "task"), count(len(keys), "run")
+    return f"{tasks}, {runs} a sampler"
 
 
 def reached(checkpoints: Sequence[int], last: int) -> tuple[int, ...]:
