@@ -34,7 +34,7 @@ _N_BINS = 63
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Absences:
     """Hold what is known of parameters that trials did not ask for.
 
     Args:
@@ -50,7 +50,7 @@ class Evidence:
     since: Positions
 
 
-def evidence_of(units: Units, states: Sequence[TrialState]) -> Evidence:
+def absences_of(units: Units, states: Sequence[TrialState]) -> Absences:
     """Return what trials show by what they did not ask for.
 
     Args:
@@ -60,7 +60,7 @@ def evidence_of(units: Units, states: Sequence[TrialState]) -> Evidence:
     n_trials, n_parameters = units.shape
     sets, set_of = distinct_rows(~np.isnan(units))
     is_complete, is_pruned, has_failed = (
-        np.array([each is state for each in states], dtype=np.bool_)
+        np.array([trial_state is state for trial_state in states], dtype=np.bool_)
         for state in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED)
     )
     is_short = np.zeros(n_trials, dtype=np.bool_)
@@ -69,22 +69,24 @@ def evidence_of(units: Units, states: Sequence[TrialState]) -> Evidence:
     for a, b in _comparable(units, sets, set_of):
         common = sets[a] & sets[b]
         is_part = not (sets[a] & ~sets[b]).any()
-        for one, other in _agreeing(units, np.flatnonzero(set_of == a), set_of == b, common):
+        for first, second in _agreeing(units, np.flatnonzero(set_of == a), set_of == b, common):
             if is_part:  # what did not end well may have stopped before it asked for the rest
-                is_short[one[~is_complete[one]]] = True
-                one = one[is_complete[one]]
-            if len(one):
-                contradictions += [(one, other), (other, one)]
+                is_short[first[~is_complete[first]]] = True
+                first = first[is_complete[first]]
+            if len(first):
+                contradictions += [(first, second), (second, first)]
                 has_changed |= sets[a] ^ sets[b]
-    first = _first_of_the_present_script(contradictions)
+    first_present = _first_of_the_present_script(contradictions)
     confirmed = np.bincount(set_of[has_failed & ~is_short], minlength=len(sets)) >= MIN_FAILURES
     is_exceeded = [((sets >= part).all(axis=1) & (sets > part).any(axis=1)).any() for part in sets]
     is_largest = ~np.array(is_exceeded, dtype=np.bool_)
     counts = is_complete | is_pruned | is_largest[set_of] | (has_failed & confirmed[set_of])
     shows_absence = counts & ~is_short
-    is_present = np.arange(n_trials) >= first
-    return Evidence(
-        shows_absence & is_present, shows_absence, np.where(has_changed, first, 0).astype(np.intp)
+    is_present = np.arange(n_trials) >= first_present
+    return Absences(
+        shows_absence & is_present,
+        shows_absence,
+        np.where(has_changed, first_present, 0).astype(np.intp),
     )
 
 
@@ -95,7 +97,7 @@ def _comparable(units: Units, sets: Mask, set_of: Positions) -> Iterator[tuple[i
     look. The first of a pair is no larger than the second.
 
     Args:
-        units: See `evidence_of`.
+        units: See `absences_of`.
         sets: The different sets `[K, P]`.
         set_of: Which set each trial asked for `[N]`.
     """
@@ -121,12 +123,12 @@ def _agreeing(
     other_rows = np.flatnonzero(others)
     for row, key in zip(other_rows.tolist(), keys(units[other_rows][:, common]), strict=True):
         places[key].append(row)
-    found: defaultdict[bytes, list[int]] = defaultdict(list)
+    agreeing: defaultdict[bytes, list[int]] = defaultdict(list)
     for row, key in zip(rows.tolist(), keys(units[rows][:, common]), strict=True):
         if key in places:
-            found[key].append(row)
-    for key, one in found.items():
-        yield np.array(one, dtype=np.intp), np.array(places[key], dtype=np.intp)
+            agreeing[key].append(row)
+    for key, group in agreeing.items():
+        yield np.array(group, dtype=np.intp), np.array(places[key], dtype=np.intp)
 
 
 def _first_of_the_present_script(contradictions: Sequence[tuple[Positions, Positions]]) -> int:

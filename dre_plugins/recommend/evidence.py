@@ -19,7 +19,7 @@ from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.constraints import Constraint, constraints_of
 from dre_plugins.recommend.lists import WORST, TrialList, final_value, last_step, trial_lists
 from dre_plugins.recommend.noise import repetition_keys, without_noise
-from dre_plugins.recommend.pareto import as_one_objective, objective_alone
+from dre_plugins.recommend.pareto import as_one_objective, single_objective
 from dre_plugins.recommend.placing import final_scale, one_list, places
 from dre_plugins.recommend.trials import (
     ConstraintState,
@@ -120,8 +120,8 @@ class Evidence:
     @cached_property
     def violated_constraints(self) -> list[Constraint]:
         """Return the constraints that any trial violates."""
-        found = constraints_of(self.trials)
-        return [constraint for constraint in found if not constraint.is_met.all()]
+        constraints = constraints_of(self.trials)
+        return [constraint for constraint in constraints if not constraint.is_met.all()]
 
     @cached_property
     def can_rank(self) -> bool:
@@ -149,7 +149,7 @@ class Evidence:
             return ()
         repeats = repetition_keys(self.units)
         return tuple(
-            self._lists_of(without_noise(objective_alone(self.trials, number), repeats))
+            self._lists_of(without_noise(single_objective(self.trials, number), repeats))
             for number in range(len(self.weights))
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import final_value
-from dre_plugins.recommend.pareto import objective_alone
+from dre_plugins.recommend.pareto import single_objective
 from dre_plugins.recommend.trials import Trial, feasible
 from dre_plugins.space.search_space import SearchSpace
 
@@ -40,11 +40,11 @@ class StudyHistory:
             numbers: Their numbers in the study.
             chosen: Which objective, from 0.
         """
-        alone = [replace(one, objectives=()) for one in objective_alone(trials, chosen)]
-        kept = [place for place, trial in enumerate(alone) if trial.configuration]
+        single = [replace(trial, objectives=()) for trial in single_objective(trials, chosen)]
+        kept = [place for place, trial in enumerate(single) if trial.configuration]
         return cls(
             space,
-            tuple(alone[place] for place in kept),
+            tuple(single[place] for place in kept),
             np.array([numbers[place] for place in kept], dtype=np.intp),
         )
 
@@ -68,5 +68,5 @@ def chosen_objective(n_objectives: int, objective: int | None) -> int:
 def best_values(ended: Sequence[Trial]) -> NDArray[np.float64]:
     """Return the best feasible value after each of the trials `[N]`; before the first one −inf."""
     values = [final_value(trial) for trial in ended]
-    known = np.array([-np.inf if value is None else value for value in values], dtype=np.float64)
-    return np.maximum.accumulate(np.where(feasible(ended), known, -np.inf))
+    finals = np.array([-np.inf if value is None else value for value in values], dtype=np.float64)
+    return np.maximum.accumulate(np.where(feasible(ended), finals, -np.inf))

@@ -37,8 +37,10 @@ class Limits:
         for metric, limit in (given or {}).items():
             pair = limit if isinstance(limit, (tuple, list)) else (None, limit)
             name = f"constraints[{metric!r}]"
-            require(len(pair) == 2 and any(one is not None for one in pair), name, limit, wanted)
-            require(all(one is None or _is_number(one) for one in pair), name, limit, wanted)
+            require(
+                len(pair) == 2 and any(bound is not None for bound in pair), name, limit, wanted
+            )
+            require(all(bound is None or _is_number(bound) for bound in pair), name, limit, wanted)
             low = -math.inf if pair[0] is None else number_of(pair[0])
             high = math.inf if pair[1] is None else number_of(pair[1])
             require(low <= high, name, limit, "a range that is not empty")

@@ -74,7 +74,7 @@ def reported_at(history: Iterable[Trial], step: float) -> NDArray[np.float64]:
 
 
 def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> list[TrialList]:
-    """Arrange a history into lists (DESIGN section 4.1).
+    """Arrange a history into lists.
 
     One list has the final values of complete trials. For each step at which trials were pruned,
     latest first, all that reported there form a further list, weighted by the share of trials
@@ -92,14 +92,14 @@ def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> li
     trials = [history[i] for i in ended]
     last = (last_step(trial) for trial in trials)
     steps = pruning_steps(step for step in last if step is not None)
-    found = ranked_lists(
+    lists = ranked_lists(
         _numbers(final_value(trial) for trial in trials),
         np.array([failed == "worst" and has_failed(trial) for trial in trials], dtype=np.bool_),
         [reported_at(trials, step) for step in steps],
         max_length,
     )
     positions = np.array(ended, dtype=np.intp)
-    return [replace(one, trials=positions[one.trials]) for one in found]
+    return [replace(ranked, trials=positions[ranked.trials]) for ranked in lists]
 
 
 def ranked_lists(
@@ -118,7 +118,9 @@ def ranked_lists(
         max_length: Longest list.
     """
     contents = [(values, 1.0)] if not np.isnan(values).all() else []
-    contents += [(one, float((~np.isnan(one)).sum() / len(one))) for one in reported]
+    contents += [
+        (values_there, float((~np.isnan(values_there)).mean())) for values_there in reported
+    ]
     if not contents and failed.any():
         contents = [(values, 1.0)]
     nothing = np.zeros_like(failed)

@@ -40,21 +40,21 @@ def without_noise(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list
         history: Trials; larger values are better.
         repeats: What is equal for equal configurations `[N]`.
     """
-    known = _finite_values(history)
-    n_repetitions = len(known) - len({repeats[i] for i in known})
+    value_of = _finite_values(history)
+    n_repetitions = len(value_of) - len({repeats[i] for i in value_of})
     if n_repetitions < MIN_REPETITIONS:
         return [*history]
-    groups = _groups(known, repeats)
-    deviations = [known[i] - group.mean for group in groups for i in group.trials]
+    groups = _groups(value_of, repeats)
+    deviations = [value_of[i] - group.mean for group in groups for i in group.trials]
     # Not by squares: those of 1e300 are no floats, those of 1e-300 are 0.
     noise = math.hypot(*deviations) / math.sqrt(n_repetitions)
-    values: dict[int, float] = {}
+    levels: dict[int, float] = {}
     level: _Group | None = None
-    for group in sorted(groups, key=lambda one: one.mean):
+    for group in sorted(groups, key=lambda group: group.mean):
         if level is None or group.mean - level.mean >= noise * _error(group, level):
             level = group
-        values.update(dict.fromkeys(group.trials, level.mean))
-    return [replace(t, value=values[i]) if i in values else t for i, t in enumerate(history)]
+        levels.update(dict.fromkeys(group.trials, level.mean))
+    return [replace(t, value=levels[i]) if i in levels else t for i, t in enumerate(history)]
 
 
 def repetition_keys(units: NDArray[np.float64]) -> list[Hashable]:
@@ -77,10 +77,11 @@ def _groups(values: Mapping[int, float], repeats: Sequence[Hashable]) -> list[_G
     for i in values:
         places[repeats[i]].append(i)
     return [
-        _Group(tuple(one), math.fsum(values[i] / len(one) for i in one)) for one in places.values()
+        _Group(tuple(trials), math.fsum(values[i] / len(trials) for i in trials))
+        for trials in places.values()
     ]
 
 
-def _error(one: _Group, other: _Group) -> float:
+def _error(group: _Group, other: _Group) -> float:
     """Return the standard error of the difference of two means, in units of the noise."""
-    return math.sqrt(1.0 / len(one.trials) + 1.0 / len(other.trials))
+    return math.sqrt(1.0 / len(group.trials) + 1.0 / len(other.trials))

@@ -106,11 +106,11 @@ def as_one_objective(history: Sequence[Trial], weights: Array) -> list[Trial]:
     if not rows:
         return [*history]
     values = np.array([history[i].objectives for i in rows], dtype=np.float64)
-    one = dict(zip(rows, preference(values, weights).tolist(), strict=True))
-    return [replace(trial, value=one.get(i, trial.value)) for i, trial in enumerate(history)]
+    value_of = dict(zip(rows, preference(values, weights).tolist(), strict=True))
+    return [replace(trial, value=value_of.get(i, trial.value)) for i, trial in enumerate(history)]
 
 
-def objective_alone(history: Sequence[Trial], objective: int) -> list[Trial]:
+def single_objective(history: Sequence[Trial], objective: int) -> list[Trial]:
     """Return the trials with the value of one objective; those that lack any are left alone."""
     return [
         replace(trial, value=trial.objectives[objective]) if _has_values(trial) else trial

@@ -36,13 +36,13 @@ def places(history: Sequence[Trial]) -> Array:
     in the order of their values at that step. NaN is for trials that have neither.
     """
     values = [final_value(trial) for trial in history]
-    found = np.full(len(history), np.nan)
+    order = np.full(len(history), np.nan)
     is_complete = np.array([value is not None for value in values], dtype=np.bool_)
-    found[is_complete] = dense_ranks(value for value in values if value is not None)
+    order[is_complete] = dense_ranks(value for value in values if value is not None)
     last = np.array([last_step(trial) for trial in history], dtype=np.float64)
     for step in np.unique(last[~np.isnan(last)])[::-1]:
-        found = _with_pruned(found, reported_at(history, float(step)), last == step)
-    return found
+        order = _with_pruned(order, reported_at(history, float(step)), last == step)
+    return order
 
 
 def final_scale(history: Sequence[Trial], order: Array) -> Array:
@@ -108,11 +108,11 @@ def _with_pruned(order: Array, reported: Array, pruned: NDArray[np.bool_]) -> Ar
 
 def _ranks_of_pairs(first: Array, second: Array) -> Array:
     """Return dense ranks by the first numbers, then by the second, `[N]`; NaN where first is."""
-    found = np.full(len(first), np.nan)
-    known = np.flatnonzero(~np.isnan(first))
-    ascending = known[np.lexsort([second[known], first[known]])]
+    ranks = np.full(len(first), np.nan)
+    rows = np.flatnonzero(~np.isnan(first))
+    ascending = rows[np.lexsort([second[rows], first[rows]])]
     is_new = (first[ascending][1:] != first[ascending][:-1]) | (
         second[ascending][1:] != second[ascending][:-1]
     )
-    found[ascending] = np.concatenate([np.zeros(min(1, len(known))), np.cumsum(is_new)])
-    return found
+    ranks[ascending] = np.concatenate([np.zeros(min(1, len(rows))), np.cumsum(is_new)])
+    return ranks

@@ -93,13 +93,13 @@ def aligned(
         return ()
     if not isinstance(prior, (list, tuple)):
         return (prior.on(space),)
-    known = tuple(None if one is None else one.on(space) for one in prior)
-    if n_objectives is not None and len(known) != n_objectives:
+    of_each = tuple(None if part is None else part.on(space) for part in prior)
+    if n_objectives is not None and len(of_each) != n_objectives:
         raise ValueError(
-            f"prior has {len(known)} entries for {n_objectives} objectives: give one prior, or "
+            f"prior has {len(of_each)} entries for {n_objectives} objectives: give one prior, or "
             "one for each objective, None where there is none."
         )
-    return known
+    return of_each
 
 
 def check_turns(prior: object, preset: str | Preset) -> None:

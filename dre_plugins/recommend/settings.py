@@ -148,11 +148,11 @@ def takes_settings(init: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(init)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        found = [name for name in names if name in kwargs]
-        if found:
-            remedy = ", ".join(f"{name}=..." for name in found)
+        misplaced = [name for name in names if name in kwargs]
+        if misplaced:
+            remedy = ", ".join(f"{name}=..." for name in misplaced)
             raise TypeError(
-                f"{' and '.join(found)}: pass settings=dre_plugins.Settings({remedy}) instead."
+                f"{' and '.join(misplaced)}: pass settings=dre_plugins.Settings({remedy}) instead."
             )
         return init(*args, **kwargs)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from dre_plugins.recommend.define_by_run import Evidence, evidence_of
+from dre_plugins.recommend.define_by_run import Absences, absences_of
 from dre_plugins.recommend.trials import TrialState
 
 NAN = float("nan")
@@ -19,8 +19,8 @@ C, P, F, R = (
 )
 
 
-def evidence(rows: Sequence[Sequence[float]], states: Sequence[TrialState]) -> Evidence:
-    return evidence_of(np.array(rows, dtype=np.float64), states)
+def evidence(rows: Sequence[Sequence[float]], states: Sequence[TrialState]) -> Absences:
+    return absences_of(np.array(rows, dtype=np.float64), states)
 
 
 def whole(rows: Sequence[Sequence[float]], states: Sequence[TrialState]) -> list[int]:
@@ -35,9 +35,9 @@ def test_trials_that_part_at_a_shared_parameter_stand_for_all_that_agrees_with_t
 
 
 def test_nothing_and_no_parameters() -> None:
-    nothing = evidence_of(np.empty((0, 2)), [])
+    nothing = absences_of(np.empty((0, 2)), [])
     assert not len(nothing.is_whole) and nothing.since.tolist() == [0, 0]
-    assert evidence_of(np.empty((2, 0)), [C, F]).is_whole.tolist() == [True, True]
+    assert absences_of(np.empty((2, 0)), [C, F]).is_whole.tolist() == [True, True]
 
 
 @pytest.mark.parametrize("state", [P, F, R])

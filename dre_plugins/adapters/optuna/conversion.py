@@ -20,7 +20,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.domains import choice_of, naming_parameter
-from dre_plugins.recommend.define_by_run import evidence_of
+from dre_plugins.recommend.define_by_run import absences_of
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.recommend.trials import number_of as real_of
 from dre_plugins.space.base import is_real, match_key
@@ -232,7 +232,7 @@ def learnt_space(
         if is_always_the_same
         else plain.to_units(asked)
     )
-    evidence = evidence_of(units, [STATES[trial.state] for trial in trials])
+    evidence = absences_of(units, [STATES[trial.state] for trial in trials])
     rows = np.flatnonzero(evidence.shows_absence)
     since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
     conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)

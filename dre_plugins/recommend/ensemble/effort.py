@@ -13,7 +13,7 @@ MAX_ROWS = 3900
 MIN_LENGTH = 64
 MIN_MEMBERS = 3
 # Members that rank by one objective each, of all objectives together.
-MAX_ALONE = 20
+MAX_SINGLE = 20
 
 
 def of_constraints(
@@ -36,5 +36,5 @@ def of_constraints(
 
 
 def of_objectives(n_objectives: int, n_members: int) -> int:
-    """Return how many members rank by each objective alone, at most `n_members`."""
-    return min(n_members, max(2, MAX_ALONE // n_objectives))
+    """Return how many members rank by a single objective, at most `n_members`."""
+    return min(n_members, max(2, MAX_SINGLE // n_objectives))

@@ -44,8 +44,8 @@ class JointPart:
             units: Canonical coordinates of all trials `[N, P]`.
         """
         lists = tuple(
-            with_fantasies(own, positions, _ranking(mixture, units))
-            for mixture, own in zip(self._mixtures, self.lists, strict=True)
+            with_fantasies(lists, positions, _ranking(mixture, units))
+            for mixture, lists in zip(self._mixtures, self.lists, strict=True)
         )
         return replace(self, lists=lists)
 

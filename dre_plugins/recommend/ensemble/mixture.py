@@ -1,6 +1,6 @@
 """The ensemble of a suggestion: members that come from a prior beside freshly drawn ones.
 
-Ranks of different members are comparable whatever they were trained on (DESIGN, section 6), so a
+Ranks of different members are comparable whatever they were trained on, so a
 mixture is nothing but their ranks, one below the other. Each part reads features of its own.
 
 Notation: see docs/architecture.md. `Mp` members come from the prior, `M - Mp` are fresh.
@@ -180,16 +180,16 @@ def padded(lists: Sequence[TrialList], features: torch.Tensor) -> RankingLists:
         lists: Lists of positions in `features`.
         features: Features of all trials `[N, D]`.
     """
-    length = max(len(one.trials) for one in lists)
+    length = max(len(ranked.trials) for ranked in lists)
     shape = (1, len(lists), length)
     # The dtypes are stated because a user's default may be float64.
     batch = torch.zeros((*shape, features.shape[1]), dtype=torch.float32)
     values = torch.zeros(shape, dtype=torch.float32)
     mask = torch.zeros(shape, dtype=torch.bool)
-    for row, one in enumerate(lists):
-        n = len(one.trials)
-        batch[0, row, :n] = features[torch.from_numpy(one.trials)]
-        values[0, row, :n] = torch.from_numpy(one.ranks).float()
+    for row, ranked in enumerate(lists):
+        n = len(ranked.trials)
+        batch[0, row, :n] = features[torch.from_numpy(ranked.trials)]
+        values[0, row, :n] = torch.from_numpy(ranked.ranks).float()
         mask[0, row, :n] = True
-    weights = torch.tensor([one.weight for one in lists], dtype=torch.float32)
+    weights = torch.tensor([ranked.weight for ranked in lists], dtype=torch.float32)
     return RankingLists(batch, values, mask, weights)
