@@ -122,9 +122,7 @@ def test_a_range_without_end_is_an_error_that_names_it(
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True])
 def test_a_wrong_seed_is_named(seed: Any) -> None:
-    with pytest.raises(
-        ValueError, match=f"seed must be a non-negative integer.*{seed}"
-    ):
+    with pytest.raises(ValueError, match=f"seed must be a non-negative integer.*{seed}"):
         DRESampler(seed=seed)
 
 
