@@ -71,13 +71,25 @@ every_sampler = pytest.mark.parametrize(
 
 
 @every_sampler
-@pytest.mark.parametrize("name", FIELDS)
-def test_a_field_by_itself_is_an_error_that_says_where_it_goes(
-    make: Callable[..., Any], name: str
-) -> None:
-    remedy = rf"pass settings=dre_plugins\.Settings\({name}=\.\.\.\)"
-    with pytest.raises(TypeError, match=remedy):
-        make(**{name: getattr(Settings(), name)})
+def test_a_field_by_itself_is_an_error_that_says_where_it_goes(make: Callable[..., Any]) -> None:
+    for name in FIELDS:
+        remedy = rf"pass settings=dre_plugins\.Settings\({name}=\.\.\.\)"
+        with pytest.raises(TypeError, match=remedy):
+            make(**{name: getattr(Settings(), name)})
+
+
+# A wrong argument that all of them share, and what is said of it.
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"n_startup_trials": -1}, "n_startup_trials must be at least 0, got -1"),
+    ({"failed": "drop"}, "failed must be 'worst' or 'ignore', got 'drop'"),
+]
+
+
+@every_sampler
+def test_a_wrong_option_is_named(make: Callable[..., Any]) -> None:
+    for arguments, message in WRONG:
+        with pytest.raises(ValueError, match=message):
+            make(**arguments)
 
 
 @every_sampler

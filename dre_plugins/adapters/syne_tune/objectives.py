@@ -12,7 +12,7 @@ from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidel
 
 from dre_plugins.adapters.common.options import Options
 from dre_plugins.adapters.syne_tune.history import StudySearcher, random_seed_from
-from dre_plugins.adapters.syne_tune.telling import TellingScheduler
+from dre_plugins.adapters.syne_tune.scheduler_base import TellingScheduler
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.prior import UNIVERSAL

@@ -120,17 +120,10 @@ def test_a_range_without_end_is_an_error_that_names_it(
         study.optimize(lambda trial: trial.suggest_float("width", 0, math.inf), n_trials=1)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"seed": -1}, "seed.*-1"),
-        ({"n_startup_trials": -1}, "n_startup_trials.*-1"),
-        ({"failed": "drop"}, "failed.*'worst'.*'drop'"),
-    ],
-)
-def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        DRESampler(**arguments)
+@pytest.mark.parametrize("seed", [-1, 1.5, True])
+def test_a_wrong_seed_is_named(seed: Any) -> None:
+    with pytest.raises(ValueError, match=f"seed must be a non-negative integer.*{seed}"):
+        DRESampler(seed=seed)
 
 
 def test_arguments_are_keyword_only() -> None:

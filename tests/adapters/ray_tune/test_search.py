@@ -100,8 +100,6 @@ def test_a_wrong_objective_is_refused_at_set_up(
         ({"mode": "up"}, "mode.*'up'"),
         ({"metric": 3}, "metric.*3"),
         ({"seed": -1}, "seed.*-1"),
-        ({"n_startup_trials": -1}, "n_startup_trials.*-1"),
-        ({"failed": "drop"}, "failed.*'drop'"),
         ({"space": [1]}, r"space must be a dictionary.*\[1\]"),
         ({"points_to_evaluate": {"x": 1}}, "points_to_evaluate must be a list"),
         ({"points_to_evaluate": [3]}, r"points_to_evaluate.*\[3\]"),

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,9 +37,8 @@ from dre_plugins.adapters.syne_tune import (
     MultiObjectiveDRESearcher,
     load_tuner,
 )
-from dre_plugins.adapters.syne_tune.conversion import space_of
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
-from dre_plugins.recommend import AskTell, TrialState
+from dre_plugins.recommend import TrialState
 from dre_plugins.recommend.settings import Settings
 
 pytestmark = pytest.mark.syne_tune
@@ -119,80 +117,7 @@ def states(scheduler: TrialScheduler) -> list[str]:
     return [trial.state.value for trial in scheduler.searcher.trials]
 
 
-# ---- the same as elsewhere
-
-
-def told(scheduler: TrialScheduler, history: list[Any]) -> dict[str, Any]:
-    """Tell what has ended, and return the next suggestion."""
-    for trial_id, (config, values) in enumerate(history):
-        trial = Trial(trial_id, config, datetime.now())
-        scheduler.on_trial_complete(trial, dict(zip(METRICS, values, strict=True)))
-    return scheduler.suggest().config
-
-
-def in_modre(history: list[Any], signs: tuple[int, int], **options: Any) -> dict[str, Any]:
-    return told(MODRE(SPACE, METRICS, [sign == 1 for sign in signs], 7, **options), history)
-
-
-def in_its_own_scheduler(history: list[Any], signs: tuple[int, int], **options: Any) -> Any:
-    if signs[0] != signs[1]:
-        return None  # it has one sign for all
-    searcher = MultiObjectiveDRESearcher(SPACE, random_seed=7, **options)
-    return told(SingleFidelityScheduler(SPACE, METRICS, signs[0] == 1, searcher), history)
-
-
-def in_ask_tell(history: list[Any], signs: tuple[int, int], **options: Any) -> dict[str, Any]:
-    directions = ["minimize" if sign == 1 else "maximize" for sign in signs]
-    study = AskTell(space_of(SPACE), direction=directions, seed=7, **options)
-    for config, values in history:
-        study.add(config, values)
-    return study.ask()[1]
-
-
-def in_optuna(history: list[Any], signs: tuple[int, int], **options: Any) -> dict[str, Any] | None:
-    if not find_spec("optuna"):
-        return None
-    import optuna
-
-    from dre_plugins.adapters.optuna import DRESampler
-
-    directions = ["minimize" if sign == 1 else "maximize" for sign in signs]
-    study = optuna.create_study(directions=directions, sampler=DRESampler(seed=7, **options))
-    distributions = {
-        "x": optuna.distributions.FloatDistribution(0.0, 1.0),
-        "y": optuna.distributions.FloatDistribution(0.01, 1.0, log=True),
-        "act": optuna.distributions.CategoricalDistribution(["relu", "tanh"]),
-    }
-    for config, values in history:
-        is_ok = not any(math.isnan(value) for value in values)
-        study.add_trial(
-            optuna.trial.create_trial(
-                state=optuna.trial.TrialState.COMPLETE if is_ok else optuna.trial.TrialState.FAIL,
-                values=values if is_ok else None,
-                params={name: config[name] for name in distributions},
-                distributions=distributions,
-            )
-        )
-    return {**study.ask(distributions).params, "epochs": 3}
-
-
-@pytest.mark.parametrize("n", [3, 14], ids=["startup", "model"])
-@pytest.mark.parametrize("signs", [(1, 1), (-1, 1), (-1, -1)], ids=str)
-def test_the_same_history_and_seed_give_the_same_suggestion(n: int, signs: Any) -> None:
-    rng = np.random.default_rng(3)
-    history = []
-    for number in range(n):
-        config = {"x": rng.random(), "y": 0.01 + rng.random() / 2, "act": "relu", "epochs": 3}
-        values = [s * v for s, v in zip(signs, losses(config), strict=True)]
-        if number % 5 == 4:
-            values[number % 2] = math.nan
-        history.append((config, values))
-    ways = [in_modre, in_its_own_scheduler, in_ask_tell, in_optuna]
-    found = [
-        way(history, signs, settings=Settings(preset=TINY), n_startup_trials=8) for way in ways
-    ]
-    assert found[0] is not None
-    assert all(one in (None, found[0]) for one in found)
+# ---- directions
 
 
 @pytest.mark.parametrize("signs", [(1, -1), (-1, 1), (-1, -1)], ids=str)

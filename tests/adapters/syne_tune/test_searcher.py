@@ -382,8 +382,6 @@ def test_errors_that_are_heard_of_after_a_restore_are_failures() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"failed": "best"}, "failed must be 'worst' or 'ignore'"),
-        ({"n_startup_trials": -1}, "n_startup_trials must be at least 0"),
         ({"prior": "nowhere"}, "nowhere"),
         ({"prior": "xgboost"}, "in common"),
     ],
