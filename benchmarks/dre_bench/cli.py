@@ -80,7 +80,9 @@ def suites() -> None:
     table.add_column("data", no_wrap=True)
     for name, suite in SUITES.items():
         samplers = suite.samplers or tuple(
-            dict.fromkeys(one for part in suite.problems for one in problem_of(part).samplers)
+            dict.fromkeys(
+                sampler for part in suite.problems for sampler in problem_of(part).samplers
+            )
         )
         table.add_row(name, suite.purpose, ", ".join(samplers), suite.needs or "none")
     console().print(table)
@@ -172,7 +174,7 @@ def run(
     missing = catalogue.missing_libraries(planned)
     for (problem, sampler), library in missing.items():
         console().print(f"Skipped {sampler} of {problem}: pip install {library}")
-    planned = [one for one in planned if (one.problem, one.sampler) not in missing]
+    planned = [run for run in planned if (run.problem, run.sampler) not in missing]
     todo = runs.unfinished(planned, out)
     console().print(f"{len(todo)} runs to do, {len(planned) - len(todo)} done before, in {out}")
     n_failed = runs.execute(

@@ -53,14 +53,14 @@ def speed(
     )
     found = measured.timings(chosen, *sizes, repeats)
     ours = None
-    for one in tracked(found, "suggesting", math.prod(map(len, (chosen, *sizes)))):
+    for timing in tracked(found, "suggesting", math.prod(map(len, (chosen, *sizes)))):
         table.add_row(
-            one.sampler,
-            *map(str, (one.dimension, one.trials, one.threads)),
-            *(f"{seconds:.3f}" for seconds in (one.mean, one.late)),
+            timing.sampler,
+            *map(str, (timing.dimension, timing.trials, timing.threads)),
+            *(f"{seconds:.3f}" for seconds in (timing.mean, timing.late)),
         )
-        if measured.is_comparable(one):
-            ours = one.mean
+        if measured.is_comparable(timing):
+            ours = timing.mean
     console().print(table)
     if ours is not None:
         paper = measured.paper_procedure_seconds(measured.PAPER_TRIALS)
@@ -100,7 +100,7 @@ def calibration(
     require(tasks >= 1, "--tasks", tasks, "at least 1")
     require(bool(trials), "--trials", trials, "numbers separated by commas")
     require(split in SPLITS, "--split", split, f"one of {SPLITS}")
-    covered = [f"in {one:.0%}" for one in INTERVALS]
+    covered = [f"in {interval:.0%}" for interval in INTERVALS]
     table = Table("tables", "trials", *covered, "factor")
     names, lengths = scenarios.split(","), numbers("--trials", trials)
     found = measured.coverages(
@@ -112,9 +112,11 @@ def calibration(
         n_tasks=tasks,
     )
     parts = [*tracked(found, "fitting", len(names) * len(lengths))]
-    for one in [*parts, measured.pooled(parts)]:
-        shares = [f"{share:.0%}" for share in one.covered]
-        table.add_row(one.scenario, str(one.trials or "all"), *shares, f"{one.factor:.2f}")
+    for coverage in [*parts, measured.pooled(parts)]:
+        shares = [f"{share:.0%}" for share in coverage.covered]
+        table.add_row(
+            coverage.scenario, str(coverage.trials or "all"), *shares, f"{coverage.factor:.2f}"
+        )
     console().print(table)
 
 
@@ -152,9 +154,9 @@ def scale(
         check_device(device)
     choice = Table("device", "candidates", "score, s", "rank, s", "choose, s", "memory, MB")
     for device in chosen:
-        one = measured.scoring(device, candidates, members)
-        seconds = (f"{part:.3f}" for part in one.seconds)
-        choice.add_row(device, str(candidates), *seconds, f"{one.memory / 1e6:.0f}")
+        timed = measured.scoring(device, candidates, members)
+        seconds = (f"{part:.3f}" for part in timed.seconds)
+        choice.add_row(device, str(candidates), *seconds, f"{timed.memory / 1e6:.0f}")
     console().print(choice)
     speeds = Table("device", "batch", "ms a step", "lists/s", "streamed", "memory, MB")
     for device in chosen:
