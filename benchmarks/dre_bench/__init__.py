@@ -7,6 +7,7 @@ pair the lines and compare.
 What it runs on: `tasks` (YAHPO Gym), `synthetic`, `scenarios` (by name), `tables` with
 `table_sources/` (all configurations known: HPO-B, files, blackboxes of Syne Tune).
 
-Programs of their own: `extract` and `priors` (make what ships), `speed`, `scale`,
-`meta_training_speed`, `overlap`.
+Programs of their own: `gate`, `extract` and `priors` (make what ships), `speed`, `overhead`,
+`scale`, `calibration`. `rivals/` are the paper's, on tables; `learner_evaluations/` makes
+metadata.
 """

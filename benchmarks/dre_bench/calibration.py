@@ -45,7 +45,7 @@ class Coverage:
     @property
     def covered(self) -> tuple[float, ...]:
         """Shares of true ranks within the intervals of `INTERVALS`."""
-        return tuple(covered(self.errors, one) for one in INTERVALS)
+        return tuple(covered(self.errors, interval) for interval in INTERVALS)
 
     @property
     def factor(self) -> float:
@@ -55,7 +55,7 @@ class Coverage:
 
 def pooled(parts: Sequence[Coverage]) -> Coverage:
     """Return several coverages as one."""
-    return Coverage("all", 0, np.concatenate([one.errors for one in parts]))
+    return Coverage("all", 0, np.concatenate([part.errors for part in parts]))
 
 
 def coverages(

@@ -216,7 +216,7 @@ def write_figures(figures: Mapping[str, float], path: Path = FIGURES) -> None:
         values = np.array([v for name, v in figures.items() if name.startswith(f"{measure} ")])
         reach = _reach(values)
         mean = float(values.mean())
-        means[measure] = [round(one, 3) for one in (mean - reach, mean, mean + reach)]
+        means[measure] = [round(bound, 3) for bound in (mean - reach, mean, mean + reach)]
     content = {"means with 99 % bounds": means, "figures": dict(figures)}
     path.write_text(json.dumps(content, indent=1) + "\n")
 
@@ -242,7 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     verdicts = compare(read_figures(), found)
     print(*verdicts, sep="\n")
-    return int(any(one.is_worse for one in verdicts))
+    return int(any(verdict.is_worse for verdict in verdicts))
 
 
 # ---- what is run
@@ -251,7 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @cache
 def _problem(kind: str, task: int) -> Problem:
     if kind not in FUNCTIONS:
-        return _table([one for one in _samples() if one.scenario == kind][task])
+        return _table([sample for sample in _samples() if sample.scenario == kind][task])
     scenario = synthetic_scenario(kind)
     space = search_space(scenario.parameters)
     rng = np.random.default_rng([task, 1])
@@ -259,7 +259,9 @@ def _problem(kind: str, task: int) -> Problem:
     configurations = [space.to_configuration(row) for row in units]
     values = scenario.evaluate_many(task, configurations)[VALUE]
     best = 1.0 if kind == "sinusoid" else 0.0
-    return Problem(space, units, values, best, lambda one: scenario.value(task, one))
+    return Problem(
+        space, units, values, best, lambda configuration: scenario.value(task, configuration)
+    )
 
 
 @cache

@@ -60,7 +60,10 @@ class HpobScenario(Scenario):
         self, task: int, configurations: Sequence[Mapping[str, Any]]
     ) -> dict[str, NDArray[np.float64]]:
         """Evaluate many configurations on one task: an array ``[N]``."""
-        rows = [[one[parameter.name] for parameter in self.parameters] for one in configurations]
+        rows = [
+            [configuration[parameter.name] for parameter in self.parameters]
+            for configuration in configurations
+        ]
         X = np.array(rows, dtype=np.float64).reshape(len(rows), len(self.parameters))
         return {self.metric: self._surrogates.evaluate(self._space, str(task), X)}
 

@@ -153,7 +153,11 @@ class LearnerScenario(Scenario):
         """Evaluate many configurations on one task: an array ``[N]``."""
         if task not in self.tasks:
             raise ValueError(f"{self.name} has no task {task}; it has 0 to {N_TASKS - 1}.")
-        return {SCORE: np.array([self._evaluated(task, one) for one in configurations])}
+        return {
+            SCORE: np.array(
+                [self._evaluated(task, configuration) for configuration in configurations]
+            )
+        }
 
     def _evaluated(self, task: int, configuration: Mapping[str, Any]) -> float:
         from sklearn.model_selection import cross_val_score

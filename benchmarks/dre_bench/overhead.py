@@ -72,7 +72,7 @@ def conditional(trial: optuna.Trial) -> float:
     return value
 
 
-SPACES = {one.__name__: one for one in (numeric, conditional)}
+SPACES = {function.__name__: function for function in (numeric, conditional)}
 
 
 @isolated(n_threads=1)

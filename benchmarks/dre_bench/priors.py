@@ -83,7 +83,7 @@ def build(name: str, data: Path, out: Path, metric: str = "acc", mirrored: bool 
     """Build one prior and return a line about it."""
     scenario_name, description = PRIORS[name]
     scenario = YahpoScenario(data / scenario_name)
-    training, validation = (scenario_metadata(scenario, one, metric) for one in SPLITS)
+    training, validation = (scenario_metadata(scenario, split, metric) for split in SPLITS)
     if mirrored:
         training, validation = _mirrored(training), _mirrored(validation)
     prior = Prior.train(
@@ -127,11 +127,13 @@ def _mirrored(metadata: MetaDataset) -> MetaDataset:
 def search_space(parameters: Sequence[Parameter]) -> SearchSpace:
     """Return the search space of a scenario."""
     conditions = [
-        Condition(one.name, one.parent, one.active_for)
-        for one in parameters
-        if one.parent is not None
+        Condition(parameter.name, parameter.parent, parameter.active_for)
+        for parameter in parameters
+        if parameter.parent is not None
     ]
-    return SearchSpace({one.name: _domain(one) for one in parameters}, conditions)
+    return SearchSpace(
+        {parameter.name: _domain(parameter) for parameter in parameters}, conditions
+    )
 
 
 def _domain(parameter: Parameter) -> Domain:

@@ -122,7 +122,7 @@ def perform(study: Study, sources: Sources, run: Run) -> Record:
 def describe(record: Record) -> str:
     """Say in a line what came out of a run."""
     run = run_of(record)
-    values = [one for one in record.get("values", ()) if isinstance(one, (int, float))]
+    values = [value for value in record.get("values", ()) if isinstance(value, (int, float))]
     end = f"best {max(values):.4f}" if values else "done"
     if "error" in record:
         end = "FAILED"

@@ -51,7 +51,7 @@ def _imported_sampler(path: str) -> Callable[..., BaseSampler]:
 def prior_for(scenario: str, given: Any) -> Any:
     """Return the prior of a scenario: `shipped`, or a path; of a list, that of each objective."""
     if isinstance(given, list):
-        return [prior_for(scenario, one) for one in given]
+        return [prior_for(scenario, path) for path in given]
     if given == "shipped":
         if scenario not in SHIPPED_PRIORS:
             known = ", ".join(SHIPPED_PRIORS)

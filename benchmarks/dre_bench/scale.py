@@ -141,7 +141,7 @@ def _throughputs(
     metadata = MetaDataset.load(path)
     space = metadata.tasks[0].space
     streamed = StreamedLists(metadata.tasks, encoder_of(space), space.n_features)
-    return [_throughput(streamed.to(device), device, one, n_members) for one in n_lists]
+    return [_throughput(streamed.to(device), device, batch, n_members) for batch in n_lists]
 
 
 def _throughput(streamed: StreamedLists, device: str, n_lists: int, n_members: int) -> Throughput:

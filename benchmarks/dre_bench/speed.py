@@ -208,8 +208,8 @@ def step_and_floor_seconds(n_trials: int, n_features: int = 16) -> tuple[float, 
     n_members = preset.scorer.n_members
     rows = [torch.rand(n_members, n_trials, width, generator=generator) for width in widths]
     weights = [torch.rand(n_members, *pair, generator=generator) for pair in pairwise(widths)]
-    errors = [torch.empty_like(one) for one in rows]
-    gradients = [torch.empty_like(one) for one in weights]
+    errors = [torch.empty_like(row) for row in rows]
+    gradients = [torch.empty_like(weight) for weight in weights]
 
     def products() -> None:
         for _ in range(preset.from_random.n_steps):

@@ -66,7 +66,9 @@ class SyntheticScenario(Scenario):
         """Evaluate many configurations on one task: an array ``[N]``."""
         if task not in self.tasks:
             raise ValueError(f"{self.name} has no task {task}; it has 0 to {N_TASKS - 1}.")
-        values = [self._function(self._shifted(task, one)) for one in configurations]
+        values = [
+            self._function(self._shifted(task, configuration)) for configuration in configurations
+        ]
         return {VALUE: np.array(values, dtype=np.float64)}
 
     def _shifted(self, task: int, configuration: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,7 +183,7 @@ def _of_botorch(name: str, test_function: str, n_parameters: int | None) -> Synt
 
     def function(configuration: Mapping[str, Any]) -> float:
         point = torch.tensor(
-            [[configuration[one.name] for one in parameters]], dtype=torch.float64
+            [[configuration[parameter.name] for parameter in parameters]], dtype=torch.float64
         )
         with torch.no_grad():
             value = problem(point)

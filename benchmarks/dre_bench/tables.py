@@ -168,7 +168,7 @@ def tables_of(sources: Sources, name: str) -> Tables:
 
 def expanded(sources: Sources, names: Sequence[str]) -> list[str]:
     """Return the names with `hpob` replaced by all of its search spaces."""
-    return [one for name in names for one in (_spaces(sources) if name == "hpob" else [name])]
+    return [table for name in names for table in (_spaces(sources) if name == "hpob" else [name])]
 
 
 def _spaces(sources: Sources) -> list[str]:

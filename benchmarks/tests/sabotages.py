@@ -19,7 +19,8 @@ from dre_bench import gate
 from dre_plugins.engine import get_preset, surrogate
 from dre_plugins.engine.acquisition import get_acquisition
 from dre_plugins.engine.settings import PRESETS
-from dre_plugins.recommend import Recommender, mixture, model, search
+from dre_plugins.recommend import Recommender, search
+from dre_plugins.recommend.ensemble import fitted, mixture
 
 DEFAULT = get_preset("default")
 
@@ -46,7 +47,7 @@ def fit(change: Callable[[Any], Any]) -> Iterator[None]:
 @contextmanager
 def acquisition(change: Callable[[Any], Any]) -> Iterator[None]:
     """Choose by another acquisition, which is made of the right one."""
-    with patch.object(model, "get_acquisition", lambda name: change(get_acquisition(name))):
+    with patch.object(fitted, "get_acquisition", lambda name: change(get_acquisition(name))):
         yield
 
 

@@ -12,8 +12,17 @@ PACKAGE = Path(__file__).parents[1] / "dre_bench"
 RIVALS = {"numpy", "scipy", "torch", "botorch", "gpytorch", "sklearn"}
 ALLOWED = RIVALS | {
     *("dre_bench", "dre_plugins", "optuna", "ray", "syne_tune", "smac", "ConfigSpace"),
-    *("filelock", "jinja2", "matplotlib", "onnxruntime", "pandas", "rich", "scikit_posthocs"),
-    "typer",
+    *(
+        "filelock",
+        "jinja2",
+        "markupsafe",
+        "matplotlib",
+        "onnxruntime",
+        "pandas",
+        "rich",
+        "scikit_posthocs",
+    ),
+    *("statsmodels", "typer"),
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

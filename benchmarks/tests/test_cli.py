@@ -56,17 +56,6 @@ def test_what_is_there_is_not_run_again(bench, tmp_path) -> None:
         assert "0 runs to do" in bench("run", *SMALL, "-o", out).stdout
 
 
-def test_options_are_spelt_as_everywhere_and_as_before(bench, tmp_path) -> None:
-    out = tmp_path / "runs.jsonl"
-    few = ("--scenarios", "mixed", "--samplers", "random", "--trials", 1, "--seeds", 1)
-    bench("run", *few, "--output", out)
-    assert len(read_records(out)) == 1
-    for option in ("-o", "--out"):
-        assert "0 runs to do, 1 done before" in bench("run", *few, option, out).stdout
-    shown = bench("run", "--help").stdout
-    assert "--output" in shown and "--out " not in shown
-
-
 @pytest.mark.parametrize(
     "content", ["[" * 100_000, '{"a":' * 100_000, "[]", "1", "\udce9", "9" * 9_000]
 )
@@ -109,15 +98,13 @@ def test_bad_input_is_one_line(bench, tmp_path, monkeypatch, arguments, message)
 
 
 def test_a_report_is_text_and_a_page(bench, tmp_path) -> None:
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("scikit_posthocs")
     out, page = tmp_path / "runs.jsonl", tmp_path / "report.html"
     bench("run", *SMALL, "-o", out)
     result = bench("report", out, "--html", page, "--against", "tpe", "--checkpoints", "2,4")
     assert "| tpe |" in result.stdout and str(page.name) in result.stdout
     content = page.read_text()
-    assert content.startswith("<!doctype html>") or content.lower().startswith("<!doctype html")
-    assert content.count("<svg") >= 3 and "http://" not in content.replace("http://www.w3.org", "")
+    assert content.startswith("<!DOCTYPE html>")
+    assert content.count("<img") == 4 and "http" not in content  # regret, rank, two scenarios
     assert "--against tpe" in content  # the command that made it
 
 

@@ -38,22 +38,17 @@ def write(path, content):
 
 def test_a_file_is_one_method(tmp_path):
     file = write(tmp_path / "GP.json", curves([0.5, 0.75, 1.0], seeds=("test0", "test3")))
-    loaded = published.load_published(file)
-    assert list(loaded) == ["GP"]
-    assert sorted(loaded["GP"]) == [
-        ("4796", "7", 0),
-        ("4796", "7", 3),
-        ("4796", "9", 0),
-        ("4796", "9", 3),
-    ]
-    np.testing.assert_array_equal(loaded["GP"]["4796", "9", 3], [0.5, 0.25, 0.0])
+    loaded = {(r["scenario"], r["task"], r["seed"]): r for r in published.load_published(file)}
+    assert [*loaded] == [("hpob:4796", d, seed) for d in ("7", "9") for seed in (0, 3)]
+    assert {record["sampler"] for record in loaded.values()} == {"GP"}
+    assert loaded["hpob:4796", "9", 3]["values"].tolist() == [0.5, 0.75, 1.0]
 
 
 def test_a_folder_holds_one_file_for_each_method(tmp_path):
     write(tmp_path / "RGPE.json", curves([0.5, 0.5]))
     write(tmp_path / "GP.json", curves([0.5, 0.5]))
     (tmp_path / "README.md").write_text("not a method")
-    assert list(published.load_published(tmp_path)) == ["GP", "RGPE"]
+    assert {r["sampler"] for r in published.load_published(tmp_path)} == {"GP", "RGPE"}
 
 
 def test_beside_our_own_runs(tmp_path):
@@ -65,7 +60,7 @@ def test_beside_our_own_runs(tmp_path):
         own("dre", [0.6, float("nan"), 0.9]),
         own("dre", [0.6, 0.2, 0.9], seed=1),
     ]
-    results = published.combined(published.own_curves(runs), published.load_published(file))
+    results = published.combined(runs, published.load_published(file))
     assert results.samplers == ["dre:prior=trained", "dre", "GP"]
     assert results.keys == [("4796", "7", 0), ("4796", "7", 1)]  # nobody else has data set 9
     first = results.regret.xs(0, level="seed")
@@ -77,27 +72,18 @@ def test_beside_our_own_runs(tmp_path):
 
 
 def test_own_regrets_are_rounded_like_published_ones():
-    (curve,) = published.own_curves([own("dre", [1 / 3, 0.5, 1.0])])["dre"].values()
-    np.testing.assert_array_equal(curve, [0.666667, 0.5, 0.0])
-
-
-def test_some_methods_and_spaces_can_be_chosen():
-    found = {name: {("1", "7", 0): 0, ("2", "7", 0): 0} for name in ("GP", "RGPE")}
-    assert published.chosen(found, (), None) == found
-    assert published.chosen(found, ("GP",), "hpob:2") == {"GP": {("2", "7", 0): 0}}
+    results = published.combined([own("dre", [1 / 3, 0.5, 1.0])], [])
+    assert results.regret.to_numpy().tolist() == [[0.666667, 0.5, 0.0]]
 
 
 def test_two_methods_of_one_name():
-    one = {"GP": {("4796", "7", 0): np.zeros(2)}}
     with pytest.raises(ValueError, match="two methods are named 'GP'"):
-        published.combined(one, one)
+        published.combined([own("GP", [0.5])], [{**own("GP", [0.5]), "n_initial": 1}])
 
 
 def test_nothing_in_common():
     with pytest.raises(ValueError, match="finished by every sampler"):
-        published.combined(
-            {"A": {("1", "7", 0): np.zeros(2)}}, {"B": {("2", "7", 0): np.zeros(2)}}
-        )
+        published.combined([own("A", [0.5], task="7"), own("B", [0.5], task="9")], [])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dre_plugins.recommend.mixture import Mixture, Part
 from scipy.stats import spearmanr
 
 from dre_bench.gate import EXTRACT
@@ -14,6 +13,7 @@ from dre_bench.samplers import SHIPPED_PRIORS
 from dre_bench.tasks import TaskSample, load_extract
 from dre_plugins import Prior
 from dre_plugins.engine import PRESETS
+from dre_plugins.recommend.ensemble.mixture import Mixture, Part
 
 SCENARIOS = {name: scenario for scenario, name in SHIPPED_PRIORS.items()}
 

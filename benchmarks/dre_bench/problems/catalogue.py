@@ -133,7 +133,7 @@ def missing_libraries(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
     for problem, sampler in dict.fromkeys((run.problem, run.sampler) for run in runs):
         name = sampler.partition(":")[0]
         needed = [*FRAMEWORKS.get(problem, ()), NEEDED.get(problem, {}).get(name)]
-        absent = [one for one in needed if one and find_spec(one) is None]
+        absent = [library for library in needed if library and find_spec(library) is None]
         if absent:
             missing[problem, sampler] = absent[0].replace("_", "-")
     return missing

@@ -67,13 +67,15 @@ def tune_task(sources: Sources, run: Run) -> Record:
         if results.num_errors or len(results) < run.trials:
             raise RuntimeError(f"{len(results)} trials, {results.num_errors} of them failed.")
         metrics = [results[i].metrics or {} for i in range(run.trials)]
-    values = [one[METRIC] for one in metrics]
-    return outcome(sources, run, values, [one["config"].get(SECONDS, 0.0) for one in metrics])
+    values = [reported[METRIC] for reported in metrics]
+    return outcome(
+        sources, run, values, [reported["config"].get(SECONDS, 0.0) for reported in metrics]
+    )
 
 
 def param_space(parameters: Sequence[Parameter]) -> dict[str, Any]:
     """Return Ray's domains by name, as if all parameters were always active."""
-    return {one.name: _domain(one) for one in parameters}
+    return {parameter.name: _domain(parameter) for parameter in parameters}
 
 
 def conditional_param_space(parameters: Sequence[Parameter]) -> dict[str, Any]:
@@ -82,13 +84,15 @@ def conditional_param_space(parameters: Sequence[Parameter]) -> dict[str, Any]:
     A dictionary holds a value of the parent by the parent's own name, and the domains of the
     parameters that are active for it.
     """
-    parents = {one.parent for one in parameters}
+    parents = {parameter.parent for parameter in parameters}
     return {
-        one.name: tune.choice([_branch(parameters, one, value) for value in one.choices])
-        if one.name in parents
-        else _domain(one)
-        for one in parameters
-        if one.parent is None
+        parameter.name: tune.choice(
+            [_branch(parameters, parameter, value) for value in parameter.choices]
+        )
+        if parameter.name in parents
+        else _domain(parameter)
+        for parameter in parameters
+        if parameter.parent is None
     }
 
 
@@ -140,9 +144,9 @@ def _optuna_conditional(parameters: Sequence[Parameter], seed: int) -> tuple[Any
 
 def _suggest_active(parameters: Sequence[Parameter], trial: Any) -> None:
     chosen: Configuration = {}
-    for one in parameters:
-        if one.is_active(chosen):
-            chosen[one.name] = one.suggest(trial)
+    for parameter in parameters:
+        if parameter.is_active(chosen):
+            chosen[parameter.name] = parameter.suggest(trial)
 
 
 def _hyperopt(parameters: Sequence[Parameter], seed: int) -> tuple[Any, dict[str, Any]]:
@@ -176,8 +180,12 @@ SEARCHERS: dict[str, Callable[..., tuple[Any, dict[str, Any]]]] = {
 
 
 def _branch(parameters: Sequence[Parameter], parent: Parameter, value: str) -> dict[str, Any]:
-    active = (one for one in parameters if one.parent == parent.name and value in one.active_for)
-    return {parent.name: value, **{one.name: _domain(one) for one in active}}
+    active = (
+        parameter
+        for parameter in parameters
+        if parameter.parent == parent.name and value in parameter.active_for
+    )
+    return {parent.name: value, **{parameter.name: _domain(parameter) for parameter in active}}
 
 
 def _domain(parameter: Parameter) -> Any:

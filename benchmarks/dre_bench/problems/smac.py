@@ -55,11 +55,15 @@ def maximise(sources: Sources, run: Run) -> Record:
 def config_space(parameters: Sequence[Parameter]) -> ConfigurationSpace:
     """Return a search space with its conditions."""
     space = ConfigurationSpace()
-    domains = {one.name: _domain(one) for one in parameters}
+    domains = {parameter.name: _domain(parameter) for parameter in parameters}
     space.add(*domains.values())
-    for one in parameters:
-        if one.parent is not None:
-            space.add(InCondition(domains[one.name], domains[one.parent], [*one.active_for]))
+    for parameter in parameters:
+        if parameter.parent is not None:
+            space.add(
+                InCondition(
+                    domains[parameter.name], domains[parameter.parent], [*parameter.active_for]
+                )
+            )
     return space
 
 

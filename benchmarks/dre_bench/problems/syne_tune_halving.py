@@ -98,8 +98,8 @@ def curve_of(scenario: YahpoScenario, task: int) -> Curve:
     def curve(configuration: Mapping[str, Any]) -> NDArray[np.float64]:
         active = active_part(scenario.parameters, configuration)
         outputs = [scenario.evaluate(task, active, trainsize=rung / RUNGS[-1]) for rung in RUNGS]
-        costs = np.array([one["timetrain"] for one in outputs])
-        return np.stack([[one["acc"] for one in outputs], costs, costs.cumsum()], axis=1)
+        costs = np.array([output["timetrain"] for output in outputs])
+        return np.stack([[output["acc"] for output in outputs], costs, costs.cumsum()], axis=1)
 
     return curve
 

@@ -88,7 +88,7 @@ def silence() -> None:
 
 def config_space(parameters: Sequence[Parameter]) -> dict[str, Any]:
     """Return Syne Tune's domains by name, as if all parameters were always active."""
-    return {one.name: _domain(one) for one in parameters}
+    return {parameter.name: _domain(parameter) for parameter in parameters}
 
 
 def make_scheduler(method: str, space: dict[str, Any], seed: int, **options: Any) -> Any:

@@ -48,7 +48,9 @@ def active_part(
 ) -> Configuration:
     """Return the parameters of a configuration that are active in it."""
     return {
-        one.name: configuration[one.name] for one in parameters if one.is_active(configuration)
+        parameter.name: configuration[parameter.name]
+        for parameter in parameters
+        if parameter.is_active(configuration)
     }
 
 
@@ -72,5 +74,5 @@ def outcome(
     return {
         "reference": reference(scenario_of(sources, run.scenario), run.number),
         "values": [*values],
-        "ask_seconds": [round(one, 5) for one in seconds],
+        "ask_seconds": [round(value, 5) for value in seconds],
     }

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dre_bench.reports.results import Key, Protocol, Results, paired, table_regret
+from dre_bench.reports.results import Protocol, Results, key_of, paired, table_regret
 from dre_bench.reports.statistics import Floats
 from dre_bench.runs import Record
 from dre_plugins.engine.files import regular
@@ -39,8 +39,6 @@ PROTOCOL = Protocol(
     n_startup=1,
     checkpoints=(5, 10, 25, 50, 75, 100),
 )
-Curves: TypeAlias = Mapping[str, Mapping[Key, Floats]]
-"""Regret by method and (space, data set, seed)."""
 PREFIX = "hpob:"
 """Of the names of its tables in our records; a search space follows."""
 SHAPE = 'expected {space: {data set: {"test0": [incumbents], …}}}'
@@ -48,14 +46,11 @@ DECIMALS = 6
 """Of regrets: more in one of two sources would turn ties into differences."""
 
 
-def load_published(path: Path) -> dict[str, dict[Key, Floats]]:
-    """Read the curves of one method, or of a folder of them.
+def load_published(path: Path) -> list[Record]:
+    """Read the curves of one method, or of a folder of them, as records of runs on tables.
 
     Args:
         path: A JSON file, or a folder whose JSON files are one method each.
-
-    Returns:
-        Regret after 0, 1, … steps by method and (space, data set, seed).
 
     Raises:
         ValueError: If a file is of another shape, or none is there.
@@ -63,73 +58,37 @@ def load_published(path: Path) -> dict[str, dict[Key, Floats]]:
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files:
         raise ValueError(f"{path}: no JSON files; expected one for each method.")
-    return {file.stem: _curves(file) for file in files}
+    return [record for file in files for record in _records(file)]
 
 
-def chosen(curves: Curves, methods: Collection[str], scenario: str | None) -> Curves:
-    """Return some of the curves.
+def combined(ours: Sequence[Record], curves: Sequence[Record]) -> Results:
+    """Pair our finished runs on tables of HPO-B with published ones, by steps after the initial.
 
     Args:
+        ours: Of different lengths only the longest count.
         curves: From `load_published`.
-        methods: Only these; all if there are none.
-        scenario: The name of a space in our records: only this one.
-    """
-    return {
-        name: {k: curve for k, curve in runs.items() if scenario in (None, PREFIX + k[0])}
-        for name, runs in curves.items()
-        if not methods or name in methods
-    }
-
-
-def named(sources: Iterable[Curves], field: str, problem: str) -> set[str]:
-    """Return what `field` ("sampler", "problem", "scenario") of a record would be in curves."""
-    keys = [(name, key) for source in sources for name, runs in source.items() for key in runs]
-    if field == "problem":
-        return {problem} if keys else set()
-    return {name if field == "sampler" else PREFIX + key[0] for name, key in keys}
-
-
-def own_curves(records: Sequence[Record]) -> dict[str, dict[Key, Floats]]:
-    """Arrange our own finished runs as `load_published` does.
-
-    Args:
-        records: Records of tables of HPO-B; of different lengths only the longest count.
-    """
-    curves = defaultdict[str, dict[Key, Floats]](dict)
-    longest = max((record["trials"] for record in records), default=0)
-    for record in records:
-        if record["trials"] < longest:
-            continue
-        key = record["scenario"].removeprefix(PREFIX), record["task"], record["seed"]
-        after_initial = table_regret(record)[record["n_initial"] - 1 :]
-        curves[record["sampler"]][key] = np.round(after_initial, DECIMALS)
-    return curves
-
-
-def combined(*sources: Curves) -> Results:
-    """Pair the methods of several sources.
-
-    Args:
-        sources: Curves by method and key, from `load_published` and `own_curves`.
 
     Raises:
-        ValueError: If two sources have a method of the same name, or the methods have no
-            (space, data set, seed) in common.
+        ValueError: If two methods have the same name, or the methods have no (space, data set,
+            seed) in common.
     """
-    names = [name for source in sources for name in source]
-    doubled = [name for name in names if names.count(name) > 1]
+    longest = max((record["trials"] for record in ours), default=0)
+    records = [
+        {**record, "scenario": record["scenario"].removeprefix(PREFIX), "ask_seconds": []}
+        for record in [*(run for run in ours if run["trials"] == longest), *curves]
+    ]
+    runs = Counter((record["sampler"], *key_of(record)) for record in records)
+    doubled = [name for (name, *_), n in runs.items() if n > 1]
     if doubled:
         raise ValueError(f"two methods are named {doubled[0]!r}; rename one file.")
-    curves = {
-        (name, *key): curve
-        for source in sources
-        for name, runs in source.items()
-        for key, curve in runs.items()
-    }
-    return paired(curves, {}, PROTOCOL)
+    return paired(records, _after_initial, PROTOCOL)
 
 
-def _curves(file: Path) -> dict[Key, Floats]:
+def _after_initial(record: Record) -> Floats:
+    return np.round(table_regret(record)[record["n_initial"] - 1 :], DECIMALS)
+
+
+def _records(file: Path) -> list[Record]:
     """Read one method's curves.
 
     Raises:
@@ -139,16 +98,8 @@ def _curves(file: Path) -> dict[Key, Floats]:
         content = json.loads(regular(file).read_text())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: no JSON, {error}.") from error
-    found: dict[Key, Floats] = {}
-    for space, datasets in _items(content, f"{file}"):
-        for dataset, starts in _items(datasets, f"{file}: {space}"):
-            for start, incumbents in _items(starts, f"{file}: {space}/{dataset}"):
-                where = f"{file}: {space}/{dataset}/{start}"
-                seed = re.fullmatch(r"test(\d+)", start)
-                if not seed:
-                    raise ValueError(f"{where}: expected test0, test1, … as the name of a seed.")
-                found[space, dataset, int(seed[1])] = _regret(incumbents, where)
-    lengths = {len(curve) for curve in found.values()}
+    found = [*_read(file.stem, content, f"{file}")]
+    lengths = {record["trials"] for record in found}
     if len(lengths) != 1:
         raise ValueError(
             f"{file}: curves of different lengths, {sorted(lengths)}; "
@@ -157,13 +108,35 @@ def _curves(file: Path) -> dict[Key, Floats]:
     return found
 
 
+def _read(method: str, content: Any, file: str) -> Iterator[Record]:
+    for space, datasets in _items(content, file):
+        for dataset, starts in _items(datasets, f"{file}: {space}"):
+            for start, incumbents in _items(starts, f"{file}: {space}/{dataset}"):
+                where = f"{file}: {space}/{dataset}/{start}"
+                seed = re.fullmatch(r"test(\d+)", start)
+                if not seed:
+                    raise ValueError(f"{where}: expected test0, test1, … as the name of a seed.")
+                _check(incumbents, where)
+                yield {
+                    "sampler": method,
+                    "problem": "table",
+                    "scenario": f"{PREFIX}{space}",
+                    "task": dataset,
+                    "seed": int(seed[1]),
+                    "trials": len(incumbents),
+                    "n_initial": 1,  # all of them are one number
+                    "values": np.clip(incumbents, 0.0, 1.0),
+                    "reference": {"best": 1.0, "worst": 0.0},
+                }
+
+
 def _items(content: Any, where: str) -> Iterable[tuple[str, Any]]:
     if not isinstance(content, dict) or not content:
         raise ValueError(f"{where} is {content!r:.60}; {SHAPE}.")
     return content.items()
 
 
-def _regret(incumbents: Any, where: str) -> Floats:
+def _check(incumbents: Any, where: str) -> None:
     if not isinstance(incumbents, list) or not incumbents:
         raise ValueError(f"{where} is {incumbents!r:.60}; expected a list of incumbents.")
     values = pd.to_numeric(pd.Series(incumbents, dtype=object), errors="coerce")
@@ -174,4 +147,3 @@ def _regret(incumbents: Any, where: str) -> Floats:
         )
     if (values.diff() < -1e-9).any():
         raise ValueError(f"{where} falls; expected the best value so far, not that of each step.")
-    return np.asarray(np.round(1.0 - values.clip(0.0, 1.0), DECIMALS), dtype=np.float64)

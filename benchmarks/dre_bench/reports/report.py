@@ -17,7 +17,6 @@ from rich.table import Table as RichTable
 from dre_bench.problems.catalogue import PROBLEMS, problem_of
 from dre_bench.reports import page, published, real_studies, tables
 from dre_bench.reports.part import Part
-from dre_bench.reports.published import Curves
 from dre_bench.reports.real_studies import Paired
 from dre_bench.reports.results import (
     Analysis,
@@ -90,17 +89,19 @@ def load(
         if not path.exists():
             raise ValueError(f"{path} does not exist.")
     records = [record for path in files for record in _records(path)]
-    sources: list[Curves] = [published.load_published(path) for path in curves]
+    others = [record for path in curves for record in published.load_published(path)]
     wanted = {"sampler": samplers, "problem": [problem or ""], "scenario": [scenario or ""]}
     for field, names in wanted.items():
-        there = {record[field] for record in records} | published.named(sources, field, TABLES)
+        there = {record[field] for record in [*records, *others]}
         if missing := [name for name in names if name and name not in there]:
             known = ", ".join(sorted(there))
             raise ValueError(f"nothing is of the {field} {missing[0]!r}, only of {known}.")
     everything = finished(records)
-    records = [r for r in records if all(r[f] in v or not any(v) for f, v in wanted.items())]
-    sources = [published.chosen(source, samplers, scenario) for source in sources]
-    contents = _contents(finished(records), sources, checkpoints, everything)
+    records, others = (
+        [r for r in given if all(r[f] in v or not any(v) for f, v in wanted.items())]
+        for given in (records, others)
+    )
+    contents = _contents(finished(records), others, checkpoints, everything)
     if not contents:
         raise ValueError("no (scenario, task, seed) was finished by every sampler.")
     compared = dict.fromkeys(name for _, content in contents for name in content.samplers)
@@ -186,7 +187,7 @@ def _records(path: Path) -> Iterator[Record]:
 
 def _contents(
     records: Sequence[Record],
-    sources: Sequence[Curves],
+    curves: Sequence[Record],
     checkpoints: Sequence[int],
     everything: Sequence[Record],
 ) -> Contents:
@@ -202,10 +203,10 @@ def _contents(
     for problem in STUDIES:
         found += [(problem, collect(group, best)) for group in comparable(of_problem[problem])]
     runs = of_problem[TABLES]
-    if sources:
+    if curves:
         ours = [run for run in runs if run["scenario"].startswith(published.PREFIX)]
         runs = [run for run in runs if run not in ours]
-        found.append((TABLES, published.combined(published.own_curves(ours), *sources)))
+        found.append((TABLES, published.combined(ours, curves)))
     found += [(TABLES, collect_tables(group)) for group in comparable(runs)]
     real, all_real = (
         [record for record in given if record["problem"] not in (*STUDIES, TABLES)]

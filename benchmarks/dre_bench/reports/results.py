@@ -6,7 +6,7 @@ Only (scenario, task, seed) that every sampler finished are kept: each compariso
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -224,7 +224,7 @@ def paired_keys(records: Sequence[Record]) -> list[Key]:
     keys = defaultdict[str, set[Key]](set)
     for record in records:
         keys[record["sampler"]].add(key_of(record))
-    return sorted(set.intersection(*keys.values()))
+    return sorted(set.intersection(*keys.values())) if keys else []
 
 
 def best_known(records: Sequence[Record]) -> dict[TaskKey, float]:
@@ -238,19 +238,17 @@ def best_known(records: Sequence[Record]) -> dict[TaskKey, float]:
 
 def collect(records: Sequence[Record], best: Mapping[TaskKey, float]) -> Results:
     """Pair finished studies; regret is normalised by the best value known of each task."""
-    curves = {
-        (record["sampler"], *key_of(record)): statistics.normalised_regret(
-            record["values"], best[key_of(record)[:2]], record["reference"]["median"]
-        )
-        for record in records
-    }
-    return paired(curves, _seconds(records), STUDIES)
+
+    def regret(record: Record) -> Floats:
+        known, unit = best[key_of(record)[:2]], record["reference"]["median"]
+        return statistics.normalised_regret(record["values"], known, unit)
+
+    return paired(records, regret, STUDIES)
 
 
 def collect_tables(records: Sequence[Record]) -> Results:
     """Pair finished runs on tables."""
-    curves = {(record["sampler"], *key_of(record)): table_regret(record) for record in records}
-    return paired(curves, _seconds(records), TABLES)
+    return paired(records, table_regret, TABLES)
 
 
 def table_regret(record: Record) -> Floats:
@@ -263,36 +261,25 @@ def table_regret(record: Record) -> Floats:
     return np.pad(regret, (0, max(0, record["trials"] - len(regret))), mode="edge")
 
 
-def _seconds(records: Sequence[Record]) -> dict[tuple[str, str, int | str, int], list[float]]:
-    return {(record["sampler"], *key_of(record)): record["ask_seconds"] for record in records}
-
-
 def paired(
-    regret: Mapping[tuple[str, str, int | str, int], Floats],
-    seconds: Mapping[tuple[str, str, int | str, int], Sequence[float]],
-    protocol: Protocol,
+    records: Sequence[Record], regret_of: Callable[[Record], Floats], protocol: Protocol
 ) -> Results:
     """Keep what every sampler finished; the shortest run sets the length.
 
-    Args:
-        regret: Curves ``[steps]`` by sampler and key.
-        seconds: Seconds of suggestions by sampler and key, where they are known.
-        protocol: How to read them.
-
     Raises:
-        ValueError: If no key is every sampler's.
+        ValueError: If no (scenario, task, seed) was finished by every sampler.
     """
-    keys = defaultdict[str, set[Key]](set)
-    for name, *key in regret:
-        keys[name].add(tuple(key))  # type: ignore[arg-type]
-    everywhere = sorted(set.intersection(*keys.values())) if keys else []
-    if not everywhere:
+    keys = paired_keys(records)
+    if not keys:
         raise ValueError("no (scenario, task, seed) was finished by every sampler.")
-    index = [(name, *key) for name in keys for key in everywhere]
-    length = min(len(regret[run]) for run in index)
-    rows = pd.MultiIndex.from_tuples(index, names=INDEX)
+    runs = {(record["sampler"], *key_of(record)): record for record in records}
+    samplers = dict.fromkeys(record["sampler"] for record in records)
+    index = pd.MultiIndex.from_tuples([(n, *key) for n in samplers for key in keys], names=INDEX)
+    curves = [regret_of(runs[run]) for run in index]
+    length = min(map(len, curves))
     steps = range(protocol.first_step, protocol.first_step + length)
-    # A table that was exhausted ended the suggestions; its curve goes on.
-    padded = [[*seconds.get(run, ()), *[np.nan] * length][:length] for run in index]
-    curves = pd.DataFrame([regret[run][:length] for run in index], rows, steps)
-    return Results(curves, pd.DataFrame(padded, rows, steps), protocol)
+    # Seconds that are not known; a table that was exhausted ended them, and its curve goes on.
+    rest = [np.nan] * length
+    seconds = [[*runs[run].get("ask_seconds", ()), *rest][:length] for run in index]
+    regret = pd.DataFrame([curve[:length] for curve in curves], index, steps)
+    return Results(regret, pd.DataFrame(seconds, index, steps), protocol)

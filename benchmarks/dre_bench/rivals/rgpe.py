@@ -81,7 +81,7 @@ class RGPE(TableMethod):
         noise = torch.randn((self.n_draws, len(mean)), dtype=torch.float64)
         own_losses = misranked(mean + variance.sqrt() * noise, targets, targets)
         draws = self._past.draws(observed, self.n_draws)  # [S, T, N]
-        losses = torch.stack([*(misranked(one, one, targets) for one in draws.unbind(1))])
+        losses = torch.stack([*(misranked(draw, draw, targets) for draw in draws.unbind(1))])
         losses = torch.cat([losses, own_losses[None]])  # [T + 1, S]
         return shares(losses)
 

@@ -97,8 +97,11 @@ def _from_csv(files: Sequence[Path]) -> MetaDataset:
                 f"{str(file)!r} has the columns {[*columns]}, others have {names}; all need the "
                 "same."
             )
-    united = {name: [*chain.from_iterable(one[name] for one in tables.values())] for name in names}
-    united[TASK] = [file.stem for file, one in tables.items() for _ in one[names[-1]]]
+    united = {
+        name: [*chain.from_iterable(columns[name] for columns in tables.values())]
+        for name in names
+    }
+    united[TASK] = [file.stem for file, columns in tables.items() for _ in columns[names[-1]]]
     return from_table(united, value=names[-1], task=TASK, direction="maximize")
 
 
