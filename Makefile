@@ -101,7 +101,7 @@ fuzz: $(INSTALLED)
 
 # 5000 asks by 8 threads in 4 processes on each kind of storage; make soak SOAK="--preset default --trials 500"
 SOAK ?= --preset start-up
-SHARED := PYTHONPATH=tests/adapters
+SHARED := PYTHONPATH=tests/shared
 soak: $(INSTALLED)
 	$(SHARED) $(BIN)/python tests/reliability/soak.py journal $(SOAK)
 	$(SHARED) $(BIN)/python tests/reliability/soak.py postgresql $(SOAK)

@@ -72,14 +72,14 @@ UPWARD = {("recommend/memory.py", "memory")}
 # Where private framework API may be used, once each, and what for: Optuna has no public way to
 # show the parameters of a running trial to other processes but its storage.
 PRIVATE_USE = {
-    ("adapters/optuna_claims.py", "_storage"),
-    ("adapters/optuna_claims.py", "_trial_id"),
+    ("adapters/optuna/attributes.py", "_storage"),
+    ("adapters/optuna/attributes.py", "_trial_id"),
 }
 
 # Where a pickle is read, and why: the state of a searcher holds a parameter space, whose choices
 # may be any Python objects; Ray's own state beside it is one as well, and so is a tuner of Syne
 # Tune. Never weights or metadata.
-UNPICKLING = {"adapters/ray_tune_state.py", "adapters/syne_tune_tuner.py"}
+UNPICKLING = {"adapters/ray_tune/state.py", "adapters/syne_tune/state.py"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOM_MODULES = [path for path in MODULES if path.parent != PACKAGE]
@@ -131,14 +131,32 @@ def test_imports_point_down(path):
             assert package in packages | sys.stdlib_module_names, f"{room} must not import {name}"
 
 
+# Packages and modules of `adapters` that name a framework, and the one that each may name.
+FRAMEWORK_OF = {
+    "optuna": "optuna",
+    "ray_tune": "ray",
+    "syne_tune": "syne_tune",
+    "ray_train.py": "ray",
+}
+
+
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_a_framework_is_named_in_its_own_adapter_only(path):
     named = {name.split(".")[0] for name, _ in imports(path)} & FRAMEWORKS
-    if path.parent.name == "adapters":
-        # optuna.py, optuna_conversion.py, ray_tune.py, syne_tune.py, …
-        assert all(path.stem.startswith(framework) for framework in named)
-    elif path.relative_to(PACKAGE).parts[0] != "benchmarks":
+    room, *places = path.relative_to(PACKAGE).parts
+    if room == "adapters":
+        assert named <= {FRAMEWORK_OF.get(places[0])}
+    elif room != "benchmarks":
         assert not named
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "adapters").rglob("*.py")), ids=name_of)
+def test_an_adapter_imports_no_other_adapter(path):
+    """What several of them need is in `adapters/common`, which imports none of them."""
+    place = path.relative_to(PACKAGE / "adapters").parts[0].removesuffix("_sources.py")
+    for name, _ in imports(path):
+        if name.startswith("dre_plugins.adapters."):
+            assert name.split(".")[2] in {place, "common"}, f"{name_of(path)} imports {name}"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

@@ -62,7 +62,7 @@ def import_optuna(
     """
     check_writable(output, METADATA_FILES)
     with needs("optuna", "optuna"):
-        from dre_plugins.adapters.optuna_sources import metadata_from_studies
+        from dre_plugins.adapters.optuna.sources import metadata_from_studies
     _finish(metadata_from_studies(url, study_names=study or None), output)
 
 
@@ -169,7 +169,7 @@ def import_ray(
     """
     check_writable(output, METADATA_FILES)
     with needs("ray", "ray"):
-        from dre_plugins.adapters.ray_tune_sources import metadata_from_results
+        from dre_plugins.adapters.ray_tune.sources import metadata_from_results
     _finish(metadata_from_results(folders, metric=metric, mode=mode.value), output)
 
 
@@ -195,7 +195,7 @@ def import_syne_tune(
     """
     check_writable(output, METADATA_FILES)
     with needs("syne_tune", "syne-tune"):
-        from dre_plugins.adapters.syne_tune_sources import metadata_from_experiments
+        from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
     metadata = metadata_from_experiments(
         folders, metric=metric, mode=None if mode is None else mode.value
     )

@@ -42,7 +42,7 @@ def _tasks_of(source: str) -> MetaDataset:
     if not is_storage(source):
         return MetaDataset.load(source)
     with needs("optuna", "optuna"):
-        from dre_plugins.adapters.optuna_sources import metadata_from_studies
+        from dre_plugins.adapters.optuna.sources import metadata_from_studies
     metadata = metadata_from_studies(source)
     if not len(metadata):
         raise ValueError(  # the source of the metadata hides a password

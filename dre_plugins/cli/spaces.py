@@ -46,7 +46,7 @@ def find_space(source: str, name: str | None) -> FoundSpace:
     """
     if is_storage(source):
         with needs("optuna", "optuna"):
-            from dre_plugins.adapters.optuna_sources import metadata_from_studies
+            from dre_plugins.adapters.optuna.sources import metadata_from_studies
         wanted = None if name is None else [name]
         metadata = metadata_from_studies(source, study_names=wanted)
         return _space_of_task(metadata, metadata.source, name)  # which hides a password

@@ -18,9 +18,9 @@ from dre_plugins.recommend.histories import StudyHistory, best_values, chosen_ob
 from dre_plugins.recommend.trials import TrialState
 
 if TYPE_CHECKING:
-    from dre_plugins.adapters import optuna_study
+    from dre_plugins.adapters.optuna import inspection
 
-Study: TypeAlias = "AskTell | optuna_study.Study"
+Study: TypeAlias = "AskTell | inspection.Study"
 
 
 def n_objectives(study: Study) -> int:
@@ -51,9 +51,9 @@ def history_of(study: Study, objective: int | None = None) -> StudyHistory:
         ValueError: If the study has several objectives and none is chosen, or has no such one.
     """
     if not isinstance(study, AskTell):
-        from dre_plugins.adapters import optuna_study
+        from dre_plugins.adapters.optuna import inspection
 
-        return optuna_study.history_of(study, objective)
+        return inspection.history_of(study, objective)
     chosen = chosen_objective(n_objectives(study), objective)
     history = study.history()
     return StudyHistory.of(study.space, history, range(len(history)), chosen)
@@ -68,9 +68,9 @@ def best_so_far(study: Study) -> NDArray[np.float64]:
         ValueError: If the study has several objectives.
     """
     if not isinstance(study, AskTell):
-        from dre_plugins.adapters import optuna_study
+        from dre_plugins.adapters.optuna import inspection
 
-        return optuna_study.best_so_far(study)
+        return inspection.best_so_far(study)
     chosen_objective(n_objectives(study), None)
     running = [trial.state is TrialState.RUNNING for trial in study.trials]
     history = zip(study.history(), running, strict=True)
@@ -80,7 +80,7 @@ def best_so_far(study: Study) -> NDArray[np.float64]:
 def explanations_of(study: Study) -> Mapping[int, Explanation]:
     """Return the explanation of every trial that has begun, by number."""
     if not isinstance(study, AskTell):
-        from dre_plugins.adapters import optuna_study
+        from dre_plugins.adapters.optuna import inspection
 
-        return optuna_study.explanations_of(study)
+        return inspection.explanations_of(study)
     return {number: study.explain(number) for number in range(len(study.trials))}

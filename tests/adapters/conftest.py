@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Each extra of the package can be tested alone.
 FRAMEWORKS = {"optuna": "optuna", "ray_tune": "ray", "syne_tune": "syne_tune"}
-collect_ignore_glob = [f"test_{n}*" for n, package in FRAMEWORKS.items() if not find_spec(package)]
+collect_ignore = [folder for folder, package in FRAMEWORKS.items() if not find_spec(package)]
 
 
 @pytest.fixture

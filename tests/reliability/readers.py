@@ -123,7 +123,7 @@ def make_ray(path: Path) -> None:
 
 
 def read_ray(path: Path) -> object:
-    from dre_plugins.adapters.ray_tune_sources import metadata_from_results
+    from dre_plugins.adapters.ray_tune.sources import metadata_from_results
 
     return metadata_from_results(path, metric="loss", mode="min")
 
@@ -148,7 +148,7 @@ def make_syne_tune(path: Path) -> None:
 
 
 def read_syne_tune(path: Path) -> object:
-    from dre_plugins.adapters.syne_tune_sources import metadata_from_experiments
+    from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 
     return metadata_from_experiments(path)
 

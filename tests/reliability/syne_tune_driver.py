@@ -19,7 +19,7 @@ from syne_tune.results_callback import StoreResultsCallback
 from syne_tune.tuner_callback import TunerCallback
 
 from dre_plugins.adapters.syne_tune import DRE, DurableTuner, load_tuner
-from dre_plugins.adapters.syne_tune_conversion import space_of
+from dre_plugins.adapters.syne_tune.conversion import space_of
 from dre_plugins.engine import surrogate  # noqa: F401  # imported before drivers are forked
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import SearchSpace

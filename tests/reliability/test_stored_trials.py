@@ -18,9 +18,9 @@ from presets import TINY  # noqa: E402
 from stored import STORAGES, Stored, objective, storage_of, studies  # noqa: E402
 
 from dre_plugins import Settings  # noqa: E402
-from dre_plugins.adapters import optuna_claims  # noqa: E402
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
-from dre_plugins.adapters.optuna_sources import metadata_from_studies  # noqa: E402
+from dre_plugins.adapters.optuna import claims as optuna_claims  # noqa: E402
+from dre_plugins.adapters.optuna.sources import metadata_from_studies  # noqa: E402
 from dre_plugins.recommend import search  # noqa: E402
 
 N_TRIALS = 3

@@ -1,0 +1,1 @@
+"""What the adapters of several frameworks do alike; nothing here names a framework."""

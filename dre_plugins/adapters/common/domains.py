@@ -1,0 +1,37 @@
+"""Steps of converting a framework's search space that do not depend on the framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from dre_plugins.space.domains import (
+    Categorical,
+    Domain,
+    UnsupportedDomainError,
+    ordered_choices,
+)
+
+
+@contextmanager
+def naming_parameter(name: str) -> Iterator[None]:
+    """Put the name of a parameter before what is wrong with its domain."""
+    try:
+        yield
+    except UnsupportedDomainError as error:
+        raise UnsupportedDomainError(f"Parameter {name!r}: {error}") from error
+
+
+def choice_of(choices: tuple[Any, ...], *, order_numeric_choices: bool) -> Domain:
+    """Return the domain of a choice: ordinal if it may be and the choices are rising numbers."""
+    return ordered_choices(choices) if order_numeric_choices else Categorical(choices)
+
+
+def holds(item: object, is_domain: Callable[[object], bool]) -> bool:
+    """Return whether an item is a domain, or a container with a domain inside at any depth."""
+    if is_domain(item):
+        return True
+    if isinstance(item, Mapping):
+        return any(holds(value, is_domain) for value in item.values())
+    return isinstance(item, (list, tuple)) and any(holds(value, is_domain) for value in item)

@@ -1,0 +1,46 @@
+"""Steps of learning from past studies that do not depend on the framework."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from dre_plugins.transfer.knowledge import learning_from
+from dre_plugins.transfer.metadata import MetaDataset
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.prior import Prior
+
+Mode: TypeAlias = Literal["min", "max"]
+
+# Values of our trials are larger where they are better.
+SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
+
+
+def check_mode(mode: str | None) -> None:
+    """Check whether small or large values are good, where None leaves it open.
+
+    Raises:
+        ValueError: If the mode is unknown.
+    """
+    if mode not in (None, *SIGNS):
+        raise ValueError(f"mode must be 'min' or 'max', got {mode!r}.")
+
+
+def listed(sources: Any) -> Sequence[Any]:
+    """Return a sequence of sources; a text is a single one."""
+    is_several = isinstance(sources, Sequence) and not isinstance(sources, str)
+    return sources if is_several else [sources]
+
+
+def learnt_prior(metadata: MetaDataset, logger: logging.Logger) -> Prior:
+    """Return a prior made of a few past tasks, which takes seconds and is logged before.
+
+    Raises:
+        ValueError: If there is nothing to learn from.
+    """
+    logger.info(learning_from(metadata))
+    from dre_plugins.transfer.prior import Prior  # imports torch
+
+    return Prior.of_few(metadata)

@@ -1,0 +1,112 @@
+"""How workers of one Optuna study avoid each other.
+
+Optuna stores a parameter of a running trial when the objective asks for it, long after all were
+chosen. So the sampler *claims* a configuration when it is chosen, by a system attribute in
+Optuna's internal representation, and then looks whether another trial holds the same. Of two that
+do, the later one (by number) moves and the earlier one waits for that; if the other has begun to
+use its parameters, it moves itself. The earlier one may have looked before the later began, so
+that the later waits for its claim. As in Lamport's bakery, a trial *announces* that it is choosing
+before it looks: no other waits for a trial that has not begun to choose, as that one will see what
+the others hold.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from optuna.distributions import BaseDistribution
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+
+from dre_plugins.adapters.optuna.attributes import set_attributes
+from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, numbers_of
+
+# Optuna's RDB storage holds up to 2046 characters in one attribute on MySQL.
+MAX_ATTRIBUTE_LENGTH = 2000
+# Seconds to wait, in turn, for a later trial to give way and an earlier one to claim; choosing and
+# storing take less.
+PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+# An earlier trial that has announced a claim, and began that long before, is no longer choosing:
+# its worker was killed.
+CHOOSING = timedelta(seconds=5)
+
+
+def announce(study: Study, trial: FrozenTrial) -> str:
+    """Let other workers see that a trial is about to choose: its claim is there, and empty."""
+    return set_attributes(study, trial, {f"{CLAIM_KEY}:0": ""})
+
+
+def claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> str:
+    """Let other workers see what a trial is going to evaluate; see `set_attributes`."""
+    text = json.dumps(numbers)
+    starts = range(0, len(text), MAX_ATTRIBUTE_LENGTH)
+    return set_attributes(
+        study,
+        trial,
+        {
+            f"{CLAIM_KEY}:{part}": text[start : start + MAX_ATTRIBUTE_LENGTH]
+            for part, start in enumerate(starts)
+        },
+    )
+
+
+def conflicting_trials(
+    study: Study,
+    trial: FrozenTrial,
+    numbers: Mapping[str, float],
+    search_space: Mapping[str, BaseDistribution] | None,
+    held_by: Callable[[FrozenTrial], Mapping[str, float]] = numbers_of,
+) -> list[FrozenTrial] | None:
+    """Return the study's trials if another one holds what `trial` claims, else None.
+
+    Args:
+        study: The study.
+        trial: The trial that has claimed.
+        numbers: What it has claimed.
+        search_space: The parameters to compare; None compares all.
+        held_by: Returns what a trial holds, for all trials of a study faster than `numbers_of`.
+    """
+    for pause in PATIENCE:
+        time.sleep(pause)
+        trials = study.get_trials(deepcopy=False)
+        rivals = [
+            other
+            for other in trials
+            if other.number != trial.number and _holds(held_by(other), numbers, search_space)
+        ]
+        if rivals:
+            is_settled = any(other.params or other.number < trial.number for other in rivals)
+        else:
+            # Independent parameters are chosen one by one, the first at any time: none is awaited.
+            is_settled = search_space is None or not any(_is_choosing(t, trial) for t in trials)
+        if is_settled:
+            break
+    return trials if rivals else None
+
+
+def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:
+    """Return whether an earlier trial may be about to claim what `trial` has claimed."""
+    return (
+        other.state is TrialState.RUNNING
+        and other.number < trial.number
+        and not other.params
+        and other.system_attrs.get(f"{CLAIM_KEY}:0") == ""  # announced
+        and other.datetime_start is not None
+        and trial.datetime_start is not None
+        # Zones, which other programs may have written, cannot be compared with none.
+        and trial.datetime_start.replace(tzinfo=None) - other.datetime_start.replace(tzinfo=None)
+        < CHOOSING
+    )
+
+
+def _holds(
+    held: Mapping[str, float],
+    numbers: Mapping[str, float],
+    search_space: Mapping[str, BaseDistribution] | None,
+) -> bool:
+    if search_space is not None:
+        held = {name: number for name, number in held.items() if name in search_space}
+    return held == numbers

@@ -1,0 +1,342 @@
+"""Between Optuna's terms and ours: pure functions of distributions and frozen trials."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
+
+from dre_plugins.adapters.common.domains import choice_of, naming_parameter
+from dre_plugins.recommend.define_by_run import evidence_of
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.trials import number_of as real_of
+from dre_plugins.space.base import is_real, match_key
+from dre_plugins.space.conditions import infer_conditions
+from dre_plugins.space.domains import Domain, Float, Integer, UnsupportedDomainError
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.spaces.inference import distinct
+
+CLAIM_KEY = "dre:suggestion"
+CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
+
+STATES: Mapping[OptunaState, TrialState] = {
+    OptunaState.COMPLETE: TrialState.COMPLETE,
+    OptunaState.PRUNED: TrialState.PRUNED,
+    OptunaState.FAIL: TrialState.FAILED,
+    OptunaState.RUNNING: TrialState.RUNNING,
+}
+ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED)
+_FIXED_KEY = "fixed_params"  # where Optuna keeps the values of an enqueued trial
+
+
+def domain_of(
+    name: str, distribution: BaseDistribution, *, order_numeric_choices: bool = True
+) -> Domain:
+    """Return the domain that an Optuna distribution describes.
+
+    Args:
+        name: Name of the parameter, for the error message.
+        distribution: A float, int or categorical distribution.
+        order_numeric_choices: Whether choices that are numbers in ascending order become an
+            ordinal domain.
+
+    Raises:
+        UnsupportedDomainError: If there is no such domain, such as a range without end.
+    """
+    with naming_parameter(name):
+        if isinstance(distribution, CategoricalDistribution):
+            # Optuna takes a value that is listed twice for one that is twice as likely.
+            choices = distinct(distribution.choices)
+            return choice_of(choices, order_numeric_choices=order_numeric_choices)
+        if isinstance(distribution, FloatDistribution):
+            scale = "log" if distribution.log else "linear"
+            return Float(distribution.low, distribution.high, scale, distribution.step)
+        if isinstance(distribution, IntDistribution):
+            scale = "log" if distribution.log else "linear"
+            return Integer(distribution.low, distribution.high, scale, distribution.step)
+    raise UnsupportedDomainError(
+        f"Parameter {name!r} has distribution {distribution!r}; DRESampler supports "
+        "FloatDistribution, IntDistribution and CategoricalDistribution."
+    )
+
+
+def domains_of(trial: FrozenTrial, *, order_numeric_choices: bool = True) -> dict[str, Domain]:
+    """Return the domains of what a trial has asked for, without parameters of a single value."""
+    return {
+        name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)
+        for name, distribution in trial.distributions.items()
+        if not distribution.single()
+    }
+
+
+def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """Return all parameters of a study that have a choice, in order of first appearance.
+
+    The newest trial that has a parameter says what its range is. What cannot be searched is left
+    out: a trial from elsewhere may have had it, and the objective never asks for it.
+    """
+    union: dict[str, BaseDistribution] = {}
+    for trial in trials:
+        union.update(trial.distributions)
+    return {
+        name: found
+        for name, found in union.items()
+        if not found.single() and _has_domain(name, found)
+    }
+
+
+def _has_domain(name: str, distribution: BaseDistribution) -> bool:
+    try:
+        domain_of(name, distribution)
+    except UnsupportedDomainError:
+        return False
+    return True
+
+
+def are_alike(one: BaseDistribution, other: BaseDistribution) -> bool:
+    """Return whether Optuna lets a parameter change from one distribution to the other.
+
+    It raises where kind, scale or choices differ; ranges of numbers may.
+    """
+    if isinstance(one, CategoricalDistribution) or type(one) is not type(other):
+        return one == other
+    return getattr(one, "log", False) == getattr(other, "log", False)
+
+
+def number_of(distribution: BaseDistribution, value: Any) -> float:
+    """Return Optuna's internal representation, without confusing 1, 1.0 and True."""
+    if isinstance(distribution, CategoricalDistribution):
+        for index, choice in enumerate(distribution.choices):
+            if choice is value or (type(choice) is type(value) and choice == value):
+                return float(index)
+    return distribution.to_internal_repr(value)
+
+
+def numbers_of(trial: FrozenTrial) -> dict[str, float]:
+    """Return the parameters of a trial in internal representation, NaN where there is none.
+
+    Those of a running trial include what it has claimed and not asked for yet. A claim also tells
+    1 from True, which Optuna's storages do not.
+    """
+    claimed = claimed_by(trial)
+    numbers: dict[str, float] = {}
+    for name, value in trial.params.items():
+        distribution, number = trial.distributions[name], claimed.get(name, math.nan)
+        if has_value(distribution, number) and distribution.to_external_repr(number) == value:
+            numbers[name] = number
+            continue
+        try:
+            numbers[name] = number_of(distribution, value)
+        except (ArithmeticError, TypeError, ValueError):  # a storage may hold anything
+            numbers[name] = math.nan
+    if trial.state is OptunaState.RUNNING:
+        return {**claimed, **numbers}
+    return numbers
+
+
+def has_value(distribution: BaseDistribution, number: float) -> bool:
+    """Return whether a number in internal representation stands for a value at all."""
+    if isinstance(distribution, CategoricalDistribution):
+        return 0 <= number < len(distribution.choices)
+    return math.isfinite(number)
+
+
+def configuration_of(
+    trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]
+) -> dict[str, Any]:
+    """Return the values that a trial has of the parameters in the search space.
+
+    Raises:
+        ValueError: If it has one that its parameter cannot have: a number that is not finite, a
+            choice that is none, a value of another kind.
+    """
+    numbers = numbers_of(trial)
+    configuration: dict[str, Any] = {}
+    for name, distribution in search_space.items():
+        if name not in numbers:
+            continue
+        number, is_asked = numbers[name], name in trial.params
+        own = trial.distributions[name] if is_asked else distribution
+        if own is distribution or are_alike(own, distribution):
+            own = distribution  # 1 and True are the same choice to Optuna: the newest is right
+        if has_value(own, number):
+            value = own.to_external_repr(number)
+            if own is distribution or _can_be(distribution, value):
+                configuration[name] = value
+                continue
+        if is_asked:  # a claim that makes no sense is none
+            raise ValueError(f"its parameter {name!r} is {trial.params[name]!r}")
+    return configuration
+
+
+def _can_be(distribution: BaseDistribution, value: Any) -> bool:
+    if isinstance(distribution, CategoricalDistribution):
+        return match_key(value) in {match_key(choice) for choice in distribution.choices}
+    return is_real(value) and abs(value) <= sys.float_info.max
+
+
+def trial_of(
+    trial: FrozenTrial,
+    search_space: Mapping[str, BaseDistribution],
+    directions: Sequence[StudyDirection],
+) -> Trial:
+    """Return the recommender's view of a trial that is not waiting.
+
+    Args:
+        trial: A trial of the study.
+        search_space: The parameters to keep.
+        directions: Directions of the study, one for each objective.
+
+    Raises:
+        ValueError: See `configuration_of`.
+    """
+    signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in directions]
+    values = (trial.values or []) if trial.state is OptunaState.COMPLETE else []
+    if len(values) != len(signs):  # it says nothing: a failure
+        values = []
+    signed = tuple(sign * real_of(value) for sign, value in zip(signs, values, strict=False))
+    is_one = len(signs) == 1
+    return Trial(
+        configuration=configuration_of(trial, search_space),
+        state=STATES[trial.state],
+        value=signed[0] if is_one and signed else None,
+        rungs={
+            real_of(step): signs[0] * real_of(value)
+            for step, value in trial.intermediate_values.items()
+            if math.isfinite(real_of(step))
+        },
+        objectives=() if is_one else signed,
+        constraints=constraints_of(trial),
+    )
+
+
+def readable(
+    trials: Sequence[FrozenTrial],
+    search_space: Mapping[str, BaseDistribution],
+    directions: Sequence[StudyDirection],
+) -> tuple[list[FrozenTrial], list[Trial]]:
+    """Return the trials of which `trial_of` can make something, and what it makes of them."""
+    kept, history = [], []
+    for trial in trials:
+        try:
+            history.append(trial_of(trial, search_space, directions))
+        except ValueError:
+            continue
+        kept.append(trial)
+    return kept, history
+
+
+def constraints_of(trial: FrozenTrial) -> dict[str, float]:
+    """Return how far a trial violates each constraint, by name; at most 0 where it is met.
+
+    What is no number is unknown, NaN.
+    """
+    try:
+        named = getattr(trial, "constraints", None)  # since Optuna 5
+        listed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
+        stated = named if named is not None else {str(k): one for k, one in enumerate(listed)}
+    except TypeError:  # another program may have put anything there
+        return {}
+    return {name: real_of(violation) for name, violation in stated.items()}
+
+
+def space_of(
+    search_space: Mapping[str, BaseDistribution],
+    trials: Sequence[FrozenTrial],
+    history: Sequence[Trial],
+    *,
+    order_numeric_choices: bool = True,
+) -> SearchSpace:
+    """Return the search space, with conditions learnt from what trials asked for.
+
+    Args:
+        search_space: Distributions of the parameters.
+        trials: Trials that are not waiting; `history` has the same ones, converted.
+        order_numeric_choices: See `domain_of`.
+    """
+    ordered = order_numeric_choices
+    return learnt_space(search_space, trials, history, order_numeric_choices=ordered)[0]
+
+
+def learnt_space(
+    search_space: Mapping[str, BaseDistribution],
+    trials: Sequence[FrozenTrial],
+    history: Sequence[Trial],
+    *,
+    order_numeric_choices: bool = True,
+) -> tuple[SearchSpace, NDArray[np.bool_]]:
+    """Return what `space_of` does, and which trials asked for all that their values ask for `[N]`.
+
+    A trial that failed or is still running may not have asked for everything, see
+    `define_by_run`.
+    """
+    domains = {
+        name: domain_of(name, one, order_numeric_choices=order_numeric_choices)
+        for name, one in search_space.items()
+    }
+    asked = [
+        _asked(trial, converted.configuration)
+        for trial, converted in zip(trials, history, strict=True)
+    ]
+    plain = SearchSpace(domains)
+    is_always_the_same = len({frozenset(kind) for kind in {tuple(names) for names in asked}}) <= 1
+    units = (
+        np.zeros((len(asked), plain.n_parameters))  # values do not matter, and take time
+        if is_always_the_same
+        else plain.to_units(asked)
+    )
+    evidence = evidence_of(units, [STATES[trial.state] for trial in trials])
+    rows = np.flatnonzero(evidence.shows_absence)
+    since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
+    conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)
+    return SearchSpace(domains, conditions, optional), evidence.is_whole
+
+
+def _asked(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a trial asked for, without what it has only claimed."""
+    if trial.state is not OptunaState.RUNNING:
+        return configuration
+    return {name: value for name, value in configuration.items() if name in trial.params}
+
+
+def given_to(trial: FrozenTrial) -> dict[str, Any]:
+    """Return the values that a trial has before anything is suggested.
+
+    An enqueued trial keeps them in an attribute, one that is added as waiting, such as the retry
+    of a trial whose worker died, as parameters.
+    """
+    enqueued = trial.system_attrs.get(_FIXED_KEY)
+    return {**trial.params, **(enqueued if isinstance(enqueued, Mapping) else {})}
+
+
+def claimed_by(trial: FrozenTrial) -> dict[str, float]:
+    """Return the claim of a trial; empty if there is none, or one that is just being written."""
+    parts: list[str] = []
+    while part := trial.system_attrs.get(f"{CLAIM_KEY}:{len(parts)}"):
+        if not isinstance(part, str):
+            return {}
+        parts.append(part)
+    if not parts:
+        return {}
+    try:
+        # A claim that has become shorter leaves a tail behind: what follows the object is ignored.
+        claim = json.JSONDecoder().raw_decode("".join(parts))[0]
+    except (json.JSONDecodeError, RecursionError):
+        return {}
+    if not isinstance(claim, dict):
+        return {}
+    return {name: real_of(number) for name, number in claim.items() if is_real(number)}

@@ -1,0 +1,182 @@
+"""What `DRESampler` knows from elsewhere: a prior, or past studies to make one of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from optuna.logging import get_logger
+
+from dre_plugins.adapters.common.options import Options
+from dre_plugins.adapters.common.past_tasks import learnt_prior
+from dre_plugins.adapters.optuna.messages import LOGGER_NAME
+from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies
+from dre_plugins.recommend.prior import UNIVERSAL, UniversalFile
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.space.domains import Domain
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.knowledge import Known
+from dre_plugins.transfer.metadata import MetaDataset
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.prior import Prior
+
+logger = get_logger(LOGGER_NAME)
+
+PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
+
+
+class PastKnowledge:
+    """Hold a prior, and the past studies that it was made of, if any.
+
+    Args:
+        options: The options of the sampler, with its prior.
+        past_studies: Studies to make a prior of, here and now.
+
+    Raises:
+        ValueError: If both are given, there is no such prior, or there is nothing to learn from.
+    """
+
+    def __init__(self, options: Options, past_studies: PastStudies | None) -> None:
+        options.check_past("past_studies", past_studies)
+        self._metadata: MetaDataset | None = None
+        self._names: frozenset[str] = frozenset()
+        self._without: dict[str, Knowledge] = {}
+        if past_studies is None:
+            self.whole = Knowledge(options.load_prior())
+            return
+        if not isinstance(past_studies, MetaDataset):
+            past_studies = metadata_from_studies(past_studies)
+        self._metadata = past_studies
+        self._names = frozenset(task.name for task in past_studies)
+        self.whole = Knowledge(learnt_prior(past_studies, logger))
+
+    def of(self, study_name: str) -> Knowledge:
+        """Return what is known of a study: of the past ones all but itself.
+
+        Otherwise a study that is resumed from the storage of its past studies would learn from
+        itself, and go on differently than without the interruption.
+        """
+        if self._metadata is None or study_name not in self._names:
+            return self.whole
+        if study_name not in self._without:
+            try:
+                others = self._metadata.subset(self._names - {study_name})
+                prior: Known = learnt_prior(others, logger)
+            except ValueError:  # nothing to learn from is left
+                prior = UNIVERSAL
+            self._without[study_name] = Knowledge(prior)
+        return self._without[study_name]
+
+
+class Knowledge:
+    """Say what a prior knows of a study.
+
+    Args:
+        prior: The prior, or a tuple with one for each objective.
+    """
+
+    def __init__(self, prior: Known | None) -> None:
+        self.prior = prior
+
+    def recommender(
+        self,
+        space: SearchSpace,
+        settings: RecommenderSettings,
+        seed: int,
+        stats: Counter[str],
+        n_objectives: int,
+    ) -> tuple[Recommender, str]:
+        """Return a recommender with the prior, or without where it knows nothing of the space.
+
+        A define-by-run study may show shared parameters later, so that this ends no study.
+
+        Args:
+            space: What is searched.
+            settings: See `Recommender`.
+            seed: See `Recommender`.
+            stats: See `Recommender`.
+            n_objectives: How many objectives the study has.
+
+        Returns:
+            The recommender, and why the prior is not used; empty if it is.
+
+        Raises:
+            ValueError: If the priors are not as many as the objectives, or the space cannot be
+                searched at all.
+        """
+
+        def with_prior(prior: Known | None) -> Recommender:
+            return Recommender(
+                space,
+                settings,
+                seed=seed,
+                stats=stats,
+                prior=prior,
+                n_objectives=n_objectives,
+                logger=logger,
+            )
+
+        try:
+            return with_prior(self.prior), ""
+        except ValueError as error:
+            is_for_each = not isinstance(self.prior, tuple) or len(self.prior) == n_objectives
+            if self.prior in (None, UNIVERSAL) or not is_for_each:
+                raise
+            return with_prior(self._usable_on(space)), str(error)
+
+    def _usable_on(self, space: SearchSpace) -> Known:
+        """Return those priors of a list that have something in common with a search space.
+
+        If none has, this is the universal one, which needs nothing in common.
+        """
+        if not isinstance(self.prior, tuple):
+            return UNIVERSAL
+        usable = tuple(
+            prior if prior is not None and _fits(prior, space) else None for prior in self.prior
+        )
+        return usable if any(prior is not None for prior in usable) else UNIVERSAL
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether anything is known of single parameters: the universal prior knows none."""
+        return bool(self._priors())
+
+    def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
+        """Say whether a parameter of a study is one of a prior's.
+
+        Args:
+            name: The parameter.
+            domain: Its domain.
+            beside: What the trial has asked for so far, which tells the learner.
+        """
+        return any(_knows(prior, name, domain, beside) for prior in self._priors())
+
+    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
+        """Return the domains with all that the priors know beside them, see `Prior.completed`."""
+        space = SearchSpace(domains)
+        for prior in self._priors():
+            space = prior.completed(space.domains)
+        return space
+
+    def _priors(self) -> list[Prior]:
+        given = self.prior if isinstance(self.prior, tuple) else (self.prior,)
+        no_parameters = (str, UniversalFile, type(None))
+        return [prior for prior in given if not isinstance(prior, no_parameters)]
+
+
+def _fits(prior: Prior, space: SearchSpace) -> bool:
+    try:
+        prior.on(space)
+    except ValueError:
+        return False
+    return True
+
+
+def _knows(prior: Prior, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
+    try:
+        return prior.knows(name, domain, beside)
+    except ValueError:  # the mapping names it, but their values have nothing in common
+        return False

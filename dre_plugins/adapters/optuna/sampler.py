@@ -1,0 +1,399 @@
+"""Deep Ranking Ensembles as an Optuna sampler.
+
+`DRESampler` translates: distributions → domains, Optuna's trials → the recommender's trials,
+a suggestion → parameter values. It decides nothing about the search; `dre_plugins.recommend` does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optuna.distributions import BaseDistribution
+from optuna.logging import get_logger
+from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
+
+from dre_plugins.adapters.common.options import Options, seed_from
+from dre_plugins.adapters.optuna.attributes import ExplanationWriter
+from dre_plugins.adapters.optuna.claims import announce, claim, conflicting_trials
+from dre_plugins.adapters.optuna.constraints import ConstraintsFunc, StatedConstraints
+from dre_plugins.adapters.optuna.conversion import (
+    ENDED,
+    STATES,
+    domain_of,
+    domains_of,
+    given_to,
+    learnt_space,
+    number_of,
+    numbers_of,
+    union_of_distributions,
+)
+from dre_plugins.adapters.optuna.explanation import explanation_of, trial_in
+from dre_plugins.adapters.optuna.history import History
+from dre_plugins.adapters.optuna.messages import LOGGER_NAME, Messages
+from dre_plugins.adapters.optuna.prior import PastKnowledge, PastStudies
+from dre_plugins.adapters.optuna.state import ThisProcess
+from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import Settings, takes_settings
+from dre_plugins.recommend.suggestion import Suggestion
+from dre_plugins.recommend.turns import N_STARTUP_TRIALS
+from dre_plugins.space.candidates import sobol_point
+from dre_plugins.space.domains import Domain
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.knowledge import GivenPrior
+
+logger = get_logger(LOGGER_NAME)
+
+# Of w workers in conflict one stays at each move, so w - 1 moves settle it.
+MAX_MOVES = 20
+
+
+class DRESampler(BaseSampler):
+    """Sampler that alternates a universal prior and a deep ranking ensemble.
+
+    The first five trials are points of a scrambled Sobol sequence. Then a *universal prior*, a
+    network that was meta-trained on synthetic functions and needs no training in the study,
+    proposes every second trial by expected improvement. After ten trials the others are those
+    of a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023): neural networks
+    learn to rank the configurations, and the candidate with the largest expected improvement of
+    its rank is proposed. If one model is confidently wrong, the other explores elsewhere.
+
+    Use it where a trial takes much longer than a second, for tens to a few hundred trials, with
+    numeric, categorical and conditional parameters, and where trials may be pruned, fail or
+    violate constraints. For thousands of cheap trials other samplers are quicker.
+
+    - All parameters are modelled together. The search space is the union of what the trials of
+      the study asked for; conditions between parameters are learnt, and ranges may change.
+    - Only the order of objective values counts, so that their scale and outliers do no harm.
+    - Running trials of other threads, processes and machines are taken into account, and no
+      configuration is suggested twice (see `allow_duplicates`).
+    - A suggestion depends only on the study's trials, `seed` and the trial's number. A resumed
+      study goes on as if it had never stopped, and workers may share a seed.
+    - Failed trials rank last. Pruned and running trials are compared with others at the steps
+      that they reported.
+    - Each constraint (`Trial.set_constraint`, or `constraints_func`) has a model; a trial is
+      chosen by its expected gain and by the probability that it meets all constraints.
+    - With several objectives each trial pushes the Pareto front in a direction of its own, and
+      the ensemble proposes all trials after the first ten.
+    - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
+    - If a model fails, a Sobol point takes its place: one warning, and
+      `sampler.stats["fallbacks"]` counts.
+
+    Example:
+        ```python
+        import optuna
+        from dre_plugins.adapters.optuna import DRESampler
+
+        def objective(trial):
+            x = trial.suggest_float("x", -10, 10)
+            return (x - 2) ** 2
+
+        study = optuna.create_study(sampler=DRESampler(seed=1))
+        study.optimize(objective, n_trials=30)
+        ```
+
+    Args:
+        seed: Non-negative seed. Workers of one study may be given the same seed: their trials
+            differ by trial number. None takes one from the operating system, once.
+        prior: "universal" alternates the universal prior and an ensemble from random weights;
+            None is the ensemble alone. A prior of past tasks is the name of one that ships with
+            the package ("xgboost", "decision-tree"), its path, or a `dre_plugins.Prior`: it
+            proposes the first trial, even if the search spaces differ, and the ensemble starts
+            from its weights; from the eleventh trial on the universal prior has its turns as
+            well. The path of a file of `dre meta-train --synthetic` is another universal prior.
+            With several objectives a list with one for each, None where there is none.
+        past_studies: Studies of the same kind to learn from: studies, a storage or its URL,
+            several of these, or a `dre_plugins.MetaDataset`. Learning takes some seconds, here
+            and now. Their search spaces, metrics and directions may differ; one that has the
+            name of the present study is left out. For more than about 20 of them train a prior
+            (`Prior.train`, `dre meta-train`).
+        n_startup_trials: Trials that must have ended before the surrogate takes over; until then
+            parameters are points of one scrambled Sobol sequence. Trials of all workers count,
+            as do enqueued and added ones. None takes 10 for the ensemble and 5 for the universal
+            prior in its turns, or 0 with a prior of past tasks.
+        independent_sampler: Optuna sampler of parameters that no earlier trial had and the prior
+            does not know; without a prior every parameter of the first trial. None takes the
+            Sobol sequence.
+        warn_independent_sampling: Whether to warn, once per study and parameter, that a parameter
+            is sampled independently of the model after the start-up trials.
+        allow_duplicates: Whether a configuration may be suggested again, as one may want when
+            the objective is noisy. Otherwise only an exhausted finite space repeats any.
+        failed: "worst" ranks failed trials below all others, "ignore" leaves them out. A trial
+            that returns NaN is a failed one in Optuna.
+        constraints_func: Called with each trial that has ended, returns how far each constraint
+            is violated, at most 0 where it is met. With Optuna 5 `Trial.set_constraint` does the
+            same from within the objective. If it raises, the trial's constraints are unknown: one
+            warning, and `sampler.stats["constraint_errors"]` counts.
+        settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
+            device, threads, how many trials are fitted, whether numeric choices are ordered.
+
+    Attributes:
+        stats: Counts "suggestions" and among them "random", "prior", "model",
+            "universal-prior", "contrast", "exploration", "fallback" and "exhausted"; further
+            "independent" parameters, "conflicts" with other workers, "fallbacks",
+            "device_fallbacks" to the CPU, "skipped_turns" of the universal prior, which the
+            ensemble took (several objectives, violated constraints, `preset="paper"`), and
+            "unwritten" attributes, which the storage refused.
+
+    Note:
+        `explain` reads the user attribute "dre:explanation" of a trial. Its source is "random"
+        (start-up), "prior" (a prior of past tasks, before anything was observed), "model" (the
+        ensemble), "universal-prior", "contrast" (a Sobol point by which a prior of past tasks is
+        checked), "exploration" (the best candidate far from all trials, while the study
+        stagnates), "independent" (the parameters were new to the study), "fallback" (a model
+        failed), "exhausted" (every configuration was tried) or "enqueued".
+
+        A prior that has no parameter in common with what the study has asked for is not used,
+        with one warning: a define-by-run study may ask for others later.
+
+    Raises:
+        ValueError: If an argument is invalid, or no past study has anything to learn from.
+    """
+
+    @takes_settings
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        prior: GivenPrior = UNIVERSAL,
+        past_studies: PastStudies | None = None,
+        n_startup_trials: int | None = None,
+        independent_sampler: BaseSampler | None = None,
+        warn_independent_sampling: bool = True,
+        allow_duplicates: bool = False,
+        failed: str = "worst",
+        constraints_func: ConstraintsFunc | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self._seed = seed_from(seed)
+        options = Options(
+            prior=prior,
+            n_startup_trials=n_startup_trials,
+            allow_duplicates=allow_duplicates,
+            failed=failed,
+            settings=settings,
+        )
+        self._settings = options.for_recommender()
+        self._order_numeric_choices = options.order_numeric_choices
+        self._knowledge = PastKnowledge(options, past_studies)
+        self._independent_sampler = independent_sampler
+        self._warn_independent_sampling = warn_independent_sampling
+        self.stats: Counter[str] = Counter()
+        self._messages = Messages()
+        self._explanations = ExplanationWriter(self.stats, self._messages)
+        self._constraints = StatedConstraints(constraints_func, self.stats, self._messages)
+        self._process = ThisProcess()
+        self._history = History()
+
+    def reseed_rng(self) -> None:
+        """Reseed the independent sampler; this one has no random state but its seed."""
+        if self._independent_sampler is not None:
+            self._independent_sampler.reseed_rng()
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Mark enqueued trials."""
+        self._process.begin(study, trial)
+        self._knowledge.of(study.study_name)  # which may take seconds, before the trial begins
+        if "fixed_params" in trial.system_attrs:
+            self._explanations.write(study, trial, Explanation("enqueued"))
+        if self._independent_sampler is not None:
+            self._independent_sampler.before_trial(study, trial)
+
+    def after_trial(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        state: OptunaState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Evaluate the constraints and tell the independent sampler."""
+        if state in ENDED:
+            self._constraints.state(study, trial)
+        self._process.end(study, trial)
+        if self._independent_sampler is not None:
+            self._independent_sampler.after_trial(study, trial, state, values)
+
+    def explain(self, study: Study, trial: FrozenTrial | int) -> Explanation:
+        """Say where the parameters of a trial came from and what was expected of them.
+
+        It reads nothing but the trial, so that it works after the study, in any process.
+
+        Args:
+            study: The study of the trial.
+            trial: The trial, or its number.
+
+        Raises:
+            ValueError: If the study has no trial of that number.
+        """
+        return explanation_of(trial_in(study, trial))
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Return every parameter that any trial of the study has asked for."""
+        self._explanations.warn_if(announce(study, trial), study, trial)
+        return union_of_distributions(self._process.read(study, trial))
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Suggest values of all parameters in the search space, also of inactive ones."""
+        if not search_space:
+            claim(study, trial, {})  # nothing yet: no other worker has to wait
+            self._explanations.explain(study, trial, Explanation("independent"))
+            return {}
+        trials = self._process.trials(study, trial)
+        for _ in range(MAX_MOVES):
+            space, suggestion = self._suggest(study, trial, search_space, trials)
+            numbers = {
+                name: number_of(search_space[name], value)
+                for name, value in suggestion.configuration.items()
+            }
+            self._explanations.warn_if(claim(study, trial, numbers), study, trial)
+            may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
+            if may_repeat or not self._process.may_conflict(space, trial, trials):
+                break
+            conflicting = conflicting_trials(
+                study, trial, numbers, search_space, self._history.numbers
+            )
+            if conflicting is None:
+                break
+            self.stats["conflicts"] += 1
+            trials = conflicting
+        self._explanations.explain(study, trial, suggestion.explanation)
+        values = space.to_configuration(suggestion.units, include_inactive=True)
+        self._process.choose(study, trial, values, suggestion.source)
+        return {
+            name: values[name]
+            for name, distribution in search_space.items()
+            if self._process.is_asked(study, name, distribution)
+        }
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Sample a parameter that is new to the study, or whose range has moved."""
+        self._process.ask(study, param_name, param_distribution)
+        ordered = self._order_numeric_choices
+        domain = domain_of(param_name, param_distribution, order_numeric_choices=ordered)
+        chosen = self._process.chosen(study, trial)
+        if param_name in chosen and domain.contains(chosen[param_name]):
+            return chosen[param_name]
+        knowledge = self._knowledge.of(study.study_name)
+        asked = domains_of(trial, order_numeric_choices=ordered)
+        if knowledge.has_parameters and knowledge.knows(param_name, domain, asked):
+            unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
+        else:
+            self._warn_of_independent(study, trial, param_name)
+            if self._independent_sampler is not None:
+                return self._independent_sampler.sample_independent(
+                    study, trial, param_name, param_distribution
+                )
+            self.stats["independent"] += 1
+            # One point of the Sobol sequence per trial, and one coordinate of it per parameter.
+            position = len(trial.params)
+            unit = float(sobol_point(position + 1, trial.number, self._seed)[position])
+        value = domain.from_unit(unit)
+        if domain.n_values is None or self._settings.allow_duplicates:
+            return value
+        so_far = numbers_of(trial)
+        for shift in range(1, min(domain.n_values, MAX_MOVES) + 1):
+            numbers = {**so_far, param_name: number_of(param_distribution, value)}
+            self._explanations.warn_if(claim(study, trial, numbers), study, trial)
+            if conflicting_trials(study, trial, numbers, None, self._history.numbers) is None:
+                break
+            self.stats["conflicts"] += 1
+            value = domain.from_unit((unit + shift / domain.n_values) % 1.0)
+        return value
+
+    def _warn_of_independent(self, study: Study, trial: FrozenTrial, name: str) -> None:
+        given = self._settings.n_startup_trials
+        n_startup_trials = N_STARTUP_TRIALS if given is None else given
+        if self._warn_independent_sampling and trial.number >= n_startup_trials:
+            self._messages.warn(
+                study,
+                name,
+                f"Parameter {name!r} of trial {trial.number} is sampled independently of the "
+                "model: no earlier trial had it in this range. Later trials will model it. "
+                "Silence this with warn_independent_sampling=False.",
+            )
+
+    def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
+        """Return what the prior would have, given what the trial asked for so far."""
+        planned = self._process.planned(study, trial)
+        if name in planned and domain.contains(planned[name]):
+            return planned[name]
+        domains = domains_of(trial, order_numeric_choices=self._order_numeric_choices)
+        space = self._knowledge.of(study.study_name).completed({**domains, name: domain})
+        # One trial is one suggestion, however many parameters it asks for one by one, and of
+        # the model's suggestion that is completed here the source is the model.
+        asked = [part for part in trial.distributions.values() if not part.single()]
+        source = self._process.source(study, trial)
+        is_first = not self._process.is_planned(study, trial) and not (source and asked)
+        if is_first and source:  # of which nothing was asked for: the prior takes its place
+            self.stats.subtract([source, "suggestions"])
+        stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
+        recommender = self._recommender(study, space, stats)
+        fixed = {
+            other: trial.params[other]
+            for other, searched in domains.items()
+            if searched.contains(trial.params[other])
+        }
+        suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
+        if is_first:
+            self._explanations.explain(study, trial, suggestion.explanation)
+        self._process.plan(study, trial, suggestion.configuration)
+        return suggestion.configuration[name]
+
+    def _recommender(self, study: Study, space: SearchSpace, stats: Counter[str]) -> Recommender:
+        """Return a recommender with what of the prior is of use in a search space."""
+        knowledge = self._knowledge.of(study.study_name)
+        recommender, problem = knowledge.recommender(
+            space, self._settings, self._seed, stats, len(study.directions)
+        )
+        if problem:
+            text = f"The prior is not used as long as this holds: {problem}"
+            self._messages.warn(study, "<unused prior>", text)
+        return recommender
+
+    def _suggest(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        search_space: Mapping[str, BaseDistribution],
+        trials: Sequence[FrozenTrial],
+    ) -> tuple[SearchSpace, Suggestion]:
+        begun = [other for other in trials if other.number != trial.number]
+        begun = [other for other in begun if other.state in STATES]
+        others, history, problem = self._history.readable(begun, search_space, study.directions)
+        if problem:
+            text = f"{problem} Further trials of this kind are not mentioned."
+            self._messages.warn(study, "<unreadable>", text)
+        history = self._constraints.added(study, others, history)
+        ordered = self._order_numeric_choices
+        space, whole = learnt_space(search_space, others, history, order_numeric_choices=ordered)
+        recommender = self._recommender(study, space, self.stats)
+        if recommender.about_priors:
+            text = recommender.about_priors  # again only where the study shows new parameters
+            self._messages.inform(study, text, text)
+        rows = [row for row, view in enumerate(history) if view.configuration]
+        fixed = {
+            name: value
+            for name, value in given_to(trial).items()
+            if name in search_space and space.domains[name].contains(value)
+        }
+        history = [history[row] for row in rows]
+        suggestions = recommender.suggest(
+            history, 1, index=trial.number, fixed=fixed, is_whole=whole[rows]
+        )
+        return space, suggestions[0]

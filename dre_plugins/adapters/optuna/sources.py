@@ -1,0 +1,151 @@
+"""Metadata from Optuna's studies, wherever they are stored."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import optuna
+from optuna.storages import BaseStorage
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
+
+from dre_plugins.adapters.optuna.conversion import (
+    domain_of,
+    readable,
+    space_of,
+    union_of_distributions,
+)
+from dre_plugins.transfer.metadata import MetaDataset, Task
+
+Source: TypeAlias = optuna.Study | BaseStorage | str
+
+_ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED, OptunaState.FAIL)
+_SQLITE = "sqlite:///"
+# The password of postgresql://user:password@host/name and of …?password=…; it may contain an @.
+_PASSWORD = re.compile(r"(?<=://)(?P<user>[^:/]*):(?P<first>.+)@|[?&]password=(?P<second>[^&]+)")
+
+
+def metadata_from_studies(
+    studies: Source | Sequence[Source], *, study_names: Collection[str] | None = None
+) -> MetaDataset:
+    """Return what Optuna's studies tell; nothing is written to a storage.
+
+    Studies that are empty, have several objectives or parameters that cannot be searched are
+    counted in `skipped`. Parameters that have one value only are left out.
+
+    Args:
+        studies: A study, a storage or the URL of one, such as "sqlite:///study.db", or several.
+        study_names: The studies to keep; None: all.
+
+    Raises:
+        ValueError: A storage cannot be read, or has no study of a name in `study_names`.
+    """
+    sources = [studies] if isinstance(studies, (optuna.Study, BaseStorage, str)) else [*studies]
+    wanted = None if study_names is None else set(study_names)
+    known: list[str] = []
+    skipped: Counter[str] = Counter()
+    tasks: list[Task] = []
+    for source in sources:
+        for name, study in _studies(source, wanted):
+            known.append(name)
+            task = None if study is None else _task(study, skipped)
+            tasks += [] if task is None else [task]
+    missing = sorted((wanted or set()) - set(known))
+    if missing:
+        raise ValueError(f"There are no studies {missing}; the names are {known}.")
+    places = dict.fromkeys(_hidden(source) for source in sources if isinstance(source, str))
+    return MetaDataset.of(tasks, source=f"Optuna {', '.join(places)}".strip(), skipped=skipped)
+
+
+def _studies(
+    source: Source, wanted: Collection[str] | None
+) -> Iterator[tuple[str, optuna.Study | None]]:
+    """Yield the name of every study, and the study if it is wanted."""
+    if isinstance(source, optuna.Study):
+        name = source.study_name
+        yield name, source if wanted is None or name in wanted else None
+        return
+    if isinstance(source, str):
+        with _opened(source) as storage:
+            yield from _studies(storage, wanted)
+        return
+    if not isinstance(source, BaseStorage):
+        raise ValueError(
+            f"studies has {source!r}; give Optuna studies, storages or the URLs of storages."
+        )
+    for name in optuna.get_all_study_names(source):
+        is_wanted = wanted is None or name in wanted
+        yield name, optuna.load_study(study_name=name, storage=source) if is_wanted else None
+    source.remove_session()
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[BaseStorage]:
+    """Open a storage of which the studies can be listed.
+
+    Raises:
+        ValueError: The URL is none, or there is nothing to be read; without the password.
+    """
+    place = url.removeprefix(_SQLITE).split("?")[0]
+    # SQLite would create the file.
+    if url.startswith(_SQLITE) and place and place != ":memory:" and not Path(place).is_file():
+        raise ValueError(f"There is no file of the storage {url!r}; check the path.")
+    closing = ExitStack()
+    try:
+        storage = optuna.storages.RDBStorage(url, skip_table_creation=True)
+        closing.callback(storage.engine.dispose)  # Optuna leaves its connections open
+        optuna.get_all_study_names(storage)
+    # Whatever the driver of a database raises, its text may hold the password.
+    except Exception as error:
+        closing.close()
+        reason = error.__cause__ or error  # Optuna's own text guesses at a write that failed
+        text = _without_passwords(str(reason), url)
+        raise ValueError(
+            f"Cannot read the Optuna storage {_hidden(url)!r} ({type(reason).__name__}: "
+            f"{text[:300]}); give a URL such as 'sqlite:///study.db'."
+        ) from None
+    with closing:
+        yield storage
+
+
+def _hidden(url: str) -> str:
+    """Return a URL without its password."""
+    return _without_passwords(url, url)
+
+
+def _without_passwords(text: str, url: str) -> str:
+    for match in _PASSWORD.finditer(url):
+        text = text.replace(match["first"] or match["second"], "***")
+    return text
+
+
+def _task(study: optuna.Study, skipped: Counter[str]) -> Task | None:
+    """Return a study as a task, or None and a count why not."""
+    if len(study.directions) > 1:
+        skipped["study with several objectives"] += 1
+        return None
+    trials = study.get_trials(deepcopy=False, states=_ENDED)
+    distributions = union_of_distributions(trials)
+    kept, history = readable(trials, distributions, study.directions)
+    if len(kept) < len(trials):
+        skipped["trial with a value that its parameter cannot have"] += len(trials) - len(kept)
+    try:
+        if not distributions:
+            _check_domains(trials)
+        space = space_of(distributions, kept, history)
+        return Task.from_trials(study.study_name, space, history)
+    except ValueError as error:  # a parameter that cannot be searched: the text names it
+        skipped[f"study that cannot be used: {error}"] += 1
+        return None
+
+
+def _check_domains(trials: Sequence[FrozenTrial]) -> None:
+    """Raise an UnsupportedDomainError if a parameter of the trials cannot be searched."""
+    for trial in trials:
+        for name, distribution in trial.distributions.items():
+            domain_of(name, distribution)

@@ -1,0 +1,110 @@
+"""What a user gives to `DRESearch`, checked and kept until the parameter space is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace
+from dre_plugins.adapters.ray_tune.history import numbers_of
+from dre_plugins.adapters.ray_tune.sources import Source, metadata_from_results
+from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.trials import TrialState
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.metadata import MetaDataset
+
+PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
+
+DIRECTIONS = {"min": "minimize", "max": "maximize"}
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """Hold what was evaluated elsewhere, until the parameter space is known."""
+
+    config: Mapping[str, Any]
+    value: float | tuple[float, ...]
+    state: TrialState | None
+    rungs: Mapping[float, float]
+
+    def add_to(self, study: AskTell, param_space: ParamSpace) -> None:
+        configuration = param_space.to_configuration(self.config)
+        study.add(configuration, self.value, state=self.state, rungs=self.rungs)
+
+
+def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[str]:
+    """Return the direction of a mode, or of each of several; None is "min"."""
+    if isinstance(mode, (list, tuple)):
+        return [DIRECTIONS[one] for one in mode]
+    return DIRECTIONS[mode or "min"]
+
+
+def check_objectives(metric: Any, mode: Any) -> None:
+    """Check one objective or several.
+
+    Raises:
+        ValueError: If it is neither a metric and a mode, nor a list of each, equally long.
+    """
+    is_several = [isinstance(value, (list, tuple)) for value in (metric, mode)]
+    if not any(is_several):
+        metric, mode = None if metric is None else [metric], None if mode is None else [mode]
+    elif not all(is_several) or len(metric) != len(mode) or not metric:
+        raise ValueError(
+            "several objectives need a list of metrics and a list of modes, equally long, got "
+            f"metric={metric!r} and mode={mode!r}."
+        )
+    for name in metric or ():
+        if not isinstance(name, str):
+            raise ValueError(f"metric must be the name of a metric, got {name!r}.")
+    for one in mode or ():
+        if one not in DIRECTIONS:
+            raise ValueError(f"mode must be 'min' or 'max', got {one!r}.")
+
+
+def only(name: str, own: Any, given: Any) -> Any:
+    """Return what was given to the searcher or to the Tuner, or to both alike."""
+    if own is not None and given is not None and own != given:
+        raise ValueError(
+            f"{name} is {own!r} for DRESearch and {given!r} for the Tuner; give it once."
+        )
+    return given if own is None else own
+
+
+def warm_start(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], list[Evaluated]]:
+    """Return the points to run and those that were evaluated."""
+    points = [] if points is None else points
+    is_list = isinstance(points, Sequence) and all(isinstance(one, Mapping) for one in points)
+    if not is_list:
+        raise ValueError(f"points_to_evaluate must be a list of dictionaries, got {points!r}.")
+    if rewards is None:
+        return [dict(point) for point in points], []
+    if len(rewards) != len(points):
+        raise ValueError(
+            f"evaluated_rewards must have one value for each of the {len(points)} "
+            f"points_to_evaluate, got {len(rewards)}."
+        )
+    return [], [
+        Evaluated(dict(point), numbers_of(reward), None, {})
+        for point, reward in zip(points, rewards, strict=True)
+    ]
+
+
+def past_tasks(results: PastResults, metric: Any, mode: Any, space: SearchSpace) -> MetaDataset:
+    """Return past experiments as tasks, in the present space if that is what they searched."""
+    if isinstance(results, MetaDataset):
+        return results
+    if isinstance(metric, list):
+        raise ValueError(
+            f"past_results teach one metric, and there are {metric!r}; give what "
+            "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
+        )
+    inferred = metadata_from_results(results, metric=metric, mode=mode)
+    searched = SearchSpace({name: space.domains[name] for name in space.names}, space.conditions)
+    given = metadata_from_results(results, metric=metric, mode=mode, space=searched)
+    are_equal = sum(map(len, given)) == sum(map(len, inferred)) and not any(
+        np.isnan(task.units).all(axis=0).any() for task in given
+    )
+    return given if are_equal else inferred

@@ -1,0 +1,383 @@
+"""Between Ray Tune's terms and ours: pure functions of its parameter spaces.
+
+A parameter space is a tree: dictionaries, lists and choices with domains at their leaves. Ours is
+flat. `ParamSpace` holds both, the flat space that is searched and the tree by which a flat
+configuration becomes Ray's again, and the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+from ray.tune.search import sample
+from ray.tune.search.repeater import TRIAL_INDEX
+
+from dre_plugins.adapters.common.domains import choice_of, holds, naming_parameter
+from dre_plugins.adapters.ray_tune.tree import (
+    Choice,
+    Fixed,
+    Group,
+    Node,
+    Parameter,
+    is_placeholder,
+    nested,
+    path,
+)
+from dre_plugins.space.base import match_key
+from dre_plugins.space.conditions import Condition
+from dre_plugins.space.domains import (
+    Categorical,
+    Constant,
+    Domain,
+    Float,
+    Integer,
+    Normal,
+    UnsupportedDomainError,
+)
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.spaces.inference import distinct
+
+_GRID = "grid_search"  # tune.grid_search([1, 2]) is {"grid_search": [1, 2]}
+_SCALARS = (bool, int, float, str, type(None))
+_ON_GRID = Fraction(1, 10**9)  # of a step; 0.3 / 0.1 is not quite 3
+
+
+def space_of(param_space: Mapping[str, Any], *, order_numeric_choices: bool = True) -> SearchSpace:
+    """Return the search space of what was searched by any searcher, for reading results.
+
+    Args:
+        param_space: Ray's domains and constants by name, in dictionaries of any depth; a grid is
+            a list of choices.
+        order_numeric_choices: See `domain_of`.
+
+    Raises:
+        UnsupportedDomainError: A domain cannot be searched, is inside of a list or a choice, or a
+            key has a "/".
+    """
+    layout = _Layout(order_numeric_choices, for_results=True)
+    layout.group(param_space, _ROOT)
+    return layout.space()
+
+
+@dataclass(frozen=True)
+class ParamSpace:
+    """Hold a parameter space of Ray Tune as a flat search space and as a tree.
+
+    Names are flat, with "/" between nested keys and indices of lists. A choice with domains inside
+    becomes a categorical parameter and parameters that are active for some of its values only. If
+    its branches are dictionaries that a key tells apart, as "name" does in
+    ``tune.choice([{"name": "sgd", "lr": …}, {"name": "adam", "lr": …}])``, that key is the
+    parameter, so that configurations and results have the same flat names. Branches share a
+    parameter of theirs if its domain is the same.
+
+    Args:
+        space: What is searched.
+        root: How configurations are nested.
+    """
+
+    space: SearchSpace
+    root: Group
+
+    @classmethod
+    def of(
+        cls, param_space: Mapping[str, Any], *, order_numeric_choices: bool = True
+    ) -> ParamSpace:
+        """Return the parameter space of domains and constants by name, nested in any way.
+
+        Args:
+            param_space: Ray's domains, constants and containers of both by name.
+            order_numeric_choices: See `domain_of`.
+
+        Raises:
+            UnsupportedDomainError: A domain cannot be searched, or a key has a "/"; the message
+                names the parameter and the remedy.
+        """
+        layout = _Layout(order_numeric_choices)
+        root = layout.group(param_space, _ROOT)
+        return cls(layout.space(), root)
+
+    def to_config(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a flat configuration as Ray has it: nested, with constants."""
+        config: dict[str, Any] = self.root.config(configuration)
+        return config
+
+    def to_configuration(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the flat values of the parameters that a configuration of Ray names.
+
+        Args:
+            config: Values by name, nested or with "/" between the keys, all or some of them.
+                Constants may be among them. A part of a branch means the first branch that it
+                fits.
+
+        Raises:
+            ValueError: A name or choice is unknown, or a constant has another value.
+        """
+        return self.root.read(nested({k: v for k, v in config.items() if k != TRIAL_INDEX}))
+
+    def beside(self, other: ParamSpace) -> ParamSpace:
+        """Return the same space that knows the constants of another one, too."""
+        return replace(self, root=self.root.beside(other.root))
+
+    def searches_like(self, other: ParamSpace) -> bool:
+        """Say whether both search the same parameters, whatever their constants are."""
+        mine, others = self.space, other.space
+        return {name: mine.domains[name] for name in mine.names} == {
+            name: others.domains[name] for name in others.names
+        } and {one.child: one for one in mine.conditions} == {
+            one.child: one for one in others.conditions
+        }
+
+
+# ---- domains
+
+
+def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) -> Domain:
+    """Return the domain that a domain of Ray Tune describes; other objects are constants.
+
+    Args:
+        name: Name of the parameter, for the error message.
+        domain: An entry of a parameter space, no dictionary of domains.
+        order_numeric_choices: Whether choices that are numbers in ascending order become an
+            ordinal domain.
+
+    Raises:
+        UnsupportedDomainError: There is no such domain.
+    """
+    with naming_parameter(name):
+        if isinstance(domain, sample.Float):
+            return _float(domain)
+        if isinstance(domain, sample.Integer):
+            return _integer(domain)
+        choices = _choices_of(domain)
+        if choices is not None:
+            if _has_domain(choices):
+                raise UnsupportedDomainError(f"{choices!r} are choices with domains inside.")
+            # Listed again is twice as likely to random search; to a model it is the same choice.
+            return choice_of(distinct(choices), order_numeric_choices=order_numeric_choices)
+        if _has_domain(domain):
+            raise UnsupportedDomainError(
+                f"{domain!r} is not supported; use tune.uniform, tune.randint, tune.choice and "
+                "their like, and dictionaries for nested parameters."
+            )
+    return Constant(domain)
+
+
+def _float(domain: Any) -> Domain:
+    sampler, step = _sampler_of(domain)
+    if isinstance(sampler, sample.Normal):
+        return Normal(sampler.mean, sampler.sd, step)
+    scale = "log" if isinstance(sampler, sample.LogUniform) else "linear"
+    continuous = Float(domain.lower, domain.upper, scale)
+    if step is None:
+        return continuous
+    first, last = _multiples(continuous.low, continuous.high, float(step))
+    # In decimals: 3 * 0.1 is not 0.3 as the user wrote it.
+    exact = Decimal(repr(float(step)))
+    return Float(float(first * exact), float(last * exact), scale, float(step))
+
+
+def _integer(domain: Any) -> Domain:
+    sampler, step = _sampler_of(domain)
+    scale = "log" if isinstance(sampler, sample.LogUniform) else "linear"
+    low, high = _whole(domain.lower), _whole(domain.upper)
+    step = 1 if step is None else _whole(step)
+    Integer(low, high, scale, step)  # says what is wrong with the bounds
+    if step == 1:
+        if low == high:
+            raise UnsupportedDomainError(
+                f"no integer is at least {low!r} and below {high!r}; the upper end is excluded."
+            )
+        return Integer(low, high - 1, scale)
+    first, last = _multiples(low, high, step)
+    return Integer(first * step, last * step, scale, step)
+
+
+def _whole(number: Any) -> Any:
+    """Return whole floats such as 1e6 as integers, which Ray accepts; `Integer` sees to others."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _sampler_of(domain: Any) -> tuple[Any, Any]:
+    """Return what draws, and the step of a quantised domain."""
+    sampler: Any = domain.get_sampler()
+    is_quantised = isinstance(sampler, sample.Quantized)
+    return (sampler.get_sampler(), sampler.q) if is_quantised else (sampler, None)
+
+
+def _multiples(low: Any, high: Any, step: Any) -> tuple[int, int]:
+    """Return the first and the last multiple of a step in a range, in steps."""
+    if not step > 0:
+        raise UnsupportedDomainError(f"step must be a positive number, got {step!r}.")
+    exact = Fraction(step)
+    first = ceil(Fraction(low) / exact - _ON_GRID)
+    last = floor(Fraction(high) / exact + _ON_GRID)
+    if first > last:
+        raise UnsupportedDomainError(f"there is no multiple of {step!r} from {low!r} to {high!r}.")
+    return first, last
+
+
+def _choices_of(domain: object) -> Sequence[Any] | None:
+    if isinstance(domain, sample.Categorical):
+        return domain.categories
+    return domain[_GRID] if isinstance(domain, Mapping) and _is_grid(domain) else None
+
+
+def _is_grid(item: object) -> bool:
+    return isinstance(item, Mapping) and item.keys() == {_GRID}
+
+
+def _has_domain(item: object) -> bool:
+    return holds(item, lambda part: isinstance(part, sample.Domain) or _is_grid(part))
+
+
+# ---- laying out a tree
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Say where something is in a parameter space.
+
+    Args:
+        names: What a parameter there may be called, best first.
+        parent: The parameter that decides whether it is active.
+        label: The value of the parent with which it is.
+    """
+
+    names: tuple[str, ...]
+    parent: str | None = None
+    label: Any = None
+
+    def at(self, key: object) -> _Place:
+        return replace(self, names=tuple(path(name, key) for name in self.names))
+
+
+_ROOT = _Place(("",))
+
+
+class _Layout:
+    """Collect the flat parameters of a parameter space while its tree is built."""
+
+    def __init__(self, order_numeric_choices: bool, *, for_results: bool = False) -> None:
+        self._order_numeric_choices = order_numeric_choices
+        self._for_results = for_results
+        self._domains: dict[str, Domain] = {}
+        self._parents: dict[str, str | None] = {}
+        self._labels: dict[str, list[Any]] = {}
+
+    def space(self) -> SearchSpace:
+        conditions = [
+            Condition(name, parent, tuple(self._labels[name]))
+            for name, parent in self._parents.items()
+            if parent is not None and not self._is_always_active(name, parent)
+        ]
+        return SearchSpace(self._domains, conditions)
+
+    def _is_always_active(self, name: str, parent: str) -> bool:
+        n_values = self._domains[parent].n_values
+        return self._parents[parent] is None and len(self._labels[name]) == n_values
+
+    def group(self, value: Mapping[str, Any] | Sequence[Any], place: _Place) -> Group:
+        """Lay out a container that has domains inside."""
+        is_mapping = isinstance(value, Mapping)
+        entries = value.items() if isinstance(value, Mapping) else enumerate(value)
+        parts: dict[Any, Node] = {}
+        for key, entry in entries:
+            inner = place.at(key)
+            if "/" in str(key):
+                raise UnsupportedDomainError(
+                    f"Parameter {inner.names[0]!r} has a '/' in its key, which separates nested "
+                    "keys; rename it."
+                )
+            parts[key] = self._node(entry, inner)
+        kind = dict if is_mapping else tuple if isinstance(value, tuple) else list
+        return Group(place.names[0], kind, parts)
+
+    def _node(self, value: Any, place: _Place) -> Node:
+        name = place.names[0]
+        has_domain = _has_domain(value)
+        if not self._for_results:
+            if isinstance(value, sample.Function):
+                raise UnsupportedDomainError(
+                    f"Parameter {name!r} is a tune.sample_from, which a searcher cannot draw; "
+                    "put it into the param_space of the Tuner, which does."
+                )
+            if _is_grid(value):
+                raise UnsupportedDomainError(
+                    f"Parameter {name!r} is a tune.grid_search, which is for searching without "
+                    f"a searcher; use tune.choice({value[_GRID]!r})."
+                )
+            if isinstance(value, sample.Categorical) and _has_domain(value.categories):
+                return self._choice(value.categories, place)
+            if isinstance(value, (list, tuple)) and has_domain:
+                return self.group(value, place)
+        if isinstance(value, Mapping) and not _is_grid(value) and value:
+            # Constants of a dictionary are known by their names, unless they depend on a choice.
+            if has_domain or (place.parent is None and type(value) is dict):
+                return self.group(value, place)
+        domain = domain_of(name, value, order_numeric_choices=self._order_numeric_choices)
+        if isinstance(domain, Constant):
+            return self._constant(value, place)
+        return Parameter(self._add(domain, place), domain)
+
+    def _constant(self, value: Any, place: _Place) -> Node:
+        if place.parent is None and not is_placeholder(value):
+            self._add(Constant(value), place)
+        return Fixed(place.names[0], value)
+
+    def _choice(self, choices: Sequence[Any], place: _Place) -> Choice:
+        choices = distinct(choices)
+        key = _key_that_tells_apart(choices)
+        if key is not None:
+            labels = [choice[key] for choice in choices]
+            parameter = self._add(Categorical(tuple(labels)), place.at(key), is_parent=True)
+            name = parameter.removesuffix(f"/{key}")
+        else:
+            labels = [
+                f"choice {i}" if _has_domain(choice) else choice
+                for i, choice in enumerate(choices)
+            ]
+            name = parameter = self._add(Categorical(tuple(labels)), place, is_parent=True)
+        branches = [
+            self._node(choice, _Place((name, f"{name}[{i}]"), parameter, label))
+            for i, (choice, label) in enumerate(zip(choices, labels, strict=True))
+        ]
+        return Choice(place.names[0], parameter, tuple(labels), tuple(branches))
+
+    def _add(self, domain: Domain, place: _Place, *, is_parent: bool = False) -> str:
+        """Add a parameter, or a further branch in which it is active, and return its name."""
+        for name in place.names:
+            if name not in self._domains:
+                self._domains[name] = domain
+                self._parents[name] = place.parent
+                self._labels[name] = [place.label]
+                return name
+            # A parent is not shared: what depends on it may differ between the branches.
+            if not is_parent and self._is_in_another_branch(name, domain, place):
+                self._labels[name].append(place.label)
+                return name
+        raise UnsupportedDomainError(f"Parameter {place.names[0]!r} is there twice; rename one.")
+
+    def _is_in_another_branch(self, name: str, domain: Domain, place: _Place) -> bool:
+        return (
+            place.parent is not None
+            and self._parents[name] == place.parent
+            and self._domains[name] == domain
+            and match_key(place.label) not in map(match_key, self._labels[name])
+        )
+
+
+def _key_that_tells_apart(choices: Sequence[Any]) -> Any:
+    """Return the first key under which every choice has another plain value, or None."""
+    if not all(isinstance(choice, Mapping) for choice in choices):
+        return None
+    for key in choices[0]:
+        values = [choice.get(key, choices) for choice in choices]
+        is_plain = all(isinstance(value, _SCALARS) for value in values)
+        if is_plain and len({match_key(value) for value in values}) == len(values):
+            return key
+    return None

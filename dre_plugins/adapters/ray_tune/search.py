@@ -1,0 +1,491 @@
+"""Deep Ranking Ensembles as a search algorithm of Ray Tune.
+
+`DRESearch` translates: a parameter space → a search space, Ray's results → reports of trials,
+a suggestion → a nested configuration. It decides nothing about the search;
+`dre_plugins.recommend` does.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from ray.air.constants import TRAINING_ITERATION
+from ray.tune.result import DEFAULT_METRIC
+
+from dre_plugins.adapters.ray_tune.arguments import (
+    Evaluated,
+    PastResults,
+    check_objectives,
+    directions_of,
+    only,
+    past_tasks,
+    warm_start,
+)
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace
+from dre_plugins.adapters.ray_tune.history import (
+    Running,
+    mark,
+    mean_of_repeats,
+    meets,
+    numbers_of,
+    value_in,
+)
+from dre_plugins.adapters.ray_tune.state import RestorableSearcher
+from dre_plugins.engine.settings import require
+from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.limits import Limits
+from dre_plugins.recommend.prior import UNIVERSAL, check_turns
+from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
+from dre_plugins.recommend.trials import TrialState, number_of
+from dre_plugins.space.base import is_integer
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.knowledge import GivenPrior, Known, learning_from, prior_from
+
+logger = logging.getLogger("ray.tune.dre_plugins")
+
+
+class DRESearch(RestorableSearcher):
+    """Search with a deep ranking ensemble (Khazi, Pineda Arango and Grabocka, ICLR 2023).
+
+    An ensemble of neural networks learns to *rank* configurations, with a weighted list-wise loss
+    that cares most about the best ones; the next trial is where the expected improvement of the
+    rank is largest. Only the order of the metric's values counts, so their scale, outliers and
+    infinities do no harm.
+
+    - Every domain of Ray Tune is searched as it is: quantised ones on their grid, `tune.randn`,
+      choices of any values, domains in dictionaries and lists. A choice of dictionaries with
+      domains inside makes conditional parameters: each is modelled where it exists.
+      `tune.sample_from` is left to Ray.
+    - Trials that run at the same time are taken into account, and no configuration is suggested
+      twice (see `allow_duplicates`). A finite space ends the experiment when it is used up.
+    - What trials report on their way is learnt from at once. Trials that a scheduler has stopped
+      are compared with others at the iterations that they reported.
+    - Failed trials, those that report NaN and those without the metric rank last, so that regions
+      that fail are avoided.
+    - A suggestion depends on the trials so far and `seed` only. So an experiment that was killed
+      and restored with `Tuner.restore` goes on as if it had never stopped.
+    - If the surrogate fails, space-filling points take its place: one warning, and
+      `search.stats["fallbacks"]` counts.
+
+    Example:
+        ```python
+        from ray import tune
+        from dre_plugins.adapters.ray_tune import DRESearch
+
+        def trainable(config):
+            return {"loss": (config["x"] - 2) ** 2}
+
+        tuner = tune.Tuner(
+            trainable,
+            param_space={"x": tune.uniform(-10, 10)},
+            tune_config=tune.TuneConfig(
+                search_alg=DRESearch(), metric="loss", mode="min", num_samples=30
+            ),
+        )
+        results = tuner.fit()
+        ```
+
+    Args:
+        space: Parameter space, as for the `param_space` of the Tuner; None takes that one. With
+            a space here, the Tuner's may have constants and `tune.sample_from` only, or the same
+            domains. Objects to choose from (functions, for example) are known to the search by
+            themselves only if the space is given here: a Tuner hides them.
+        metric: Name of the metric, with "/" between nested keys; a list for several objectives.
+            None takes that of the `TuneConfig`, which is one. Ray hands it on only if there is a
+            `param_space`.
+        mode: "min" or "max", or a list of these; None takes that of the `TuneConfig`.
+        points_to_evaluate: Configurations to run first, in order: nested as a trial gets them or
+            with "/" between the keys, complete or in part; the rest is then chosen to go with
+            them.
+        evaluated_rewards: Values of the metric at `points_to_evaluate`, which are then learnt
+            from and not run.
+        seed: Non-negative seed; None draws one.
+        prior: What is known beforehand: "universal" (of functions on any space), None (nothing),
+            or what past tasks taught: the name of a prior that ships with the package
+            ("xgboost", "decision-tree"), the path of one, or a `dre_plugins.Prior`. The first
+            trial comes from it, even if the search spaces differ. With several metrics a list
+            of these, one for each, None where there is none.
+        past_results: Experiments of the same kind to learn from: what `Tuner.fit` has returned,
+            an `ExperimentAnalysis`, a folder of experiments, several of these, or a
+            `dre_plugins.MetaDataset`. Their metric has the same name. Learning takes some
+            seconds, once. For more than about 20 of them train a prior (`Prior.train`,
+            `dre meta-train`).
+        constraints: Limits on other metrics that trials report, by name: the highest value
+            allowed, or a pair of the lowest and the highest, where None is no limit. A trial is
+            chosen by what it may gain and how likely it keeps within all of them.
+        n_startup_trials: Trials that must have ended before the surrogate takes over; until then
+            configurations are points of a scrambled Sobol sequence. Points to evaluate and
+            evaluated ones count. None: 10 (universal prior: 5), 0 with one of past tasks.
+        allow_duplicates: Whether a configuration may be suggested again, as one may want when
+            the metric is noisy. Then a finite space does not end the experiment.
+        failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
+        stopped: What a trial counts as that was not the one that got furthest, and ended neither
+            by returning nor by a limit in `RunConfig(stop={…})`. Ray does not tell whether a
+            scheduler has stopped it or a class has said that it is done: "pruned" compares it
+            with others at the iterations that it reported, as is right beside a scheduler,
+            "complete" takes its last value.
+        settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
+            device, threads, how many trials are fitted, whether numeric choices are ordered.
+
+    Raises:
+        ValueError: If an argument is invalid or there is nothing to learn from in the past
+            results; here, or in `Tuner.fit` before the first trial for what needs the space.
+        UnsupportedDomainError: If a domain cannot be searched (a ValueError, too).
+    """
+
+    @takes_settings
+    def __init__(
+        self,
+        space: Mapping[str, Any] | None = None,
+        metric: str | list[str] | None = None,
+        mode: str | list[str] | None = None,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        evaluated_rewards: Sequence[Any] | None = None,
+        *,
+        seed: int | None = None,
+        prior: GivenPrior = UNIVERSAL,
+        past_results: PastResults | None = None,
+        constraints: Mapping[str, Any] | None = None,
+        n_startup_trials: int | None = None,
+        allow_duplicates: bool = False,
+        failed: str = "worst",
+        stopped: str = "pruned",
+        settings: Settings | None = None,
+    ) -> None:
+        check_objectives(metric, mode)
+        super().__init__(metric=metric, mode=mode)  # type: ignore[arg-type]  # lists, too
+        is_seed = seed is None or (is_integer(seed) and seed >= 0)
+        require(is_seed, "seed", seed, "a non-negative integer or None")
+        require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
+        self._seed = None if seed is None else int(seed)
+        self._stopped = stopped
+        settings = checked_settings(settings)
+        options: dict[str, Any] = {
+            "n_startup_trials": n_startup_trials,
+            "allow_duplicates": allow_duplicates,
+            "failed": failed,
+        }
+        settings.for_recommender(**options)  # says at once what is wrong
+        self._study_options = {**options, "settings": settings}
+        self._order_numeric_choices = settings.order_numeric_choices
+        if prior not in (None, UNIVERSAL) and past_results is not None:
+            raise ValueError(
+                "prior and past_results cannot be combined: leave one of them out, or train a "
+                "prior on all of it with Prior.train."
+            )
+        self._prior = prior_from(prior)
+        check_turns(self._prior, settings.preset)
+        self._past_results = past_results
+        self._limits = Limits.of(constraints)
+        self._points, self._evaluated = warm_start(points_to_evaluate, evaluated_rewards)
+        self._param_space = None if space is None else self._converted(space)
+        self._study: AskTell | None = None
+        # Trial id -> number in the study, None if it cannot be one of the study.
+        self._numbers: dict[str, int | None] = {}
+        self._running: dict[str, Running] = {}
+        # Trials that crashed, which Ray may run again under the same id.
+        self._failed: dict[str, int] = {}
+        self._stop_criteria: dict[str, Any] = {}
+        self._has_warned = self._has_warned_of_unknown = False
+        if self._param_space is not None and metric and mode:
+            self._begin(self._param_space)
+
+    @property
+    def stats(self) -> Counter[str]:
+        """Count "suggestions", among them "random", "model" and others, and "fallbacks".
+
+        The sources are those of `dre_plugins.Recommender`; "enqueued" counts points to evaluate,
+        "unsaved" states that could not be written.
+        """
+        stats = Counter() if self._study is None else Counter(self._study.stats)
+        return stats + Counter(unsaved=self._n_unsaved)
+
+    @property
+    def study(self) -> AskTell:
+        """What the search knows, to look into; `dre_plugins.plots` takes it.
+
+        Raises:
+            ValueError: If the search has not begun.
+        """
+        if self._study is None:
+            raise ValueError("The search has not begun.")
+        return self._study
+
+    def explain(self, trial_id: str) -> Explanation:
+        """Say where the configuration of a trial came from and what was expected of it.
+
+        It is part of the state, so that it is there after `restore_from_dir`.
+
+        Raises:
+            ValueError: If the search knows no such trial.
+        """
+        require(trial_id in self._numbers, "trial_id", trial_id, "that of a trial of this search")
+        number = self._numbers[trial_id]
+        return Explanation("unknown") if number is None else self.study.explain(number)
+
+    # ---- setting up
+
+    def set_search_properties(
+        self, metric: Any, mode: Any, config: dict[str, Any], **spec: Any
+    ) -> bool:
+        """Take the metric, the mode and the parameter space of a Tuner.
+
+        Raises:
+            ValueError: If they contradict what was given before, or something is missing.
+        """
+        check_objectives(metric, mode)
+        metric = only("metric", self._metric, metric)
+        mode = only("mode", self._mode, mode)
+        given = self._converted(config)
+        own = self._param_space
+        if own is None:
+            param_space = given
+        elif not given.space.n_parameters or given.searches_like(own):
+            param_space = own.beside(given)
+        else:
+            raise ValueError(
+                f"DRESearch searches {list(own.space.names)} already, and the param_space of the "
+                f"Tuner has other domains, of {list(given.space.names)}; give all of them in one "
+                "place, and use a new DRESearch for a new param_space."
+            )
+        self._metric, self._mode, self._param_space = metric, mode, param_space
+        stop = spec.get("stop")
+        self._stop_criteria = dict(stop) if isinstance(stop, Mapping) else {}
+        if self._study is None:
+            self._begin(param_space)
+        return True
+
+    def _begin(self, param_space: ParamSpace) -> None:
+        """Check what can be checked, and begin the study if nothing has to be learnt first.
+
+        `Tuner.restore` comes here before it restores the state, which knows what was learnt from
+        past results; they need not be there any more.
+        """
+        self._require_objective(param_space)
+        if self._past_results is None:
+            self._set_up(param_space)
+
+    def _converted(self, space: Mapping[str, Any]) -> ParamSpace:
+        if not isinstance(space, Mapping):
+            raise ValueError(f"space must be a dictionary of Ray Tune's domains, got {space!r}.")
+        return ParamSpace.of(space, order_numeric_choices=self._order_numeric_choices)
+
+    def _set_up(self, param_space: ParamSpace) -> AskTell:
+        """Begin the study, now that the parameter space is known."""
+        self._require_objective(param_space)
+        is_empty = not param_space.space.n_parameters
+        if is_empty:
+            logger.warning("There are constants only: all trials get the same configuration.")
+        study = AskTell(
+            param_space.space,
+            direction=directions_of(self._mode),
+            seed=self._seed,
+            prior=None if is_empty else self._knowledge(param_space.space),
+            logger=logger,
+            **self._study_options,
+        )
+        for point in self._points:
+            study.enqueue(param_space.to_configuration(point))
+        for evaluated in self._evaluated:
+            evaluated.add_to(study, param_space)
+        self._study, self._param_space = study, param_space
+        # The study has them now; they would make every saved state larger.
+        self._points, self._evaluated, self._prior, self._past_results = [], [], None, None
+        return study
+
+    def _require_objective(self, param_space: ParamSpace) -> None:
+        if self._metric is None and self._mode is not None:
+            self._metric = DEFAULT_METRIC  # what trainables report that return a number
+        if param_space.space.n_parameters and not (self._metric and self._mode):
+            raise ValueError(
+                f"DRESearch needs a metric and a mode, got {self._metric!r} and {self._mode!r}: "
+                "DRESearch(metric=..., mode='min'), or tune.TuneConfig(metric=..., mode='min') "
+                "of a Tuner with a param_space."
+            )
+
+    def _knowledge(self, space: SearchSpace) -> Known | None:
+        if self._past_results is None:
+            return self._prior
+        # torch: only for those who need it at once
+        from dre_plugins.transfer.prior import Prior
+
+        tasks = past_tasks(self._past_results, self._metric, self._mode, space)
+        logger.info(learning_from(tasks))
+        return Prior.of_few(tasks)
+
+    # ---- suggesting
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | None:
+        """Return the configuration of a new trial, or `FINISHED` if there is none left."""
+        study = self._study
+        if self._param_space is None:
+            raise ValueError(
+                "DRESearch has nothing to search: give it a space, or the Tuner a param_space "
+                "(Tuner.restore too, if the state of the experiment could not be read)."
+            )
+        if study is None:
+            study = self._set_up(self._param_space)
+        self._take_over(trial_id)
+        if trial_id in self._running:
+            configuration = study.trials[self._running[trial_id].number].configuration
+            return self._param_space.to_config(configuration)
+        if study.is_exhausted:
+            return self.FINISHED  # type: ignore[return-value]  # what Ray documents
+        number, configuration = study.ask()
+        self._numbers[trial_id] = number
+        self._running[trial_id] = Running(number)
+        return self._param_space.to_config(configuration)
+
+    # ---- results
+
+    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        """Learn from what a trial reports on its way."""
+        study, trial = self._study, self._resumed(trial_id, result)
+        if trial is None or study is None:
+            return
+        self._report(study, trial, result)
+        trial.delivered = mark(result)
+
+    def on_trial_complete(
+        self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Learn from how a trial has ended.
+
+        Args:
+            trial_id: The trial.
+            result: Its last result, if it has one.
+            error: Whether it failed, whatever it reported before.
+        """
+        study, trial = self._study, self._resumed(trial_id, result or {})
+        if trial is None or study is None:
+            return
+        del self._running[trial_id]
+        if error:
+            self._failed[trial_id] = trial.number
+            result = mean_of_repeats(result)
+        value = value_in(self._metric, result or {})
+        is_missing = value is None or bool(np.isnan(value).any())
+        if result and is_missing and not error:
+            self._warn_of_missing(trial_id, result)
+        constraints = self._limits.violations(result or {})
+        if error and is_missing:
+            study.tell(trial.number, None, constraints=constraints)
+        elif result is None or value is None:
+            # Stopped while it was paused, or its last result is without the metric: it counts by
+            # what it reported before.
+            study.stop(trial.number, constraints=constraints)
+        elif isinstance(value, tuple):
+            study.tell(trial.number, value, constraints=constraints)
+        elif TRAINING_ITERATION not in result or mark(result) == trial.delivered:
+            # It has ended by itself. Ray does not say so, but it keeps a result from
+            # `on_trial_result` if a scheduler or a stop criterion ends the trial there, whereas a
+            # function that returns ends with the result that was delivered before. (A `Repeater`
+            # hands on a mean without an iteration.)
+            study.tell(trial.number, value, constraints=constraints)
+        else:
+            self._report(study, trial, result)
+            if self._stopped == "complete" or meets(self._stop_criteria, result):
+                study.tell(trial.number, value, constraints=constraints)
+            else:
+                # A scheduler has stopped it; or it is a class that says that it is done, whose
+                # last result is kept as well: complete if no other trial has got further.
+                study.stop(trial.number, constraints=constraints)
+
+    def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> Running | None:
+        """Return a trial that runs, also one that crashed before and runs again.
+
+        Or one that is not known at all: it began after the state that was restored.
+        """
+        if trial_id in self._failed and self._study is not None:
+            number = self._failed.pop(trial_id)
+            self._study.restart(number)
+            self._running[trial_id] = Running(number)
+        elif trial_id not in self._running and trial_id not in self._numbers:
+            self._adopt(trial_id, result.get("config"))
+        if trial_id not in self._running:
+            logger.debug("Trial %s is not running, so that its result is ignored.", trial_id)
+        return self._running.get(trial_id)
+
+    def _adopt(self, trial_id: str, config: Any) -> None:
+        if self._study is None or self._param_space is None or not isinstance(config, Mapping):
+            return
+        try:
+            configuration = self._param_space.to_configuration(config)
+            self._study.add(configuration, None, state=TrialState.RUNNING)
+        except ValueError as error:
+            self._numbers[trial_id] = None
+            if not self._has_warned_of_unknown:
+                self._has_warned_of_unknown = True
+                logger.warning(
+                    "Nothing is learnt of trial %s, which this search has not suggested: %s "
+                    "Further ones are not mentioned.",
+                    trial_id,
+                    error,
+                )
+        else:
+            self._numbers[trial_id] = number = len(self._study.trials) - 1
+            self._running[trial_id] = Running(number)
+
+    def _warn_of_missing(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "Trial %s has ended without a number for %r, so that it counts by what it "
+                "reported before, or as failed; it reports %s. Further ones are not mentioned.",
+                trial_id,
+                self._metric,
+                sorted(name for name in result if not name.startswith("config/")),
+            )
+
+    def _report(self, study: AskTell, trial: Running, result: Mapping[str, Any]) -> None:
+        """Report a value on the way; those of several objectives count at the end only."""
+        iteration = number_of(result.get(TRAINING_ITERATION))
+        value = value_in(self._metric, result)
+        if isinstance(value, float) and math.isfinite(iteration):
+            if trial.delivered and iteration < number_of(trial.delivered[0]):
+                study.restart(trial.number)  # after a crash, or a pause without a checkpoint
+            study.report(trial.number, iteration, value)
+
+    def on_pause(self, trial_id: str) -> None:
+        """Do nothing: a paused trial counts by what it has reported (`HyperBandForBOHB` asks)."""
+
+    def on_unpause(self, trial_id: str) -> None:
+        """Do nothing: a trial that goes on reports more (`HyperBandForBOHB` asks)."""
+
+    # ---- what was evaluated elsewhere
+
+    def add_evaluated_point(
+        self,
+        parameters: Mapping[str, Any],
+        value: float | tuple[float, ...],
+        error: bool = False,
+        pruned: bool = False,
+        intermediate_values: Sequence[float] | None = None,
+    ) -> None:
+        """Learn from a configuration that was evaluated elsewhere.
+
+        Args:
+            parameters: The complete configuration, nested or flat, with constants or without.
+            value: Value of the metric; NaN if there is none.
+            error: Whether it failed.
+            pruned: Whether it was stopped early; it then counts by its intermediate values if
+                there are any, otherwise by `value`.
+            intermediate_values: Values of the metric at the training iterations from the first.
+
+        Raises:
+            ValueError: If the configuration is not complete or not of the space.
+        """
+        values = [number_of(reported) for reported in intermediate_values or ()]
+        rungs = {float(iteration): one for iteration, one in enumerate(values, start=1)}
+        state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
+        point = Evaluated(dict(parameters), numbers_of(value), state, rungs)
+        if self._study is None or self._param_space is None:
+            self._evaluated.append(point)
+        else:
+            point.add_to(self._study, self._param_space)

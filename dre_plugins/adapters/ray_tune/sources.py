@@ -1,0 +1,278 @@
+"""Metadata from the results of Ray Tune, in memory or in the folder of an experiment."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ray.tune import ExperimentAnalysis, ResultGrid
+from ray.tune.result import AUTO_RESULT_KEYS
+
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, listed
+from dre_plugins.adapters.ray_tune.conversion import space_of
+from dre_plugins.engine.files import regular
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.sources.cells import fits, is_missing, number
+from dre_plugins.transfer.spaces.inference import flat_configuration, infer_space
+
+Source: TypeAlias = ResultGrid | ExperimentAnalysis | str | PathLike[str]
+
+_ITERATION = "training_iteration"
+_STATES = "experiment_state-*.json"
+# How Ray writes objects into params.json.
+_OBJECT = re.compile(r"<.+>", re.DOTALL)
+_ENDED = ("TERMINATED", "ERROR")
+# What the text of a damaged file makes the readers raise.
+_DAMAGES = (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
+_NO_METRICS = {*AUTO_RESULT_KEYS, "done", "trial_id", "experiment_tag"}
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Hold one trial of Ray: its reports are flat, with "/" between nested keys."""
+
+    configuration: Mapping[str, Any]
+    reports: Sequence[Mapping[str, Any]]
+    has_ended: bool
+    has_failed: bool
+
+
+def metadata_from_results(
+    results: Source | Sequence[Source],
+    *,
+    metric: str | None = None,
+    mode: Mode | None = None,
+    space: Mapping[str, Any] | SearchSpace | None = None,
+) -> MetaDataset:
+    """Return what experiments of Ray Tune tell; the rungs are its training iterations.
+
+    Of a folder only text is read (`params.json` and `result.json` of the trials, and their states
+    in `experiment_state-*.json`), which cannot run code. `Tuner.restore` and `ExperimentAnalysis`,
+    by which the other kinds of `results` may have been made, do unpickle: use them for folders
+    that you trust.
+
+    Ray does not say why a trial ended. One that was told to stop, and earlier than the longest
+    trial of its experiment, counts as pruned. Trials that have not ended are counted in `skipped`.
+
+    Args:
+        results: What `Tuner.fit` has returned, an `ExperimentAnalysis`, the folder of an
+            experiment, a folder of such folders, or several of these.
+        metric: The metric, with "/" between nested keys; None: that of an `ExperimentAnalysis`.
+        mode: Whether small or large values are good; None: that of an `ExperimentAnalysis`.
+        space: What was searched; None: inferred from the configurations, without objects.
+
+    Raises:
+        ValueError: A folder is missing, nothing has reported the metric, or an argument is wrong.
+    """
+    check_mode(mode)
+    if space is not None and not isinstance(space, SearchSpace):
+        space = space_of(space)
+    skipped: Counter[str] = Counter()
+    tasks: list[Task] = []
+    reported: set[str] = set()
+    for source in listed(results):
+        key = metric or getattr(source, "default_metric", None)
+        sign = SIGNS.get(mode or getattr(source, "default_mode", None) or "")
+        for name, runs in _experiments(source, skipped):
+            names = {column for run in runs for report in run.reports for column in report}
+            reported |= names - _NO_METRICS
+            if key is None or sign is None:
+                raise ValueError(
+                    f"Experiment {name!r} needs metric and mode, got {key!r} and {mode!r}; its "
+                    f"trials report {sorted(names - _NO_METRICS)}."
+                )
+            if names and key not in names:
+                skipped[f"experiment {name!r} without the metric {key!r}"] += 1
+                continue
+            tasks.append(_task(name, runs, key, sign, space, skipped))
+    if metric is not None and reported and metric not in reported:
+        raise ValueError(f"No trial reports the metric {metric!r}; there are {sorted(reported)}.")
+    return MetaDataset.of(tasks, source="Ray Tune", skipped=+skipped)
+
+
+def _task(
+    name: str,
+    runs: Sequence[_Run],
+    metric: str,
+    sign: float,
+    space: SearchSpace | None,
+    skipped: Counter[str],
+) -> Task:
+    ended = [run for run in runs if run.has_ended]
+    skipped["unfinished trial"] += len(runs) - len(ended)
+    longest = max((_last_iteration(run) for run in ended), default=0.0)
+    trials = []
+    for run in ended:
+        configuration = flat_configuration(run.configuration, () if space is None else space.names)
+        if space is not None:
+            configuration = {key: _placed(space, key, configuration[key]) for key in configuration}
+            wrong = [key for key in configuration if not _has_place(space, key, configuration)]
+            if wrong:
+                value = configuration[wrong[0]]
+                skipped[f"trials without a fitting {wrong[0]!r}, such as {value!r}"] += 1
+                continue
+        trials.append(_trial(run, configuration, metric, sign, longest))
+    space = space or infer_space([trial.configuration for trial in trials])
+    return Task.from_trials(name, space, trials)
+
+
+def _trial(
+    run: _Run, configuration: Mapping[str, Any], metric: str, sign: float, longest: float
+) -> Trial:
+    rungs = {
+        _iteration(report, place): sign * number(report[metric])
+        for place, report in enumerate(run.reports, start=1)
+        if metric in report
+    }
+    if run.has_failed:
+        return Trial(configuration, TrialState.FAILED)
+    if run.reports and run.reports[-1].get("done") and _last_iteration(run) < longest:
+        return Trial(configuration, TrialState.PRUNED, None, rungs)
+    return Trial(configuration, TrialState.COMPLETE, next(reversed(rungs.values()), None), rungs)
+
+
+def _iteration(report: Mapping[str, Any], place: int) -> float:
+    """Return the training iteration of a report, or its place if it does not say."""
+    iteration = number(report.get(_ITERATION))
+    return float(place) if math.isnan(iteration) else iteration
+
+
+def _last_iteration(run: _Run) -> float:
+    return _iteration(run.reports[-1], len(run.reports)) if run.reports else 0.0
+
+
+def _placed(space: SearchSpace, name: str, value: Any) -> Any:
+    """Return a value as the space has it: text files turn tuples into lists."""
+    if name in space.domains and isinstance(value, list) and not fits(space.domains[name], value):
+        return tuple(value)
+    return value
+
+
+def _has_place(space: SearchSpace, name: str, configuration: Mapping[str, Any]) -> bool:
+    return name not in space.names or fits(space.domains[name], configuration[name])
+
+
+# ---- reading
+
+
+def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list[_Run]]]:
+    """Yield the name and the trials of every experiment that a source means."""
+    if isinstance(source, ExperimentAnalysis):
+        yield from _experiments(ResultGrid(source), skipped)
+    elif isinstance(source, ResultGrid):
+        yield (
+            Path(source.experiment_path).name,
+            [_run_of_result(source[place]) for place in range(len(source))],
+        )
+    elif isinstance(source, (str, PathLike)):
+        for folder in _folders(Path(source).expanduser()):
+            yield folder.name, [*_runs_in(folder, skipped)]
+    else:
+        raise ValueError(
+            f"results has {source!r}; give a ResultGrid, an ExperimentAnalysis or the folder of "
+            "an experiment."
+        )
+
+
+def _run_of_result(result: Any) -> _Run:
+    metrics, table = dict(result.metrics or {}), result.metrics_dataframe
+    last = _flat(metrics)
+    reports: list[Mapping[str, Any]] = [last] if _ITERATION in last else []
+    if table is not None and len(table):
+        # An empty cell is NaN: nothing was reported there, if not even the last report has it.
+        reports = [
+            {key: cell for key, cell in row.items() if key in last or not is_missing(cell)}
+            for row in table.to_dict("records")
+        ]
+    return _Run(
+        configuration=result.config or {},
+        reports=reports,
+        has_ended=bool(metrics.get("done")) or result.error is not None,
+        has_failed=result.error is not None,
+    )
+
+
+def _folders(root: Path) -> list[Path]:
+    if not root.is_dir():
+        raise ValueError(
+            f"There is no folder {str(root)!r}; give the folder of an experiment on this machine."
+        )
+    if any(root.glob(_STATES)) or any(root.glob("*/params.json")):
+        return [root]
+    return sorted({file.parent for file in root.glob(f"**/{_STATES}")})
+
+
+def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[_Run]:
+    states = _states_in(folder)
+    for file in sorted(folder.glob("*/params.json")):
+        try:
+            configuration = _without_objects(_object(regular(file).read_bytes()))
+            flat_configuration(configuration)
+            reports = [*_reports_in(file.with_name("result.json"))]
+        except _DAMAGES as error:
+            skipped[f"trial that cannot be read: {str(file.parent)!r} ({error})"] += 1
+            continue
+        has_error = file.with_name("error.txt").exists()
+        state = states.get(file.parent.name, "ERROR" if has_error else "TERMINATED")
+        yield _Run(configuration, reports, state in _ENDED, state == "ERROR")
+
+
+def _states_in(folder: Path) -> dict[str, str]:
+    """Return the states of trials by folder, as far as the newest file says them."""
+    states: dict[str, str] = {}
+    for file in sorted(folder.glob(_STATES))[-1:]:
+        try:
+            for text, _ in json.loads(regular(file).read_bytes())["trial_data"]:
+                trial = json.loads(text)  # only text is taken from it: its other parts are pickled
+                states[str(trial["relative_logdir"])] = str(trial["status"])
+        except _DAMAGES:
+            continue
+    return states
+
+
+def _reports_in(file: Path) -> Iterator[Mapping[str, Any]]:
+    lines = regular(file).read_text().splitlines() if file.exists() else []
+    for place, line in enumerate(lines):
+        try:
+            yield _flat(_object(line))
+        except ValueError:
+            if place < len(lines) - 1:  # Ray may have been stopped in the last line
+                raise
+
+
+def _object(text: str | bytes) -> dict[str, Any]:
+    item = json.loads(text)
+    if not isinstance(item, dict):
+        raise ValueError(f"{str(item)[:80]} is no object")
+    return item
+
+
+def _flat(report: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in report.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{key}/"))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _without_objects(item: Any) -> Any:
+    if isinstance(item, dict):
+        kept = {key: _without_objects(value) for key, value in item.items()}
+        return {key: value for key, value in kept.items() if not _is_object(value)}
+    return item
+
+
+def _is_object(value: Any) -> bool:
+    values: Iterable[Any] = value if isinstance(value, list) else [value]
+    return any(isinstance(one, str) and _OBJECT.fullmatch(one) for one in values)

@@ -1,0 +1,268 @@
+"""The state of a search of Ray Tune on the disk: written at once, and one before it kept.
+
+Ray copies the folder of states to the storage file by file, and a driver that is killed in that
+instant leaves files that end in the middle. So states take turns under two names, and only the
+newest lies where Ray copies from: the one before is in the storage already, and whole.
+
+So the state may be older than what Ray itself has written about its trials, or newer. What Ray has
+written is what goes on: a search that is restored learns from there what it has missed, and
+suggests once more what Ray has forgotten.
+
+The values of a parameter space may be any objects, so that a state is a pickle, as all states of
+Ray Tune are: restore none that you do not trust.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import pickle
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ray import cloudpickle
+from ray.tune.search import Searcher
+from ray.tune.search.repeater import TRIAL_INDEX
+
+from dre_plugins.adapters.ray_tune.history import Running
+from dre_plugins.engine.files import regular, replacing
+from dre_plugins.recommend.ask_tell import AskTell
+
+logger = logging.getLogger("ray.tune.dre_plugins")
+
+STATE_FORMAT = "dre_plugins.DRESearch"
+STATE_VERSION = 1
+N_TURNS = 2
+TURN = re.compile(r"-[01]$")
+# What Ray writes itself, and how it writes objects there.
+TRIALS = "experiment_state-*.json"
+OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
+
+
+class KnownToRay(NamedTuple):
+    """Hold what Ray has written about a trial."""
+
+    trial_id: str
+    status: str
+    config: Mapping[str, Any]
+    result: Mapping[str, Any]
+
+
+class RestorableSearcher(Searcher):
+    """A searcher all of whose attributes are its state."""
+
+    _study: AskTell | None
+    # See `DRESearch`.
+    _numbers: dict[str, int | None]
+    _running: dict[str, Running]
+    _failed: dict[str, int]
+    # Ids of trials that Ray has forgotten.
+    _lost: tuple[str, ...] = ()
+    _n_saved = 0
+    _n_unsaved = 0
+    _superseded: tuple[str, ...] = ()
+
+    def get_state(self) -> dict[str, Any]:
+        """Return a copy of all that a search with the same future needs."""
+        state = copy.deepcopy(self.__dict__)
+        return {"format": STATE_FORMAT, "version": STATE_VERSION, "state": state}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Become what `get_state` has returned, arguments included.
+
+        Raises:
+            ValueError: If it is no such state, or one of a newer version.
+        """
+        if not isinstance(state, dict) or state.get("format") != STATE_FORMAT:
+            raise ValueError(f"This is no state of a DRESearch: {str(state)[:80]}.")
+        if state["version"] > STATE_VERSION:
+            raise ValueError(
+                f"The state has version {state['version']}, and this is a DRESearch of version "
+                f"{STATE_VERSION}; upgrade dre-plugins."
+            )
+        self.__dict__.update(copy.deepcopy(state["state"]))
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write the state to a file, at once or not at all.
+
+        It is a pickle, as all states of Ray Tune are: restore none that you do not trust.
+        """
+        _write(Path(checkpoint_path), self.get_state())
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Read the state from a file that `save` wrote.
+
+        Raises:
+            ValueError: If it is the state of something else, of a newer version, or not whole.
+        """
+        self.set_state(_read(Path(checkpoint_path)))
+
+    def save_to_dir(self, checkpoint_dir: str, session_str: str = "default") -> None:
+        """Write the state into the folder of an experiment, beside which the last one is kept.
+
+        If it cannot be written, the experiment goes on: one warning.
+        """
+        superseded, self._superseded = self._superseded, ()
+        self._n_saved += 1
+        names = [self.CKPT_FILE_TMPL.format(f"{session_str}-{turn}") for turn in range(N_TURNS)]
+        current = names.pop(self._n_saved % N_TURNS)
+        try:
+            _write(Path(checkpoint_dir) / current, self.get_state())
+        except OSError as error:  # a full disk must not end an experiment that can go on
+            self._n_saved -= 1
+            self._superseded = superseded
+            self._n_unsaved += 1
+            if self._n_unsaved == 1:
+                logger.warning(
+                    "The state of the search could not be written (%s); the one before is kept, "
+                    "to which Tuner.restore would go back. Further failures are only counted.",
+                    error,
+                )
+            return
+        # What is removed here is not copied again, so that its copy stays as it is.
+        for name in {*names, *superseded}:
+            (Path(checkpoint_dir) / name).unlink(missing_ok=True)
+
+    def restore_from_dir(self, checkpoint_dir: str) -> None:
+        """Read the newest state in the folder of an experiment that is whole.
+
+        What it does not know of trials is learnt from what Ray has written beside it.
+
+        Raises:
+            RuntimeError: If there is none.
+        """
+        state, names = _newest(Path(checkpoint_dir), self.CKPT_FILE_TMPL)
+        self.set_state(state)
+        self._superseded = names
+        trials = _known_to_ray(Path(checkpoint_dir))
+        # The searcher of a `Repeater` knows the first of several trials, which end together.
+        if trials and not any(TRIAL_INDEX in trial.config for trial in trials):
+            self._catch_up(trials)
+
+    def _catch_up(self, trials: Sequence[KnownToRay]) -> None:
+        """Learn of trials that began or ended after the state, and which Ray will not go on with.
+
+        A trial whose end was missed counts as one that was stopped at its last result, or as
+        failed if Ray says so.
+        """
+        for trial in trials:
+            has_ended = trial.trial_id in self._numbers and trial.trial_id not in self._running
+            has_recovered = trial.trial_id in self._failed and trial.status == "TERMINATED"
+            if has_ended and not has_recovered:
+                continue
+            self._resumed(trial.trial_id, {"config": trial.config})
+            if trial.status in ("TERMINATED", "ERROR"):
+                has_failed = trial.status == "ERROR"
+                self.on_trial_complete(
+                    trial.trial_id, dict(trial.result) or None, error=has_failed
+                )
+        known = {trial.trial_id for trial in trials}
+        self._lost = tuple(trial_id for trial_id in self._running if trial_id not in known)
+
+    def _take_over(self, trial_id: str) -> None:
+        """Let a new trial run what was suggested to one that Ray has forgotten."""
+        self._lost = tuple(lost for lost in self._lost if lost in self._running)
+        if self._study is None or not self._lost or trial_id in self._running:
+            return
+        lost, *others = self._lost
+        number = self._running.pop(lost).number
+        del self._numbers[lost]
+        self._study.restart(number)
+        self._numbers[trial_id], self._running[trial_id] = number, Running(number)
+        self._lost = tuple(others)
+
+    def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> Running | None:
+        raise NotImplementedError
+
+
+def _write(path: Path, state: dict[str, Any]) -> None:
+    """Write a state to a file, at once or not at all."""
+    content = cloudpickle.dumps(state)  # type: ignore[no-untyped-call]
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(content)
+
+
+def _read(path: Path) -> Any:
+    """Read what `_write` wrote.
+
+    Raises:
+        ValueError: If the file ends in the middle.
+    """
+    try:
+        return cloudpickle.loads(regular(path).read_bytes())
+    except (EOFError, pickle.UnpicklingError) as error:
+        raise ValueError(f"The state in {path} cannot be read: {error}") from error
+
+
+def _newest(folder: Path, template: str) -> tuple[Any, tuple[str, ...]]:
+    """Read the newest state of a folder that is whole, and say so if it is not the newest.
+
+    Returns:
+        The state, and the names of all files of its session.
+
+    Raises:
+        RuntimeError: If there is none, as other searchers of Ray Tune do.
+    """
+    sessions: defaultdict[str, list[Path]] = defaultdict(list)
+    for path in folder.glob(template.format("*")):
+        sessions[TURN.sub("", path.stem)].append(path)
+    torn = []
+    for session in sorted(sessions, reverse=True):  # Ray names them by the time
+        states = []
+        for path in sessions[session]:
+            try:
+                states.append(_read(path))
+            except ValueError as error:
+                torn.append(str(error))
+        if states:
+            if torn:
+                logger.warning(
+                    "%s The state before it is taken. Trials that began or ended in between are "
+                    "learnt of as far as Ray has stored them.",
+                    " ".join(torn),
+                )
+            return max(states, key=_turn_of), tuple(path.name for path in sessions[session])
+    raise RuntimeError(f"There is no state of a search in {folder}. {' '.join(torn)}".strip())
+
+
+def _turn_of(state: Any) -> int:
+    known = state.get("state") if isinstance(state, dict) else None
+    return int(known.get("_n_saved", 0)) if isinstance(known, dict) else 0
+
+
+def _known_to_ray(folder: Path) -> list[KnownToRay]:
+    """Return what Ray has written about its trials at last; nothing if it is not whole."""
+    newest = sorted(folder.glob(TRIALS))[-1:]
+    try:
+        return [
+            _trial_of(json.loads(trial), json.loads(results))
+            for file in newest
+            for trial, results in json.loads(regular(file).read_bytes())["trial_data"]
+        ]
+    except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+        logger.debug("What Ray has written about its trials cannot be read: %s", error)
+        return []
+
+
+def _trial_of(trial: Mapping[str, Any], results: Mapping[str, Any]) -> KnownToRay:
+    return KnownToRay(
+        str(trial["trial_id"]),
+        str(trial["status"]),
+        _with_objects(trial["config"]),
+        _with_objects(results.get("last_result") or {}),
+    )
+
+
+def _with_objects(item: Any) -> Any:
+    """Return what was written, with objects that are not of JSON."""
+    if isinstance(item, list):
+        return [_with_objects(one) for one in item]
+    if not isinstance(item, dict):
+        return item
+    if item.items() >= OBJECT.items():
+        return cloudpickle.loads(bytes.fromhex(item["value"]))
+    return {key: _with_objects(value) for key, value in item.items()}

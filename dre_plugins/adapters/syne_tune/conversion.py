@@ -1,0 +1,157 @@
+"""Between Syne Tune's terms and ours: pure functions of its configuration spaces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from copy import copy
+from typing import Any
+
+from syne_tune import config_space as syne_tune
+
+from dre_plugins.adapters.common.domains import choice_of, holds, naming_parameter
+from dre_plugins.space.base import match_key
+from dre_plugins.space.domains import (
+    Constant,
+    Domain,
+    Float,
+    Integer,
+    Ordinal,
+    UnsupportedDomainError,
+)
+from dre_plugins.space.search_space import SearchSpace
+
+# What Syne Tune's `cast` raises for a value that a domain cannot have.
+_CAST_ERRORS = (ArithmeticError, AssertionError, TypeError, ValueError)
+
+
+def space_of(
+    config_space: Mapping[str, Any], *, order_numeric_choices: bool = True
+) -> SearchSpace:
+    """Return the search space that a configuration space describes.
+
+    Args:
+        config_space: Syne Tune's domains and constants by name.
+        order_numeric_choices: See `domain_of`.
+
+    Raises:
+        UnsupportedDomainError: A domain cannot be searched, or is inside a container.
+    """
+    return SearchSpace(
+        {
+            name: domain_of(name, domain, order_numeric_choices=order_numeric_choices)
+            for name, domain in config_space.items()
+        }
+    )
+
+
+def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) -> Domain:
+    """Return the domain that a domain of Syne Tune describes; other objects are constants.
+
+    Values of a nearest-neighbour ordinal and of a finite range are equally likely here.
+
+    Args:
+        name: Name of the parameter, for the error message.
+        domain: An entry of a configuration space.
+        order_numeric_choices: Whether choices that are numbers in ascending order become an
+            ordinal domain.
+
+    Raises:
+        UnsupportedDomainError: There is no such domain.
+    """
+    with naming_parameter(name):
+        if isinstance(domain, (syne_tune.Float, syne_tune.Integer)):
+            return _numeric(domain)
+        if isinstance(domain, syne_tune.FiniteRange):
+            # Rounding to integers may repeat values.
+            return _spaced([*dict.fromkeys(domain.values)], domain.log_scale)
+        if isinstance(domain, syne_tune.OrdinalNearestNeighbor):
+            return _spaced(domain.categories, domain.log_scale)
+        if isinstance(domain, syne_tune.Categorical):
+            choices = domain.categories
+            _check_choices(domain, choices)
+            if isinstance(domain, syne_tune.Ordinal):
+                return Ordinal(choices)
+            return choice_of(choices, order_numeric_choices=order_numeric_choices)
+        if holds(domain, lambda part: isinstance(part, syne_tune.Domain)):
+            raise UnsupportedDomainError(
+                f"{domain!r} is not supported; use Float, Integer, Categorical, Ordinal or "
+                "FiniteRange at the top level, with names such as 'optimiser/lr' for nested ones."
+            )
+    return Constant(domain)
+
+
+def cast(configuration: Mapping[str, Any], config_space: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with the values that a trial would get, by Syne Tune's own `cast`.
+
+    Args:
+        configuration: Values by name; constants and unknown names stay as they are.
+        config_space: Syne Tune's domains and constants by name.
+
+    Raises:
+        ValueError: If a parameter can never have its value.
+    """
+    values = dict(configuration)
+    for name, value in configuration.items():
+        domain = config_space.get(name)
+        if not isinstance(domain, syne_tune.Domain):
+            continue
+        try:
+            values[name] = domain.cast(value)
+        except _CAST_ERRORS as error:
+            raise ValueError(f"{name} must be a value of {domain!r}, got {value!r}.") from error
+    return values
+
+
+def hyperparameters(
+    configuration: Mapping[str, Any], config_space: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the values of a trial's configuration that were searched, cast, see `cast`."""
+    names = syne_tune.non_constant_hyperparameter_keys(dict(config_space))
+    searched = {name: configuration[name] for name in names if name in configuration}
+    return cast(searched, config_space)
+
+
+def _numeric(domain: Any) -> Domain:
+    sampler, step = domain.get_sampler(), None
+    if isinstance(sampler, syne_tune.Quantized):
+        domain, step = copy(domain), sampler.q
+        domain.set_sampler(sampler.get_sampler(), allow_override=True)
+    if isinstance(domain.get_sampler(), syne_tune.Normal):
+        raise UnsupportedDomainError(
+            f"{domain!r} has a normal distribution, which Syne Tune cannot draw from in a range; "
+            "use uniform or loguniform."
+        )
+    scale = "log" if syne_tune.is_log_space(domain) else "linear"
+    if isinstance(domain, syne_tune.Float):
+        if syne_tune.is_reverse_log_space(domain):
+            scale = "reverse-log"
+        return Float(domain.lower, domain.upper, scale, step)
+    if step is None:
+        return Integer(domain.lower, domain.upper, scale)
+    if step != int(step) or step < 1:
+        raise UnsupportedDomainError(
+            f"{domain!r} has the step {step!r}; integers need a whole step of at least 1."
+        )
+    # Quantised integers are multiples, wherever the range begins.
+    step = int(step)
+    low, high = math.ceil(domain.lower / step), math.floor(domain.upper / step)
+    return Integer(low * step, high * step, scale, step)
+
+
+def _spaced(values: list[Any], is_log: bool) -> Domain:
+    return Ordinal(tuple(values), "log" if is_log else "linear")
+
+
+def _check_choices(domain: Any, choices: list[Any]) -> None:
+    """Refuse choices that Syne Tune itself cannot hand to a trial, such as functions."""
+    for choice in choices:
+        try:
+            is_same = match_key(domain.cast(choice)) == match_key(choice)
+        except _CAST_ERRORS:
+            is_same = False
+        if not is_same:
+            raise UnsupportedDomainError(
+                f"Syne Tune cannot cast the choice {choice!r} to its type; choose among names of "
+                "such values."
+            )

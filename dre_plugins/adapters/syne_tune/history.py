@@ -1,0 +1,254 @@
+"""Which trial of Syne Tune is which of a study, whatever its results look like.
+
+Syne Tune asks for a configuration before the trial has an id, so what was suggested waits until a
+trial with the same configuration is heard of.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from syne_tune.optimizer.schedulers.searchers.searcher import BaseSearcher
+
+from dre_plugins.adapters.syne_tune.conversion import cast, hyperparameters, space_of
+from dre_plugins.engine.settings import require
+from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.settings import Settings, checked_settings
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.base import is_integer, match_key
+from dre_plugins.transfer.knowledge import GivenPrior, prior_from
+
+logger = logging.getLogger("syne_tune.dre_plugins")
+
+
+class StudySearcher(BaseSearcher):  # type: ignore[misc]
+    """Suggest from a study, and keep in mind which of its trials has which id.
+
+    What the searchers for one objective and for several have in common: all but the results.
+
+    Args:
+        config_space: Syne Tune's domains and constants by name.
+        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
+        random_seed: Non-negative seed; None takes one from the operating system.
+        direction: "minimize", or a list of these for several objectives; schedulers flip the
+            sign of what is to be maximised.
+        prior: What is known beforehand, see `DRESearcher`.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
+        options: Further arguments of `AskTell`, by name.
+
+    Raises:
+        ValueError: See `DRESearcher`.
+    """
+
+    # Trials that `restart_running` stopped, whose errors may still be heard of.
+    _presumed_stopped: frozenset[int] = frozenset()
+
+    def __init__(
+        self,
+        config_space: Mapping[str, Any],
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None,
+        random_seed: int | None,
+        *,
+        direction: str | Sequence[str],
+        prior: GivenPrior = UNIVERSAL,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(dict(config_space), random_seed=seed_from(random_seed))
+        settings = checked_settings(settings)
+        ordered = settings.order_numeric_choices
+        self._study = AskTell(
+            space_of(config_space, order_numeric_choices=ordered),
+            direction=direction,
+            seed=self.random_seed,
+            prior=prior_from(prior),
+            logger=logger,
+            settings=settings,
+            **options,
+        )
+        for point in points_to_evaluate or ():
+            require(isinstance(point, Mapping), "points_to_evaluate", point, "dictionaries")
+            self._study.enqueue(cast(point, config_space))
+        # What was suggested and has no trial id yet: number in the study -> configuration.
+        self._waiting: dict[int, Hashable] = {}
+        # Trial id -> configuration and number in the study, None if it cannot be one of the study.
+        self._known: dict[int, tuple[Hashable, int | None]] = {}
+        self._lost: list[int] = []
+        self._n_at_once: int | None = None
+
+    # ---- what there is
+
+    @property
+    def stats(self) -> Counter[str]:
+        """Counts of "suggestions" by source ("random", "prior", "model", …) and "fallbacks"."""
+        return self._study.stats
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """What is known of the trials, in the order of suggestion; small values are good."""
+        return self._study.trials
+
+    @property
+    def study(self) -> AskTell:
+        """What the search knows, to look into; `dre_plugins.plots` takes it."""
+        return self._study
+
+    def explain(self, trial_id: int) -> Explanation:
+        """Say where the configuration of a trial came from and what was expected of it.
+
+        Args:
+            trial_id: A trial that was heard of; of one whose configuration was not suggested here
+                the source is "unknown".
+
+        Raises:
+            ValueError: If nothing was heard of such a trial.
+        """
+        is_known = trial_id in self._known
+        require(is_known, "trial_id", trial_id, f"one of {len(self._known)} trials heard of")
+        _, number = self._known[trial_id]
+        return Explanation("unknown") if number is None else self._study.explain(number)
+
+    # ---- suggesting
+
+    def suggest(self, **kwargs: Any) -> dict[str, Any] | None:
+        """Return the next configuration, or None when a finite space is used up."""
+        self._give_up_silent()
+        self._lost = [number for number in self._lost if self._study.is_running(number)]
+        if self._lost:
+            number = self._lost.pop(0)
+            configuration = dict(self._study.trials[number].configuration)
+        elif self._study.is_exhausted:
+            return None
+        else:
+            number, configuration = self._study.ask()
+        self._waiting[number] = self._key(configuration)
+        return configuration
+
+    def restart_running(self) -> None:
+        """Say that what ran the trials is gone, and that none of them will be heard of again.
+
+        Those that have reported count by their reports. The others are suggested once more,
+        before anything new.
+        """
+        for number, trial in enumerate(self._study.trials):
+            if trial.state is TrialState.RUNNING:
+                if trial.rungs:
+                    self._study.stop(number)
+                    self._presumed_stopped |= {number}
+                elif number not in self._lost:
+                    self._lost.append(number)
+        self._waiting.clear()
+
+    # ---- hearing of trials
+
+    def on_trial_add(self, trial_id: int, config: Mapping[str, Any]) -> None:
+        """Learn the id of a trial that was suggested, or of one that comes from elsewhere."""
+        key = self._key(config)
+        if self._known.get(trial_id, (None, None))[0] != key or key in self._waiting.values():
+            self._known[trial_id] = key, self._number_for(trial_id, key, config)
+
+    def on_trial_error(self, trial_id: int, config: Mapping[str, Any] | None = None) -> None:
+        """Learn that a trial failed.
+
+        Args:
+            trial_id: The trial.
+            config: Its configuration; without it, a trial of which nothing was heard before
+                cannot be told from others, and stays among the running ones.
+        """
+        _, presumed = self._known.get(trial_id, (None, None))
+        if presumed in self._presumed_stopped:
+            self._presumed_stopped -= {presumed}
+            self._study.restart(presumed)
+        number = self._running(trial_id, config)
+        if number is not None:
+            self._study.tell(number, None)
+
+    def on_trial_stop(
+        self,
+        trial_id: int,
+        config: Mapping[str, Any] | None = None,
+        constraints: Mapping[str, float] | None = None,
+    ) -> None:
+        """Learn that a scheduler has stopped a trial, which counts by what it reported.
+
+        Args:
+            trial_id: The trial.
+            config: Its configuration, see `on_trial_error`.
+            constraints: See `on_trial_complete`.
+        """
+        number = self._running(trial_id, config)
+        if number is not None:
+            self._study.stop(number, constraints=constraints)
+
+    # ---- which trial is which
+
+    def _give_up_silent(self) -> None:
+        """Count trials as failed, until they report, that must have ended untold.
+
+        `MedianStoppingRule` keeps to itself what it stops, the schedulers of Syne Tune do not say
+        which trial crashed before its first report. Believed at their predicted ranks, such trials
+        would draw the search to where it has just been stopped. No more trials run at once than
+        were suggested before the first report.
+        """
+        if self._n_at_once is not None:
+            silent = [number for number in self._waiting if self._study.is_running(number)]
+            for number in silent[: max(0, len(silent) + 1 - self._n_at_once)]:
+                self._study.tell(number, None)
+
+    def _key(self, configuration: Mapping[str, Any]) -> Hashable:
+        try:
+            values = hyperparameters(configuration, self.config_space)
+        except ValueError:  # not one of this space; `_number_for` says so
+            values = dict(configuration)
+        return match_key(values)
+
+    def _reporting(self, trial_id: int, config: Mapping[str, Any]) -> int | None:
+        """Return the number of a trial that reports on its way, see `_running`."""
+        if not self._known:  # nobody has said that the trial began
+            self._n_at_once = max(1, len(self._waiting))
+        return self._running(trial_id, config)
+
+    def _running(self, trial_id: int, config: Mapping[str, Any] | None) -> int | None:
+        """Return the number of a trial in the study, or None if nothing can be learnt of it."""
+        if config is not None and self._known.get(trial_id, (None,))[0] != self._key(config):
+            self.on_trial_add(trial_id, config)
+        _, number = self._known.get(trial_id, (None, None))
+        if number is None or not self._study.is_running(number):
+            logger.debug("Trial %s is not known, or it has ended: nothing is learnt.", trial_id)
+            return None
+        return number
+
+    def _number_for(self, trial_id: int, key: Hashable, config: Mapping[str, Any]) -> int | None:
+        """Return the number of what was suggested, or of a new trial of the study."""
+        for number, waiting in self._waiting.items():
+            if waiting == key:
+                del self._waiting[number]
+                if not self._study.is_running(number):  # given up too early
+                    self._study.restart(number)
+                return number
+        try:
+            values = hyperparameters(config, self.config_space)
+            self._study.add(values, None, state=TrialState.RUNNING)
+        except ValueError as error:
+            logger.warning("Nothing is learnt of trial %s: %s", trial_id, error)
+            return None
+        return len(self._study.trials) - 1
+
+
+def seed_from(random_seed: int | None) -> int:
+    """Return a seed, from the operating system if there is none.
+
+    Raises:
+        ValueError: If it is negative.
+    """
+    if random_seed is None:
+        return secrets.randbits(31)
+    is_seed = is_integer(random_seed) and random_seed >= 0
+    require(is_seed, "random_seed", random_seed, "a non-negative integer or None")
+    return int(random_seed)

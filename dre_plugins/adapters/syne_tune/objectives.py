@@ -1,0 +1,267 @@
+"""Several objectives in Syne Tune: `MODRE`, a scheduler, and its searcher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from syne_tune.backend.trial_status import Trial
+from syne_tune.optimizer.scheduler import SchedulerDecision
+from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
+
+from dre_plugins.adapters.syne_tune.history import StudySearcher, seed_from
+from dre_plugins.adapters.syne_tune.telling import TellingScheduler
+from dre_plugins.engine.settings import require
+from dre_plugins.recommend.limits import Limits
+from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.settings import Settings
+from dre_plugins.recommend.trials import Trial as StudyTrial
+from dre_plugins.recommend.trials import number_of
+from dre_plugins.space.base import is_integer
+from dre_plugins.transfer.knowledge import GivenPrior
+
+
+class MultiObjectiveDRESearcher(StudySearcher):
+    """Search for the front of several objectives with a deep ranking ensemble.
+
+    It goes with Syne Tune's `SingleFidelityScheduler`, which minimises all metrics or maximises
+    all of them; `MODRE` does each as it is told, and tells which trials failed. Trials count by
+    their last results only. All else is as in `DRESearcher`.
+
+    Args:
+        config_space: Syne Tune's domains and constants by name.
+        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
+        random_seed: Non-negative seed; None takes one from the operating system.
+        n_objectives: How many metrics the scheduler has, at least 2.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
+        options: Further arguments of `DRESearcher`, by name: `prior`, `n_startup_trials`,
+            `allow_duplicates`, `failed`.
+
+    Raises:
+        ValueError: If an argument is invalid, or a domain cannot be searched.
+
+    Example:
+        ```python
+        from syne_tune.config_space import loguniform, randint
+        from syne_tune.optimizer.schedulers.single_fidelity_scheduler import (
+            SingleFidelityScheduler,
+        )
+
+        config_space = {"lr": loguniform(1e-5, 1e-1), "layers": randint(1, 4)}
+        scheduler = SingleFidelityScheduler(
+            config_space,
+            metrics=["loss", "size"],
+            searcher=MultiObjectiveDRESearcher(config_space, random_seed=1),
+        )
+        ```
+    """
+
+    def __init__(
+        self,
+        config_space: Mapping[str, Any],
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        random_seed: int | None = None,
+        *,
+        n_objectives: int = 2,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        is_several = is_integer(n_objectives) and n_objectives >= 2
+        wanted = "an integer of at least 2 (one objective is for DRESearcher)"
+        require(is_several, "n_objectives", n_objectives, wanted)
+        super().__init__(
+            config_space,
+            points_to_evaluate,
+            random_seed,
+            direction=["minimize"] * int(n_objectives),
+            settings=settings,
+            **options,
+        )
+        self._n_objectives = int(n_objectives)
+
+    @property
+    def best_trials(self) -> tuple[StudyTrial, ...]:
+        """The front: the trials that meet all constraints and that no other one beats throughout.
+
+        Small values are good, also of what a scheduler maximises.
+        """
+        return self._study.best_trials
+
+    def on_trial_result(
+        self, trial_id: int, config: Mapping[str, Any], metrics: Sequence[float] | None
+    ) -> None:
+        """Learn that a trial runs; values of several objectives count at the end only.
+
+        Args:
+            trial_id: The trial.
+            config: Its configuration.
+            metrics: Its values, small is good; None if the report lacked any.
+
+        Raises:
+            ValueError: If their number is not `n_objectives`, which no later trial would mend.
+        """
+        self._values(metrics)
+        self._reporting(trial_id, config)
+
+    def on_trial_complete(
+        self,
+        trial_id: int,
+        config: Mapping[str, Any],
+        metrics: Sequence[float] | None,
+        constraints: Mapping[str, float] | None = None,
+    ) -> None:
+        """Learn the final results of a trial; None, or a NaN among them, says that it failed.
+
+        Args:
+            trial_id: The trial.
+            config: Its configuration.
+            metrics: Its values, small is good; None if the last report lacked any.
+            constraints: How far each constraint is violated, by name; at most 0 where it is met.
+
+        Raises:
+            ValueError: If their number is not `n_objectives`.
+        """
+        values = self._values(metrics)
+        number = self._running(trial_id, config)
+        if number is not None:
+            self._study.tell(number, values, constraints=constraints)
+
+    def _values(self, metrics: Sequence[float] | None) -> tuple[float, ...] | None:
+        if metrics is None:
+            return None
+        n, wanted = len(metrics), f"{len(metrics)}, as many as the scheduler has metrics"
+        require(n == self._n_objectives, "n_objectives", self._n_objectives, wanted)
+        return tuple(number_of(value) for value in metrics)
+
+
+class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
+    """Tune several metrics with a deep ranking ensemble, every trial to its end.
+
+    Trials count by their last reports only; one whose last report lacks a metric, or has NaN for
+    it, counts as failed. `scheduler.searcher.best_trials` is the front, small values are good.
+
+    Where some metrics are minimised and others maximised, the summary that a tuner of Syne Tune
+    prints at its end takes the first one as maximised; `Tuner.best_config(metric)` is right.
+
+    Args:
+        config_space: Syne Tune's domains and constants by name.
+        metrics: Names of at least two metrics.
+        do_minimize: Whether small values are good, of all metrics or of each.
+        random_seed: Non-negative seed; None takes one from the operating system.
+        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
+        prior: What is known beforehand, see `DRESearcher`; or a list with one for each metric,
+            None where there is none.
+        constraints: Limits on metrics that trials report, by name: the highest value allowed, or
+            a pair of the lowest and the highest, where None is no limit.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
+        options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
+            `allow_duplicates`, `failed`.
+
+    Raises:
+        ValueError: If an argument is invalid, or a domain cannot be searched.
+
+    Example:
+        ```python
+        from syne_tune import StoppingCriterion, Tuner
+        from syne_tune.backend import LocalBackend
+        from syne_tune.config_space import loguniform, randint
+        from dre_plugins.adapters.syne_tune import MODRE
+
+        config_space = {"lr": loguniform(1e-5, 1e-1), "layers": randint(1, 4), "epochs": 10}
+        Tuner(
+            trial_backend=LocalBackend("train.py"),
+            scheduler=MODRE(config_space, ["accuracy", "size"], do_minimize=[False, True]),
+            stop_criterion=StoppingCriterion(max_num_trials_completed=30),
+            n_workers=4,
+        ).run()
+        ```
+    """
+
+    searcher: MultiObjectiveDRESearcher
+
+    def __init__(
+        self,
+        config_space: dict[str, Any],
+        metrics: Sequence[str],
+        do_minimize: bool | Sequence[bool] = True,
+        random_seed: int | None = None,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        prior: GivenPrior = UNIVERSAL,
+        constraints: Mapping[str, Any] | None = None,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        names = _checked_metrics(metrics)
+        are_small = _one_for_each(do_minimize, names)
+        self._limits = Limits.of(constraints)
+        seed = seed_from(random_seed)
+        super().__init__(
+            config_space=config_space,
+            metrics=names,
+            searcher=MultiObjectiveDRESearcher(
+                config_space,
+                points_to_evaluate,
+                seed,
+                n_objectives=len(names),
+                prior=prior,
+                settings=settings,
+                **options,
+            ),
+            random_seed=seed,
+        )
+        # One for each metric, where Syne Tune has one for all of them.
+        self.do_minimize = are_small
+        self.metric_multiplier = [1 if is_small else -1 for is_small in are_small]
+
+    @property
+    def mode(self) -> str:
+        """Return the mode of all metrics, for `AskTellScheduler.best_trial`.
+
+        Raises:
+            AttributeError: If some metrics are minimised and others maximised.
+        """
+        mode = self.metric_mode()
+        if isinstance(mode, list):
+            raise AttributeError(
+                f"MODRE has no single mode: {self.metrics} are {mode}. Its searcher.best_trials "
+                "is the front."
+            )
+        return mode
+
+    def metric_mode(self) -> str | list[str]:
+        """Return "min" or "max", or a list of these where the metrics differ."""
+        modes = ["min" if is_small else "max" for is_small in self.do_minimize]
+        return modes if len({*modes}) > 1 else modes[0]
+
+    def on_trial_result(self, trial: Trial, result: Mapping[str, Any]) -> str:
+        """Learn that a trial runs."""
+        self.searcher.on_trial_result(trial.trial_id, trial.config, None)
+        return str(SchedulerDecision.CONTINUE)
+
+    def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
+        """Learn the last report of a trial."""
+        values = None
+        if self._is_complete(trial, result, self.metrics, "such trials count as failed"):
+            signed = zip(self.metric_multiplier, self.metrics, strict=True)
+            values = [sign * number_of(result[name]) for sign, name in signed]
+        violations = self._limits.violations(result)
+        self.searcher.on_trial_complete(trial.trial_id, trial.config, values, violations)
+
+
+def _checked_metrics(metrics: Any) -> list[str]:
+    is_list = isinstance(metrics, Sequence) and not isinstance(metrics, str)
+    names = [*metrics] if is_list else []
+    are_names = all(isinstance(name, str) for name in names)
+    wanted = "the names of at least two metrics, all different (one metric is for DRE)"
+    require(are_names and len({*names}) == len(names) >= 2, "metrics", metrics, wanted)
+    return names
+
+
+def _one_for_each(do_minimize: Any, metrics: Sequence[str]) -> list[bool]:
+    is_list = isinstance(do_minimize, Sequence)
+    given = [*do_minimize] if is_list else [do_minimize] * len(metrics)
+    are_bools = all(isinstance(one, (bool, np.bool_)) for one in given)
+    wanted = f"True or False, or a list of these, one for each of {[*metrics]}"
+    require(are_bools and len(given) == len(metrics), "do_minimize", do_minimize, wanted)
+    return [bool(one) for one in given]

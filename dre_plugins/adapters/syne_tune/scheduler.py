@@ -1,0 +1,386 @@
+"""Deep Ranking Ensembles as schedulers of Syne Tune, in the manner of its `baselines`.
+
+They are Syne Tune's own schedulers with a `DRESearcher`, which they tell more than those do: the
+id of a trial when it begins, and that it was stopped, has failed, or reported no metric.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from syne_tune.backend.trial_status import Trial
+from syne_tune.optimizer.scheduler import SchedulerDecision
+from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
+from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
+
+from dre_plugins.adapters.common.past_tasks import Mode
+from dre_plugins.adapters.syne_tune.history import seed_from
+from dre_plugins.adapters.syne_tune.searcher import DRESearcher
+from dre_plugins.adapters.syne_tune.sources import Source, metadata_from_experiments
+from dre_plugins.adapters.syne_tune.telling import TellingScheduler
+from dre_plugins.engine.settings import require
+from dre_plugins.recommend.limits import Limits
+from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.settings import Settings
+from dre_plugins.recommend.trials import number_of
+from dre_plugins.transfer.knowledge import GivenPrior, learning_from
+from dre_plugins.transfer.metadata import MetaDataset
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.prior import Prior
+
+logger = logging.getLogger("syne_tune.dre_plugins")
+
+
+class _Scheduler(TellingScheduler):
+    """What the schedulers of one metric have in common."""
+
+    metric: str
+    metric_multiplier: int
+    searcher: DRESearcher
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what is written beside the results, without the state of the search."""
+        return {**super().metadata(), "metric": self.metric}
+
+
+class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
+    """Tune with a deep ranking ensemble, every trial to its end.
+
+    Reports before the last one count while a trial runs. A trial whose last report has no metric
+    counts by those before, or as failed if there are none.
+
+    Args:
+        config_space: Syne Tune's domains and constants by name.
+        metric: Name of the metric.
+        do_minimize: Whether small values are good.
+        random_seed: Non-negative seed; None takes one from the operating system.
+        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
+        prior: What is known beforehand, see `DRESearcher`.
+        constraints: Limits on other metrics that trials report, by name: the highest value
+            allowed, or a pair of the lowest and the highest, where None is no limit.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
+        options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
+            `allow_duplicates`, `failed`.
+
+    Raises:
+        ValueError: If an argument is invalid, or a domain cannot be searched.
+
+    Example:
+        ```python
+        from syne_tune import StoppingCriterion, Tuner
+        from syne_tune.backend import LocalBackend
+        from syne_tune.config_space import loguniform, randint
+        from dre_plugins.adapters.syne_tune import DRE
+
+        config_space = {"lr": loguniform(1e-5, 1e-1), "layers": randint(1, 4), "epochs": 10}
+        Tuner(
+            trial_backend=LocalBackend("train.py"),
+            scheduler=DRE(config_space, metric="loss"),
+            stop_criterion=StoppingCriterion(max_num_trials_completed=30),
+            n_workers=4,
+        ).run()
+        ```
+    """
+
+    def __init__(
+        self,
+        config_space: dict[str, Any],
+        metric: str,
+        do_minimize: bool | None = True,
+        random_seed: int | None = None,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        prior: GivenPrior = UNIVERSAL,
+        constraints: Mapping[str, Any] | None = None,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        _check_metric(metric)
+        self._limits = Limits.of(constraints)
+        seed = seed_from(random_seed)
+        super().__init__(
+            config_space=config_space,
+            metric=metric,
+            do_minimize=do_minimize,
+            searcher=DRESearcher(
+                config_space, points_to_evaluate, seed, prior=prior, settings=settings, **options
+            ),
+            random_seed=seed,
+        )
+        self.metric = metric
+
+    def on_trial_result(self, trial: Trial, result: Mapping[str, Any]) -> str:
+        """Learn a report."""
+        value = self._value_in(trial, result)
+        self.searcher.on_trial_result(trial.trial_id, trial.config, value)
+        return str(SchedulerDecision.CONTINUE)
+
+    def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
+        """Learn the last report of a trial."""
+        self.searcher.on_trial_complete(
+            trial.trial_id,
+            trial.config,
+            self._value_in(trial, result),
+            constraints=self._limits.violations(result),
+        )
+
+    def _value_in(self, trial: Trial, result: Mapping[str, Any]) -> float | None:
+        if not self._is_complete(trial, result, [self.metric]):
+            return None
+        return self.metric_multiplier * number_of(result[self.metric])
+
+
+class DRETransfer(DRE):
+    """Tune with a deep ranking ensemble that learns from past evaluations first.
+
+    Learning takes some seconds, here and now. Search spaces, and ranges of values, may differ
+    from the present ones. `DRE`, `ASHADRE` and `DRESearcher` do the same with
+    `prior=prior_from_evaluations(…)`.
+
+    Args:
+        config_space: Syne Tune's domains and constants by name.
+        metric: Name of the metric.
+        transfer_learning_evaluations: `TransferLearningTaskEvaluations` by the name of the task,
+            or past experiments, see `prior_from_evaluations`.
+        do_minimize: Whether small values are good.
+        random_seed: Non-negative seed; None takes one from the operating system.
+        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
+        past_metric: Name of the metric in the past, if it was another one.
+        past_mode: "min" or "max", if that was different in the past.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
+        options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
+            `allow_duplicates`, `failed`.
+
+    Raises:
+        ValueError: If an argument is invalid, or there is nothing to learn from.
+    """
+
+    def __init__(
+        self,
+        config_space: dict[str, Any],
+        metric: str,
+        transfer_learning_evaluations: Source | Sequence[Source] | MetaDataset,
+        do_minimize: bool | None = True,
+        random_seed: int | None = None,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        past_metric: str | None = None,
+        past_mode: Mode | None = None,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        _check_metric(metric)
+        prior = prior_from_evaluations(
+            transfer_learning_evaluations,
+            metric,
+            do_minimize,
+            past_metric=past_metric,
+            past_mode=past_mode,
+        )
+        super().__init__(
+            config_space,
+            metric,
+            do_minimize,
+            random_seed,
+            points_to_evaluate,
+            prior,
+            settings=settings,
+            **options,
+        )
+
+
+class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
+    """Tune with a deep ranking ensemble, and stop trials early by successive halving.
+
+    Trials are compared at the resource levels that they reach, so that stopped ones teach as well
+    as complete ones. With several brackets it is what Hyperband and BOHB do asynchronously.
+
+    Args:
+        config_space: Syne Tune's domains and constants by name.
+        metric: Name of the metric.
+        time_attr: Name of the resource in a report, such as "epoch".
+        max_t: Resource at which a trial is done.
+        do_minimize: Whether small values are good.
+        random_seed: Non-negative seed; None takes one from the operating system. The bracket of a
+            trial depends on it as well.
+        grace_period: Resource before which no trial is stopped.
+        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
+        reduction_factor: Of so many trials one goes on at each rung.
+        brackets: How many brackets, each with a later first rung.
+        prior: What is known beforehand, see `DRESearcher`.
+        constraints: Limits on other metrics that trials report, by name: the highest value
+            allowed, or a pair of the lowest and the highest, where None is no limit.
+        settings: What most users leave as it is, see `dre_plugins.Settings`.
+        options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
+            `allow_duplicates`, `failed`.
+
+    Raises:
+        ValueError: If an argument is invalid, or a domain cannot be searched.
+    """
+
+    def __init__(
+        self,
+        config_space: dict[str, Any],
+        metric: str,
+        time_attr: str,
+        max_t: int,
+        do_minimize: bool | None = True,
+        random_seed: int | None = None,
+        grace_period: int = 1,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        reduction_factor: float = 3,
+        brackets: int = 1,
+        prior: GivenPrior = UNIVERSAL,
+        constraints: Mapping[str, Any] | None = None,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        _check_metric(metric)
+        self._limits = Limits.of(constraints)
+        require(grace_period > 0, "grace_period", grace_period, "above 0")
+        require(max_t >= grace_period, "max_t", max_t, f"at least grace_period={grace_period}")
+        require(reduction_factor > 1, "reduction_factor", reduction_factor, "above 1")
+        require(brackets >= 1, "brackets", brackets, "at least 1")
+        seed = seed_from(random_seed)
+        super().__init__(
+            config_space=config_space,
+            metric=metric,
+            do_minimize=do_minimize,
+            searcher=DRESearcher(
+                config_space, points_to_evaluate, seed, prior=prior, settings=settings, **options
+            ),
+            time_attr=time_attr,
+            max_t=max_t,
+            grace_period=grace_period,
+            reduction_factor=reduction_factor,
+            brackets=brackets,
+            random_seed=seed,
+        )
+
+    def on_trial_add(self, trial: Trial) -> None:
+        """Put a trial into a bracket, more of them into those with more rungs."""
+        self.searcher.on_trial_add(trial.trial_id, trial.config)
+        self._draw_bracket(trial)
+
+    def _draw_bracket(self, trial: Trial) -> None:
+        # Not as Syne Tune does, which draws from NumPy's global generator.
+        sizes = np.array([len(bracket.rungs) for bracket in self.brackets])
+        shares = np.exp(sizes - sizes.max())
+        rng = np.random.default_rng([self.random_seed, trial.trial_id])
+        place = rng.choice(len(sizes), p=shares / shares.sum())
+        self.trial_info[trial.trial_id] = self.brackets[place]
+
+    def on_trial_result(self, trial: Trial, result: Mapping[str, Any]) -> str:
+        """Learn a report, and say whether the trial goes on."""
+        report = self._report_in(trial, result)
+        if report is None:
+            return str(SchedulerDecision.CONTINUE)
+        decision = super().on_trial_result(trial, self._comparable(result))
+        self.searcher.on_trial_result(trial.trial_id, trial.config, *report)
+        if decision == SchedulerDecision.STOP:
+            violations = self._limits.violations(result)
+            self.searcher.on_trial_stop(trial.trial_id, trial.config, violations)
+        return str(decision)
+
+    def on_trial_complete(self, trial: Trial, result: Mapping[str, Any]) -> None:
+        """Learn the last report of a trial."""
+        report = self._report_in(trial, result)
+        if report is None:
+            self.trial_info.pop(trial.trial_id, None)
+        else:
+            super().on_trial_complete(trial, self._comparable(result))
+        value, step = report or (None, None)
+        violations = self._limits.violations(result)
+        self.searcher.on_trial_complete(trial.trial_id, trial.config, value, step, violations)
+
+    def on_trial_error(self, trial: Trial) -> None:
+        """Learn that a trial has failed."""
+        super().on_trial_error(trial)
+        self.trial_info.pop(trial.trial_id, None)
+
+    def on_trial_remove(self, trial: Trial) -> None:
+        """Learn that a trial was stopped."""
+        self.trial_info.setdefault(trial.trial_id, None)
+        super().on_trial_remove(trial)
+
+    def _report_in(self, trial: Trial, result: Mapping[str, Any]) -> tuple[float, float] | None:
+        """Return the value, small is good, and the resource of a report; None if it has none."""
+        if not self._is_complete(trial, result, [self.metric, self.time_attr]):
+            return None
+        resource = number_of(result[self.time_attr])
+        if not math.isfinite(resource):  # as good as none: it cannot be compared
+            self._is_complete(trial, {}, [self.time_attr])
+            return None
+        if trial.trial_id not in self.trial_info:  # as from `AskTellScheduler`
+            self._draw_bracket(trial)
+        return self.metric_multiplier * number_of(result[self.metric]), resource
+
+    def _comparable(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a report with the worst value for NaN, which would upset the order of a rung."""
+        value = number_of(result[self.metric])
+        worst = math.inf * self.metric_multiplier
+        resource = number_of(result[self.time_attr])
+        comparable = worst if math.isnan(value) else value
+        return {**result, self.metric: comparable, self.time_attr: resource}
+
+
+def prior_from_evaluations(
+    evaluations: Source | Sequence[Source] | MetaDataset,
+    metric: str,
+    do_minimize: bool | None = True,
+    *,
+    past_metric: str | None = None,
+    past_mode: Mode | None = None,
+) -> Prior:
+    """Learn a prior from a handful of past tasks, in seconds.
+
+    For more than about 20 of them train one (`Prior.train`, `dre meta-train`). Parameters that
+    have other names now are joined by `prior.with_mapping({"name now": "name then"})`.
+
+    Args:
+        evaluations: `TransferLearningTaskEvaluations` by the name of the task; or experiments:
+            their folders, names, or what `load_experiment` returns; or a `MetaDataset`.
+        metric: Name of the metric.
+        do_minimize: Whether small values are good.
+        past_metric: Name of the metric in the past; None: the same, or the only one there is.
+        past_mode: "min" or "max"; None: what an experiment says, else as `do_minimize` does.
+
+    Raises:
+        ValueError: If nothing has the metric, or there is nothing to learn from.
+    """
+    from dre_plugins.transfer.prior import Prior  # imports torch
+
+    if not isinstance(evaluations, MetaDataset):
+        parts = evaluations if isinstance(evaluations, (list, tuple)) else [evaluations]
+        tables = [table for part in parts if isinstance(part, Mapping) for table in part.values()]
+        if tables:  # which do not say their mode
+            past_metric = past_metric or _metric_of(tables, metric)
+            past_mode = past_mode or ("min" if do_minimize else "max")
+        evaluations = metadata_from_experiments(
+            evaluations, metric=past_metric or metric, mode=past_mode
+        )
+    logger.info(learning_from(evaluations))
+    return Prior.of_few(evaluations)
+
+
+def _metric_of(tables: Sequence[Any], metric: str) -> str:
+    """Return a metric's name in evaluations, where it may be the only one under another name."""
+    for table in tables:
+        is_table = hasattr(table, "objectives_names")
+        require(is_table, "evaluations", table, "TransferLearningTaskEvaluations by name")
+    names = sorted({name for table in tables for name in table.objectives_names})
+    if len(names) == 1:
+        return str(names[0])
+    if metric not in names:
+        raise ValueError(
+            f"The past evaluations have {names} and no {metric!r}: say by past_metric which one "
+            "is meant."
+        )
+    return metric
+
+
+def _check_metric(metric: object) -> None:
+    require(isinstance(metric, str), "metric", metric, "the name of one metric")

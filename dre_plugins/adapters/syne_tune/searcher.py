@@ -1,0 +1,160 @@
+"""Deep Ranking Ensembles as a searcher of Syne Tune.
+
+`DRESearcher` translates: domains → domains, results → `AskTell`, a suggestion → a configuration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from syne_tune.optimizer.schedulers.searchers.single_objective_searcher import (
+    SingleObjectiveBaseSearcher,
+)
+
+from dre_plugins.adapters.syne_tune.history import StudySearcher
+from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.settings import Settings, takes_settings
+from dre_plugins.recommend.trials import number_of
+from dre_plugins.transfer.knowledge import GivenPrior
+
+
+class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[misc]
+    """Search with a deep ranking ensemble (Khazi, Pineda Arango and Grabocka, ICLR 2023).
+
+    An ensemble of neural networks learns to *rank* configurations; the next one is where the
+    expected improvement of the rank is largest. It goes with every scheduler of Syne Tune that
+    takes a searcher, and with `LastValueMultiFidelitySearcher` and
+    `IndependentMultiFidelitySearcher`, which take the class. The schedulers `DRE`, `ASHADRE` and
+    `DRETransfer` tell it more than those of Syne Tune: which trials failed without a report, and
+    which were stopped.
+
+    - Trials that run are taken into account: those that have reported count by their reports, the
+      others are not suggested again. Nothing is suggested twice (see `allow_duplicates`) by one
+      searcher; `IndependentMultiFidelitySearcher` has one for each level, which do not know of
+      each other. When a finite space is used up, `suggest` returns None and the tuner ends.
+    - Results with a resource level are compared at equal levels, others by their number.
+    - Results of trials that it has not suggested count as well.
+    - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
+    - If the surrogate fails, space-filling points take its place: one warning, and
+      `searcher.stats["fallbacks"]` counts.
+
+    Example:
+        ```python
+        from syne_tune.config_space import loguniform, randint
+        from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
+
+        config_space = {"lr": loguniform(1e-5, 1e-1), "layers": randint(1, 4)}
+        scheduler = AsynchronousSuccessiveHalving(
+            config_space,
+            metric="loss",
+            time_attr="epoch",
+            max_t=27,
+            searcher=DRESearcher(config_space, random_seed=1),
+        )
+        ```
+
+    Args:
+        config_space: Syne Tune's domains and constants by name.
+        points_to_evaluate: Configurations to begin with, in order. Parameters that are missing
+            are chosen to go with the others; a number out of its range is tried as it is.
+        random_seed: Non-negative seed; None takes one from the operating system.
+        prior: What is known beforehand. "universal": of functions on any search space, which
+            takes turns with an ensemble from random weights (or the path of another one, of
+            `dre meta-train --synthetic`); None: nothing, the ensemble alone. Or what past tasks
+            taught: the name of a prior that ships with the package, the path of one, or a
+            `dre_plugins.Prior`. The very first trial comes from it; from the eleventh on the
+            universal prior, which reads what it expects, has its turns as well.
+        n_startup_trials: Trials that must have ended before the surrogate takes over; until then
+            suggestions are points of one scrambled Sobol sequence. None takes 10 for the
+            ensemble and 5 for the universal prior in its turns, or 0 with a prior of past tasks.
+        allow_duplicates: Whether a configuration may be suggested again.
+        failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
+        settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
+            device, threads, how many trials are fitted, whether numeric choices are ordered.
+
+    Raises:
+        ValueError: If an argument is invalid, a domain cannot be searched, or the prior has no
+            parameter in common with the space.
+    """
+
+    @takes_settings
+    def __init__(
+        self,
+        config_space: Mapping[str, Any],
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        random_seed: int | None = None,
+        *,
+        prior: GivenPrior = UNIVERSAL,
+        n_startup_trials: int | None = None,
+        allow_duplicates: bool = False,
+        failed: str = "worst",
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(
+            config_space,
+            points_to_evaluate,
+            random_seed,
+            direction="minimize",
+            prior=prior,
+            n_startup_trials=n_startup_trials,
+            allow_duplicates=allow_duplicates,
+            failed=failed,
+            settings=settings,
+        )
+        self._n_reports: Counter[int] = Counter()
+
+    def on_trial_result(
+        self,
+        trial_id: int,
+        config: Mapping[str, Any],
+        metric: float | None,
+        resource_level: float | None = None,
+    ) -> None:
+        """Learn an intermediate result; the last one of a resource level counts.
+
+        Args:
+            trial_id: The trial.
+            config: Its configuration.
+            metric: Its value, small is good; None if the report had none.
+            resource_level: How far it got; None counts its reports.
+        """
+        number = self._reporting(trial_id, config)
+        if number is None or metric is None:
+            return
+        self._n_reports[number] += 1
+        step = number_of(resource_level)
+        if not math.isfinite(step):
+            step = self._n_reports[number]
+        self._study.report(number, step, number_of(metric))
+
+    def on_trial_complete(
+        self,
+        trial_id: int,
+        config: Mapping[str, Any],
+        metric: float | None,
+        resource_level: float | None = None,
+        constraints: Mapping[str, float] | None = None,
+    ) -> None:
+        """Learn the final result of a trial; NaN says that it failed.
+
+        Args:
+            trial_id: The trial.
+            config: Its configuration.
+            metric: Its value, small is good; None if the last report had none: then the trial
+                counts by those before.
+            resource_level: How far it got, if that is known.
+            constraints: How far each constraint is violated, by name; at most 0 where it is met.
+        """
+        number = self._running(trial_id, config)
+        if number is None:
+            return
+        if metric is None:
+            self._study.stop(number, constraints=constraints)
+            return
+        value, step = number_of(metric), number_of(resource_level)
+        if math.isfinite(step):
+            self._study.report(number, step, value)
+        self._study.tell(number, value, constraints=constraints)

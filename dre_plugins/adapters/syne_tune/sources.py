@@ -1,0 +1,329 @@
+"""Metadata from Syne Tune's experiments and offline evaluations."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from syne_tune.backend.trial_status import Status
+from syne_tune.config_space import config_space_from_json_dict
+from syne_tune.constants import (
+    ST_DECISION,
+    ST_METADATA_FILENAME,
+    ST_RESULTS_DATAFRAME_FILENAME,
+    ST_STATUS,
+    ST_TRIAL_ID,
+)
+from syne_tune.optimizer.scheduler import SchedulerDecision
+from syne_tune.util import experiment_path
+
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, listed
+from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
+from dre_plugins.engine.files import regular
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.base import is_integer
+from dre_plugins.space.domains import Domain
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer import archive
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.sources.cells import configurations, fitted, number, typed
+from dre_plugins.transfer.spaces.inference import infer_space
+
+if TYPE_CHECKING:
+    from syne_tune.experiments import ExperimentResult
+    from syne_tune.optimizer.schedulers.transfer_learning import (
+        transfer_learning_task_evaluation as offline,
+    )
+
+Evaluations: TypeAlias = "Mapping[str, offline.TransferLearningTaskEvaluations]"
+Source: TypeAlias = "str | PathLike[str] | ExperimentResult | Evaluations"
+
+_CONFIG = "config_"  # begins the columns of hyper-parameters in a table of results
+_NO_METRIC = "without the metric"
+
+# What reading a damaged file raises, and what Syne Tune raises for domains that it cannot rebuild.
+_DAMAGES = (*archive.DAMAGES, AssertionError, OSError, csv.Error)
+
+# Syne Tune calls whatever has the name that a file says, and makes the values of a finite range
+# one by one: what else is stated is inferred from the table instead.
+_DOMAINS = ("Categorical", "FiniteRange", "Float", "Integer", "Ordinal", "OrdinalNearestNeighbor")
+_SAMPLERS = (None, "Grid", "LogUniform", "Normal", "ReverseLogUniform", "Uniform")
+_MAX_SIZE = 100_000
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Hold what the user said."""
+
+    metric: str | None
+    mode: Mode | None
+    space: SearchSpace | None
+
+
+def metadata_from_experiments(
+    source: Source | Sequence[Source],
+    *,
+    metric: str | None = None,
+    mode: Mode | None = None,
+    space: Mapping[str, Any] | SearchSpace | None = None,
+) -> MetaDataset:
+    """Return what experiments of Syne Tune, or offline evaluations for its schedulers, tell.
+
+    Of an experiment only `metadata.json` and the table of results are read, which cannot run
+    code. The table does not say which trials crashed: a trial whose last report neither reached
+    the highest resource nor says that it was completed counts as pruned. What cannot be read is
+    counted in `skipped`.
+
+    Args:
+        source: The folder or the name of an experiment, a folder of such folders, a loaded
+            experiment, evaluations by name of the task, or several of these.
+        metric: The metric; None: the first one of the experiment or evaluations.
+        mode: Whether small or large values are good; None: what the experiment says, or "min".
+        space: What was searched; None: what the experiment says, else inferred from its table.
+
+    Raises:
+        ValueError: A folder is missing, nothing has the metric, or an argument is wrong.
+    """
+    check_mode(mode)
+    if space is not None and not isinstance(space, SearchSpace):
+        space = space_of(space)
+    wanted, skipped = _Wanted(metric, mode, space), Counter[str]()
+    tasks: list[Task | None] = []
+    for part in listed(source):
+        if isinstance(part, Mapping):
+            tasks += [_offline_task(name, table, wanted, skipped) for name, table in part.items()]
+        else:
+            tasks += [_experiment_task(folder, wanted, skipped) for folder in _folders(part)]
+    usable = [task for task in tasks if task is not None]
+    unknown = [reason for reason in skipped if _NO_METRIC in reason]
+    if unknown and not usable:
+        raise ValueError(f"There is only an {unknown[0]}; name one of these.")
+    return MetaDataset.of(usable, source="Syne Tune", skipped=+skipped)
+
+
+# ---- experiments
+
+
+def _folders(source: Any) -> list[Path]:
+    """Return the folders of experiments that a source means."""
+    place = getattr(source, "path", source)
+    if not isinstance(place, (str, PathLike)):
+        raise ValueError(
+            f"source has {source!r}; give folders or names of experiments, loaded experiments, or "
+            "TransferLearningTaskEvaluations by name."
+        )
+    folder, named = Path(place), Path(experiment_path(str(place)))
+    root = folder if folder.is_dir() else named
+    if not root.is_dir():
+        raise ValueError(
+            f"There is no folder {str(folder)!r}, nor {str(named)!r}; check the path."
+        )
+    if any((root / name).exists() for name in (ST_RESULTS_DATAFRAME_FILENAME, "results.csv")):
+        return [root]
+    return sorted(file.parent for file in root.glob(f"**/{ST_METADATA_FILENAME}"))
+
+
+def _experiment_task(folder: Path, wanted: _Wanted, skipped: Counter[str]) -> Task | None:
+    """Return an experiment as a task, or None and a count why not."""
+    try:
+        metadata, columns = _read_metadata(folder), _read_results(folder)
+    except _DAMAGES as error:
+        skipped[f"experiment that cannot be read: {folder.name!r} ({error})"] += 1
+        return None
+    names = [name for name in _as_list(metadata.get("metric_names")) if isinstance(name, str)]
+    metric = wanted.metric or next(iter(names), None)
+    if metric not in columns:
+        metrics = [c for c in columns if not c.startswith((_CONFIG, "st_")) and c != ST_TRIAL_ID]
+        skipped[f"experiment {folder.name!r} {_NO_METRIC} {metric!r}, but with {metrics}"] += 1
+        return None
+    modes = dict(zip(names, _as_list(metadata.get("metric_mode")) * len(names), strict=False))
+    sign = SIGNS.get(wanted.mode or str(modes.get(metric)), SIGNS["min"])
+
+    domains = _domains_in(metadata) if wanted.space is None else wanted.space.domains
+    cells = {
+        name: fitted(column, domains[name]) if name in domains else typed(column)
+        for key, column in columns.items()
+        if (name := key.removeprefix(_CONFIG)) != key
+    }
+    rows = configurations(cells, len(columns[metric]), skipped)
+    space = wanted.space or _completed(domains, [*rows.values()], [*cells])
+    values = [sign * number(cell) for cell in columns[metric]]
+    trials = _trials(columns, rows, values, _resource_in(metadata))
+    return Task.from_trials(folder.name, space, trials)
+
+
+def _read_metadata(folder: Path) -> dict[str, Any]:
+    file = folder / ST_METADATA_FILENAME
+    metadata = json.loads(regular(file).read_bytes()) if file.exists() else {}
+    if not isinstance(metadata, dict):
+        raise ValueError(f"{ST_METADATA_FILENAME} holds no object")
+    return metadata
+
+
+def _read_results(folder: Path) -> dict[str, list[str | None]]:
+    """Return the columns of the table of results; an empty cell is None."""
+    file = folder / ST_RESULTS_DATAFRAME_FILENAME
+    if file.exists():
+        with zipfile.ZipFile(regular(file)) as packed:
+            archive.check_unpacked(packed)
+            text = packed.read(packed.namelist()[0]).decode()
+    else:
+        text = regular(folder / "results.csv").read_text()
+    names, *rows = csv.reader(io.StringIO(text, newline=""))
+    if ST_TRIAL_ID not in names:
+        raise ValueError(f"the results have no column {ST_TRIAL_ID!r}")
+    whole = [row for row in rows if len(row) == len(names)]
+    return {name: [row[place] or None for row in whole] for place, name in enumerate(names)}
+
+
+def _domains_in(metadata: Mapping[str, Any]) -> dict[str, Domain]:
+    """Return the domains that an experiment states, without those that are not kept in full."""
+    try:
+        stated = json.loads(metadata.get("config_space", "{}"))
+        items = [*stated.items()]
+    except (AttributeError, RecursionError, TypeError, ValueError):
+        return {}
+    domains: dict[str, Domain] = {}
+    for name, state in items:
+        if isinstance(state, dict) and not _is_harmless(state):
+            continue
+        try:
+            domains[name] = domain_of(name, config_space_from_json_dict({name: state})[name])
+        except _DAMAGES:  # quantised domains, for one, cannot be rebuilt
+            continue
+    return domains
+
+
+def _is_harmless(state: Mapping[str, Any]) -> bool:
+    """Say whether a domain of a file may be made by Syne Tune."""
+    arguments = state.get("domain_kwargs")
+    size = arguments.get("size", 1) if isinstance(arguments, dict) else 1
+    return (
+        state.get("domain_cls") in _DOMAINS
+        and state.get("sampler_cls") in _SAMPLERS
+        and is_integer(size)
+        and size <= _MAX_SIZE
+    )
+
+
+def _completed(
+    domains: Mapping[str, Domain], rows: Sequence[Mapping[str, Any]], names: Sequence[str]
+) -> SearchSpace:
+    """Return a search space with inferred domains where none is known."""
+    unknown = [name for name in names if name not in domains]
+    parts = [{name: row[name] for name in unknown if name in row} for row in rows]
+    inferred = infer_space(parts, unknown)
+    return SearchSpace({**domains, **inferred.domains}, inferred.conditions, inferred.optional)
+
+
+def _resource_in(metadata: Mapping[str, Any]) -> str | None:
+    scheduler = metadata.get("scheduler_kwargs")
+    name = scheduler.get("time_attr") if isinstance(scheduler, Mapping) else None
+    return name if isinstance(name, str) else None
+
+
+def _trials(
+    columns: Mapping[str, Sequence[Any]],
+    rows: Mapping[int, Mapping[str, Any]],
+    values: Sequence[float],
+    resource: str | None,
+) -> list[Trial]:
+    """Return the trials whose reports are the rows.
+
+    Args:
+        columns: The table of results `[N]`.
+        rows: Configurations of the rows to use.
+        values: Reported values `[N]`, larger is better.
+        resource: Column of the resource; without it, reports are counted.
+    """
+    reports: dict[str, dict[float, int]] = {}
+    for row in rows:
+        of_trial = reports.setdefault(columns[ST_TRIAL_ID][row], {})
+        step = number(columns[resource][row]) if resource and resource in columns else np.nan
+        of_trial[step if np.isfinite(step) else len(of_trial) + 1.0] = row
+    highest = max((step for one in reports.values() for step in one), default=0.0)
+    trials = []
+    for steps in reports.values():
+        last_step, last = [*steps.items()][-1]
+        status = columns[ST_STATUS][last] if ST_STATUS in columns else None
+        decision = columns[ST_DECISION][last] if ST_DECISION in columns else None
+        # One that was stopped may have ended before it heard of that.
+        has_ended = status == Status.completed and decision != SchedulerDecision.STOP
+        state = TrialState.PRUNED
+        if status == Status.failed:
+            state = TrialState.FAILED
+        elif has_ended or last_step == highest:
+            state = TrialState.COMPLETE
+        trials.append(
+            Trial(
+                configuration=rows[last],
+                state=state,
+                value=values[last] if state is TrialState.COMPLETE else None,
+                rungs={step: values[row] for step, row in steps.items()},
+            )
+        )
+    return trials
+
+
+def _as_list(item: Any) -> list[Any]:
+    return item if isinstance(item, list) else [] if item is None else [item]
+
+
+# ---- offline evaluations
+
+
+def _offline_task(
+    name: str,
+    evaluations: offline.TransferLearningTaskEvaluations,
+    wanted: _Wanted,
+    skipped: Counter[str],
+) -> Task | None:
+    """Return offline evaluations as a task, or None and a count why not."""
+    names = [*evaluations.objectives_names]
+    metric = wanted.metric or next(iter(names), None)
+    if metric not in names:
+        skipped[f"task {name!r} {_NO_METRIC} {metric!r}, but with {names}"] += 1
+        return None
+    try:
+        space = wanted.space or space_of(evaluations.configuration_space)
+    except ValueError as error:
+        skipped[f"task that cannot be used: {name!r} ({error})"] += 1
+        return None
+    values = np.asarray(evaluations.objectives_evaluations, dtype=np.float64)
+    means = SIGNS[wanted.mode or "min"] * _mean_over_seeds(values[..., names.index(metric)])
+    table = evaluations.hyperparameters
+    cells = {
+        key: fitted(table[key].tolist(), space.domains[key]) for key in space.names if key in table
+    }
+    rows = configurations(cells, len(means), skipped)
+    trials = [_offline_trial(configuration, means[row]) for row, configuration in rows.items()]
+    return Task.from_trials(name, space, trials)
+
+
+def _mean_over_seeds(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return means of what is not NaN, `[N, seeds, fidelities]` -> `[N, fidelities]`."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):  # inf - inf, and no seed at all
+        return np.asarray(np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1))
+
+
+def _offline_trial(configuration: Mapping[str, Any], reported: NDArray[np.float64]) -> Trial:
+    """Return a trial; the last of `reported` `[fidelities]` is its final value."""
+    *rungs, final = reported.tolist()
+    is_pruned = np.isnan(final) and not np.isnan(rungs).all()
+    return Trial(
+        configuration=configuration,
+        state=TrialState.PRUNED if is_pruned else TrialState.COMPLETE,
+        value=None if is_pruned else final,
+        rungs={step: value for step, value in enumerate(rungs, start=1)},
+    )

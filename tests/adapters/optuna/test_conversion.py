@@ -1,0 +1,279 @@
+"""Conversion: distributions → domains → values, and Optuna's trials → the recommender's."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import optuna
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, create_trial
+from optuna.trial import TrialState as OptunaState
+
+from dre_plugins.adapters.optuna import DRESampler, claims, conversion
+from dre_plugins.recommend.trials import TrialState
+from dre_plugins.space.domains import UnsupportedDomainError
+
+UNIT = FloatDistribution(0.0, 1.0)
+
+
+def frozen(
+    params: dict[str, tuple[Any, BaseDistribution]],
+    state: OptunaState = OptunaState.COMPLETE,
+    value: float | None = 0.0,
+    claim: str | None = None,
+    **arguments: Any,
+) -> FrozenTrial:
+    attributes = {} if claim is None else {"dre:suggestion:0": claim}
+    return create_trial(
+        state=state,
+        value=value if state is OptunaState.COMPLETE else None,
+        params={name: pair[0] for name, pair in params.items()},
+        distributions={name: pair[1] for name, pair in params.items()},
+        system_attrs=attributes,
+        **arguments,
+    )
+
+
+# Table B1 of REQUIREMENTS.md: whatever Optuna accepts.
+ACCEPTED: list[BaseDistribution] = [
+    FloatDistribution(-1.0, 3.0),
+    FloatDistribution(1e-9, 1e3, log=True),
+    FloatDistribution(0.0, 1.0, step=0.1),
+    FloatDistribution(-10.2, 10.2, step=0.1),
+    FloatDistribution(0.3, 0.3),
+    FloatDistribution(-1e300, 1e300),
+    IntDistribution(-5, 7),
+    IntDistribution(1, 1000, log=True),
+    IntDistribution(0, 10, step=5),
+    IntDistribution(-3, -3),
+    IntDistribution(0, 10**20),
+    CategoricalDistribution([None, True, 1, 2.5, "a"]),
+    CategoricalDistribution([1, True, 1.0]),
+    CategoricalDistribution([16, 32, 64, 128]),
+    CategoricalDistribution([float("nan"), 0.0, float("inf")]),
+    CategoricalDistribution(["only"]),
+    CategoricalDistribution(list(range(100))),
+    CategoricalDistribution([str(i) for i in range(100)]),
+]
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    ACCEPTED.append(FloatDistribution(0.0, 1.0, step=0.3))  # Optuna lowers the upper end to 0.9
+    ACCEPTED.append(CategoricalDistribution([(1, 2), [3], {"k": 4}]))  # unhashable, in memory
+
+
+def is_exact(distribution: BaseDistribution, value: Any) -> bool:
+    """Return whether Optuna would accept the value, and its type is the native one."""
+    if isinstance(distribution, CategoricalDistribution):
+        return any(value is choice for choice in distribution.choices)
+    wanted = int if isinstance(distribution, IntDistribution) else float
+    return type(value) is wanted and distribution._contains(distribution.to_internal_repr(value))
+
+
+@pytest.mark.parametrize("distribution", ACCEPTED, ids=repr)
+@pytest.mark.parametrize("unit", [0.0, 0.3, 0.5, 0.77, 1.0])
+def test_every_unit_gives_a_value_that_optuna_accepts(
+    distribution: BaseDistribution, unit: float
+) -> None:
+    value = conversion.domain_of("x", distribution).from_unit(unit)
+    assert is_exact(distribution, value), value
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [FloatDistribution(0.0, math.inf), FloatDistribution(-math.inf, 0.0)],
+    ids=repr,
+)
+def test_ranges_without_end_are_refused_by_name(distribution: BaseDistribution) -> None:
+    with pytest.raises(UnsupportedDomainError, match=r"width.*inf"):
+        conversion.domain_of("width", distribution)
+
+
+def test_unknown_distributions_are_refused_by_name() -> None:
+    class Strange(BaseDistribution):
+        def to_internal_repr(self, param_value_in_external_repr: Any) -> float:
+            return 0.0
+
+        def single(self) -> bool:
+            return False
+
+        def _contains(self, param_value_in_internal_repr: float) -> bool:
+            return True
+
+    with pytest.raises(UnsupportedDomainError, match=r"'x'.*FloatDistribution"):
+        conversion.domain_of("x", Strange())
+
+
+@st.composite
+def distributions(draw: st.DrawFn) -> BaseDistribution:
+    kind = draw(st.sampled_from(["float", "log", "step", "int", "int-step", "int-log", "choice"]))
+    if kind == "choice":
+        value = st.one_of(
+            st.none(), st.booleans(), st.integers(-5, 5), st.floats(-5, 5), st.text(max_size=3)
+        )
+        by = lambda one: (type(one).__name__, repr(one))  # noqa: E731
+        return CategoricalDistribution(draw(st.lists(value, min_size=1, max_size=6, unique_by=by)))
+    if kind.startswith("int"):
+        low = draw(st.integers(1 if kind == "int-log" else -(10**6), 10**6))
+        high = low + draw(st.integers(0, 10**6))
+        step = draw(st.integers(1, 10**3)) if kind == "int-step" else 1
+        return IntDistribution(low, high, log=kind == "int-log", step=step)
+    low_bound = 1e-6 if kind == "log" else -1e6
+    low = draw(st.floats(low_bound, 1e6))
+    if kind == "step":  # Optuna itself misses grid points of large numbers with small steps
+        low = round(low % 1000, 3)
+        step = round(draw(st.floats(1e-3, 10.0)), 3)
+        return FloatDistribution(low, low + step * draw(st.integers(0, 1000)), step=step)
+    return FloatDistribution(low, low + draw(st.floats(0.0, 1e6)), log=kind == "log")
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    space=st.dictionaries(st.text("abcdef", min_size=1, max_size=2), distributions(), max_size=5),
+    seed=st.integers(0, 2**40),
+)
+@pytest.mark.filterwarnings("ignore:The distribution is specified")
+def test_every_suggestion_is_exactly_in_its_domain(
+    tiny_sampler: Any, space: dict[str, BaseDistribution], seed: int
+) -> None:
+    sampler = tiny_sampler(seed=seed, n_startup_trials=2)
+    study = optuna.create_study(sampler=sampler)
+    for number in range(5):
+        trial = study.ask(space)
+        for name, distribution in space.items():
+            if not distribution.single():
+                assert is_exact(distribution, trial.params[name]), (name, trial.params[name])
+        study.tell(trial, float(number % 3))
+    assert sampler.stats["fallbacks"] == 0
+
+
+def test_both_ends_of_an_integer_range_are_as_likely_as_the_middle() -> None:
+    study = optuna.create_study(sampler=DRESampler(seed=0, n_startup_trials=10**6))
+    for _ in range(512):
+        study.tell(study.ask({"x": IntDistribution(0, 3), "y": UNIT}), 0.0)
+    counts = [sum(trial.params["x"] == value for trial in study.trials) for value in range(4)]
+    assert all(abs(count - 128) <= 0.05 * 128 for count in counts), counts
+
+
+# --- trials ------------------------------------------------------------------------------------
+
+
+def test_one_is_not_true() -> None:
+    choices = CategoricalDistribution([1, True, 1.0])
+    assert [conversion.number_of(choices, value) for value in (1, True, 1.0)] == [0.0, 1.0, 2.0]
+    # Optuna's storages keep 1 for True; the claim knows better.
+    trial = frozen({"x": (1, choices)}, claim='{"x": 1.0}')
+    assert conversion.configuration_of(trial, {"x": choices})["x"] is True
+
+
+def test_nan_is_a_choice_like_another() -> None:
+    choices = CategoricalDistribution([0.0, float("nan")])
+    assert conversion.number_of(choices, float("nan")) == 1.0
+
+
+def test_a_running_trial_holds_what_it_has_claimed() -> None:
+    space = {"x": UNIT, "y": UNIT}
+    trial = frozen({"x": (0.5, UNIT)}, OptunaState.RUNNING, claim='{"x": 0.1, "y": 0.2}')
+    assert conversion.configuration_of(trial, space) == {"x": 0.5, "y": 0.2}
+    trial.state = OptunaState.COMPLETE
+    assert conversion.configuration_of(trial, space) == {"x": 0.5}
+
+
+def test_long_claims_are_read_whole_and_broken_ones_not_at_all() -> None:
+    study = optuna.create_study()
+    study.ask()
+    numbers = {f"parameter_{i}": i / 7 for i in range(300)}
+    known = study.get_trials(deepcopy=False)[0]
+    claims.claim(study, known, numbers)
+    attributes = study.trials[0].system_attrs
+    assert len(attributes) > 3
+    assert all(len(value) <= 2000 for value in attributes.values())
+    assert conversion.numbers_of(study.trials[0]) == numbers
+    claims.claim(study, known, {"x": 1.0})  # the old tail stays behind
+    assert conversion.numbers_of(study.trials[0]) == {"x": 1.0}
+    broken = frozen({}, OptunaState.RUNNING, claim='{"x')
+    assert conversion.numbers_of(broken) == {}
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (OptunaState.COMPLETE, TrialState.COMPLETE),
+        (OptunaState.PRUNED, TrialState.PRUNED),
+        (OptunaState.FAIL, TrialState.FAILED),
+        (OptunaState.RUNNING, TrialState.RUNNING),
+    ],
+)
+@pytest.mark.parametrize(("direction", "sign"), [("MINIMIZE", -1.0), ("MAXIMIZE", 1.0)])
+def test_states_values_and_rungs(
+    state: OptunaState, expected: TrialState, direction: str, sign: float
+) -> None:
+    trial = frozen({"x": (0.5, UNIT)}, state, value=3.0, intermediate_values={0: 1.0, 4: 2.0})
+    converted = conversion.trial_of(trial, {"x": UNIT, "y": UNIT}, [StudyDirection[direction]])
+    assert converted.configuration == {"x": 0.5}
+    assert converted.state is expected
+    assert converted.value == (sign * 3.0 if state is OptunaState.COMPLETE else None)
+    assert converted.rungs == {0: sign * 1.0, 4: sign * 2.0}
+
+
+def test_the_union_keeps_order_and_takes_the_newest_range() -> None:
+    wide = FloatDistribution(0.0, 5.0)
+    trials = [
+        frozen({"b": (0.1, UNIT), "a": (0.2, UNIT), "one": (1, IntDistribution(1, 1))}),
+        frozen({}, OptunaState.FAIL),
+        frozen({"c": (0.3, UNIT)}, OptunaState.RUNNING),
+        frozen({"b": (3.0, wide)}, OptunaState.FAIL),
+    ]
+    union = conversion.union_of_distributions(trials)
+    assert list(union) == ["b", "a", "c"]
+    assert union["b"] == wide
+
+
+# --- conditions --------------------------------------------------------------------------------
+
+FAMILY = CategoricalDistribution(["svm", "forest"])
+DEPTH = IntDistribution(1, 9)
+CONDITIONAL = {"family": FAMILY, "C": UNIT, "depth": DEPTH}
+SVM = frozen({"family": ("svm", FAMILY), "C": (0.5, UNIT)})
+FOREST = frozen({"family": ("forest", FAMILY), "depth": (3, DEPTH)})
+
+
+def active_names(trials: list[FrozenTrial], **values: Any) -> set[str]:
+    history = [conversion.trial_of(one, CONDITIONAL, [StudyDirection.MINIMIZE]) for one in trials]
+    space = conversion.space_of(CONDITIONAL, trials, history)
+    configuration = {"C": 0.5, "depth": 3, **values}
+    return set(space.to_configuration(space.to_units([configuration])[0]))
+
+
+def test_conditions_are_learnt_from_what_trials_asked_for() -> None:
+    assert active_names([SVM, FOREST], family="svm") == {"family", "C"}
+    assert active_names([SVM, FOREST], family="forest") == {"family", "depth"}
+
+
+@pytest.mark.parametrize("state", [OptunaState.FAIL, OptunaState.RUNNING])
+def test_a_trial_that_stopped_early_shows_nothing_about_conditions(state: OptunaState) -> None:
+    crashed = frozen({"family": ("svm", FAMILY)}, state)
+    assert active_names([SVM, FOREST, crashed], family="svm") == {"family", "C"}
+
+
+def test_a_branch_that_always_fails_is_known_too() -> None:
+    failed = frozen({"family": ("svm", FAMILY), "C": (0.5, UNIT)}, OptunaState.FAIL)
+    assert active_names([failed, FOREST], family="forest") == {"family", "depth"}
+
+
+def test_claims_say_nothing_about_conditions() -> None:
+    claim = '{"family": 1.0, "C": 0.5, "depth": 3.0}'
+    running = frozen({"family": ("forest", FAMILY)}, OptunaState.RUNNING, claim=claim)
+    assert active_names([SVM, FOREST, running], family="svm") == {"family", "C"}

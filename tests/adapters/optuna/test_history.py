@@ -1,0 +1,243 @@
+"""Trials that have ended are converted once, and no suggestion is another one for it."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import optuna
+import pytest
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+from optuna_worker import mixed_objective
+
+from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.adapters.optuna import history as optuna_history
+from dre_plugins.adapters.optuna.conversion import numbers_of, trial_of
+from dre_plugins.adapters.optuna.history import History
+
+MakeSampler = Callable[..., DRESampler]
+Space = dict[str, BaseDistribution]
+MINIMIZE = [StudyDirection.MINIMIZE]
+
+
+def params_of(study: optuna.Study) -> list[dict[str, Any]]:
+    return [trial.params for trial in study.trials]
+
+
+# --- suggestions -------------------------------------------------------------------------------
+
+
+def eventful_objective(trial: Trial) -> float:
+    """Move a range, add a parameter late, fail, prune, and state a constraint."""
+    value = trial.suggest_float("y", 0.0, trial.suggest_int("top", 1, 9))
+    trial.report(value, 1)
+    if trial.number > 8:
+        value += trial.suggest_float("late", 0.0, 1.0)
+    if trial.number % 5 == 2:
+        raise optuna.TrialPruned
+    if trial.number % 7 == 3:
+        return float("nan")
+    trial.set_user_attr("violation", value - 4.0)
+    return value
+
+
+def run(
+    sampler: DRESampler, objective: Callable[[Trial], float], *, copies: bool = False
+) -> list[dict[str, Any]]:
+    """Return what is suggested, also beside a trial that runs on for four others."""
+    study = optuna.create_study(study_name="s", sampler=sampler)
+    for number in range(14):
+        if number == 6:
+            waiting = study.ask()
+            waiting.suggest_float("early", 0.0, 1.0)
+        if number == 10:
+            study.tell(waiting, 0.5)
+        study.optimize(objective, n_trials=1)
+        if copies:  # which begin with nothing
+            study.sampler = copy.deepcopy(study.sampler)
+    return params_of(study)
+
+
+def violations(trial: FrozenTrial) -> Sequence[float]:
+    return [trial.user_attrs.get("violation", 0.0)]
+
+
+@pytest.mark.parametrize("objective", [mixed_objective, eventful_objective])
+def test_no_suggestion_depends_on_what_was_kept(
+    tiny_sampler: MakeSampler,
+    monkeypatch: pytest.MonkeyPatch,
+    objective: Callable[[Trial], float],
+) -> None:
+    def sampler() -> DRESampler:
+        return tiny_sampler(constraints_func=violations, warn_independent_sampling=False)
+
+    kept = run(sampler(), objective)
+    assert run(sampler(), objective, copies=True) == kept
+    get_trials = optuna.Study.get_trials
+    monkeypatch.setattr(  # a storage that makes its trials anew at each read
+        optuna.Study,
+        "get_trials",
+        lambda self, deepcopy=True, states=None: get_trials(self, True, states),
+    )
+    assert run(sampler(), objective) == kept
+
+
+def test_another_study_of_the_same_name_is_not_mistaken_for_the_first(
+    tiny_sampler: MakeSampler,
+) -> None:
+    def run_and_delete(sampler: DRESampler, sign: float) -> list[dict[str, Any]]:
+        study = optuna.create_study(study_name="s", storage=storage, sampler=sampler)
+        study.optimize(lambda trial: sign * trial.suggest_float("x", 0.0, 1.0), n_trials=8)
+        suggested = params_of(study)
+        optuna.delete_study(study_name="s", storage=storage)
+        return suggested
+
+    storage, used = optuna.storages.InMemoryStorage(), tiny_sampler()
+    first, second = run_and_delete(used, 1.0), run_and_delete(used, -1.0)
+    assert second == run_and_delete(tiny_sampler(), -1.0) != first
+
+
+def test_a_suggestion_converts_what_is_new(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converted: list[int] = []
+
+    def counted(trial: FrozenTrial, *arguments: Any) -> Any:
+        converted.append(trial.number)
+        return trial_of(trial, *arguments)
+
+    monkeypatch.setattr(optuna_history, "trial_of", counted)
+    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=100))
+    study.optimize(mixed_objective, n_trials=20)
+    running = study.ask()
+    mixed_objective(running)
+    for _ in range(3):
+        converted.clear()
+        last = study.trials[-1].number
+        study.optimize(mixed_objective, n_trials=1)
+        assert set(converted) <= {running.number, last}
+        assert running.number in converted
+
+
+# --- conversion --------------------------------------------------------------------------------
+
+UNIT, WIDE = FloatDistribution(0.0, 1.0), FloatDistribution(-5.0, 5.0)
+SPACES: dict[str, Space] = {
+    "first": {"x": UNIT, "k": CategoricalDistribution([1, "a"])},
+    "range": {"x": WIDE, "k": CategoricalDistribution([1, "a"])},
+    "type": {"x": UNIT, "k": CategoricalDistribution([True, "a"])},
+    "parameter": {"x": UNIT, "k": CategoricalDistribution([1, "a"]), "n": IntDistribution(0, 9)},
+    "order": {"k": CategoricalDistribution([1, "a"]), "x": UNIT},
+    "fewer": {"x": UNIT},
+}
+
+
+def ended_trials(n: int = 12) -> list[FrozenTrial]:
+    trials = []
+    for number in range(n):
+        params: dict[str, Any] = {"x": number / n, "k": (1, "a")[number % 2]}
+        distributions: Space = dict(SPACES["first"])
+        if number % 3 == 0:
+            params["n"], distributions["n"] = number % 10, IntDistribution(0, 9)
+        trials.append(
+            create_trial(
+                state=(TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)[number % 3],
+                value=float(number) if number % 3 == 0 else None,
+                params=params,
+                distributions=distributions,
+                intermediate_values={1: 0.1 * number},
+            )
+        )
+        trials[-1].number = number
+    return trials
+
+
+@pytest.mark.parametrize("second", SPACES)
+def test_a_changed_search_space_changes_the_conversion(second: str) -> None:
+    history, trials = History(), ended_trials()
+    for name in ("first", second, "first"):
+        expected = [trial_of(trial, SPACES[name], MINIMIZE) for trial in trials]
+        # By text: 1 is not True, and order matters.
+        assert repr(history.converted(trials, SPACES[name], MINIMIZE)) == repr(expected)
+
+
+def test_the_direction_counts() -> None:
+    history, trials = History(), ended_trials()
+    down = history.converted(trials, SPACES["first"], MINIMIZE)
+    up = history.converted(trials, SPACES["first"], [StudyDirection.MAXIMIZE])
+    assert [trial.value for trial in down[3::3]] == [-3.0, -6.0, -9.0]
+    assert [trial.value for trial in up[3::3]] == [3.0, 6.0, 9.0]
+
+
+def test_a_trial_that_ends_is_converted_anew(tiny_sampler: MakeSampler) -> None:
+    history, study = History(), optuna.create_study(sampler=tiny_sampler())
+    space: Space = {"x": UNIT, "y": UNIT}
+    trial = study.ask()
+    trial.suggest_float("x", 0.0, 1.0)
+
+    def converted() -> Any:
+        (one,) = history.converted(study.get_trials(deepcopy=False), space, MINIMIZE)
+        return one
+
+    assert (converted().state, [*converted().configuration]) == ("running", ["x"])
+    trial.suggest_float("y", 0.0, 1.0)
+    assert [*converted().configuration] == ["x", "y"]
+    study.tell(trial, 2.0)
+    assert (converted().state, converted().value) == ("complete", -2.0)
+    assert converted() is converted()
+
+
+def test_a_part_of_the_trials_is_enough() -> None:
+    """A pruner such as Hyperband shows a sampler now these trials and now those."""
+    history, trials = History(), ended_trials()
+    whole = history.converted(trials, SPACES["first"], MINIMIZE)
+    odd = history.converted(trials[1::2], SPACES["first"], MINIMIZE)
+    assert all(one is other for one, other in zip(odd, whole[1::2], strict=True))
+    again = history.converted(trials, SPACES["first"], MINIMIZE)
+    assert all(one is other for one, other in zip(again, whole, strict=True))
+
+
+def test_numbers_are_those_of_the_trial_that_is_asked_for() -> None:
+    history, trials, others = History(), ended_trials(), ended_trials(6)[::-1]
+    for number, other in enumerate(others):
+        other.number = number
+    history.converted(trials, SPACES["first"], MINIMIZE)
+    for trial in [*trials, *others]:
+        assert history.numbers(trial) == numbers_of(trial)
+
+
+def test_threads_may_share_it() -> None:
+    history, trials = History(), ended_trials(200)
+    other = [*reversed(ended_trials(200))]
+    for number, trial in enumerate(other):
+        trial.number = number
+
+    def converts_correctly(turn: int) -> bool:
+        shown = (trials, other)[turn % 5 == 0][: 40 + turn]
+        space = SPACES[("first", "range", "parameter")[turn % 3]]
+        expected = [trial_of(trial, space, MINIMIZE) for trial in shown]
+        return repr(history.converted(shown, space, MINIMIZE)) == repr(expected)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(converts_correctly, range(100)))
+
+
+def test_a_study_that_is_over_is_forgotten() -> None:
+    history, trials = History(), ended_trials()
+    history.converted(trials, SPACES["first"], MINIMIZE)
+    first, last = weakref.ref(trials[0]), weakref.ref(trials[-1])
+    del trials
+    history.converted(ended_trials(2), SPACES["first"], MINIMIZE)
+    gc.collect()
+    assert first() is None and last() is None

@@ -1,0 +1,244 @@
+"""Workers in threads and processes, and pending trials (R4)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import optuna
+import optuna_worker
+import pytest
+from optuna.trial import TrialState
+from optuna_worker import (
+    meet_and_run,
+    mixed_objective,
+    open_storage,
+    small_objective,
+    table_objective,
+)
+
+from dre_plugins.adapters.optuna import DRESampler, claims
+from dre_plugins.adapters.optuna.explanation import explanation_of
+
+WORKER = Path(optuna_worker.__file__)
+MakeSampler = Callable[..., DRESampler]
+
+
+def points_of(study: optuna.Study) -> list[tuple[Any, ...]]:
+    return [tuple(sorted(trial.params.items())) for trial in study.trials]
+
+
+# No trial has ended (start-up points), or two have and the model suggests all others.
+BEGINNINGS = pytest.mark.parametrize("n_ended", [0, 2], ids=["startup", "model"])
+
+
+@BEGINNINGS
+def test_16_pending_trials_in_a_space_of_18_are_distinct(
+    tiny_sampler: MakeSampler, n_ended: int
+) -> None:
+    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
+    study.optimize(small_objective, n_trials=n_ended)
+    for _ in range(16):
+        small_objective(study.ask())
+    assert len(set(points_of(study))) == 16 + n_ended
+
+
+def test_trials_that_are_all_asked_before_any_suggests_are_distinct(
+    tiny_sampler: MakeSampler,
+) -> None:
+    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
+    study.optimize(small_objective, n_trials=2)
+    for trial in [study.ask() for _ in range(16)]:
+        small_objective(trial)
+    assert len(set(points_of(study))) == 18
+
+
+def test_a_claim_is_seen_before_its_parameters_are_asked_for(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
+    study.optimize(small_objective, n_trials=2)
+    trials = [study.ask() for _ in range(16)]
+    for trial in trials:
+        trial.suggest_int("y", 0, 5)
+    for trial in reversed(trials):
+        trial.suggest_categorical("x", ["a", "b", "c"])
+    assert len(set(points_of(study))) == 18
+
+
+@BEGINNINGS
+def test_8_threads_share_a_sampler(tiny_sampler: MakeSampler, n_ended: int) -> None:
+    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
+    study.optimize(small_objective, n_trials=n_ended)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: small_objective(study.ask()), range(16)))
+    assert len(set(points_of(study))) == 16 + n_ended
+
+
+@BEGINNINGS
+@pytest.mark.parametrize("kind", ["sqlite:///", "journal:"])
+def test_4_processes_with_the_same_seed_share_a_storage(
+    tmp_path: Path, kind: str, n_ended: int, tiny_sampler: MakeSampler
+) -> None:
+    storage = f"{kind}{tmp_path / 'storage'}"
+    study = optuna.create_study(
+        study_name="s", storage=open_storage(storage), sampler=tiny_sampler(seed=7)
+    )
+    study.optimize(small_objective, n_trials=n_ended)
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+    command = [sys.executable, str(WORKER), "ask", storage, "4", "1", json.dumps(str(meeting))]
+    workers = [
+        subprocess.Popen([*command, "4"], stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    outputs = [worker.communicate(timeout=120)[0] for worker in workers]
+    assert [worker.returncode for worker in workers] == [0] * 4
+    stats = sum((Counter(json.loads(output)["stats"]) for output in outputs), Counter())
+    print(stats)
+    assert stats["fallbacks"] == 0
+    points = points_of(study)
+    assert len(points) == 16 + n_ended
+    assert len(set(points)) == 16 + n_ended, stats
+
+
+@pytest.mark.slow
+def test_200_trials_with_8_jobs(tiny_sampler: MakeSampler) -> None:
+    sampler = tiny_sampler()
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(mixed_objective, n_trials=200, n_jobs=8)
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 200
+    assert sampler.stats["fallbacks"] == 0
+    assert len(set(points_of(study))) == 200
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_20_processes_share_a_journal(tmp_path: Path) -> None:
+    """Of start-up points: 20 workers in conflict that fit anew at each move take minutes."""
+    storage = f"journal:{tmp_path / 'journal'}"
+    study = optuna.create_study(study_name="s", storage=open_storage(storage))
+    study.enqueue_trial({"x": 0, "y": 0})
+    study.optimize(table_objective, n_trials=1)
+    context = get_context("forkserver")  # one process imports for all of them
+    context.set_forkserver_preload(["dre_plugins.adapters.optuna"])
+    meeting = context.Barrier(20)
+    workers = [context.Process(target=meet_and_run, args=(storage, meeting)) for _ in range(20)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(100)
+    assert [worker.exitcode for worker in workers] == [0] * 20
+    points = points_of(study)
+    assert len(points) == 41
+    assert len(set(points)) == 41
+
+
+def test_zombies_do_not_stop_a_study(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    for _ in range(3):
+        study.ask()  # never asks for anything
+        mixed_objective(study.ask())  # never ends
+    study.optimize(mixed_objective, n_trials=15)
+    sources = [explanation_of(trial).source for trial in study.trials]
+    assert sources.count("model") >= 10
+
+
+def test_an_earlier_trial_waits_for_a_later_one_to_give_way(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two trials that claim the same, neither in use yet, only the later one moves."""
+    study = optuna.create_study(sampler=tiny_sampler())
+    first, second = study.ask(), study.ask()
+    mine, other = study.get_trials(deepcopy=False)
+    claims.claim(study, mine, {"x": 1.0})
+    claims.claim(study, other, {"x": 1.0})
+    space = {"x": optuna.distributions.IntDistribution(0, 3)}
+    assert claims.conflicting_trials(study, other, {"x": 1.0}, space) is not None
+
+    def give_way(_: float) -> None:
+        claims.claim(study, other, {"x": 2.0})
+
+    monkeypatch.setattr(claims.time, "sleep", lambda pause: give_way(pause) if pause else None)
+    assert claims.conflicting_trials(study, mine, {"x": 1.0}, space) is None
+    claims.claim(study, other, {"x": 1.0})
+    second.suggest_int("x", 1, 1)  # now in use: the earlier one moves although it is earlier
+    assert claims.conflicting_trials(study, mine, {"x": 1.0}, space) is not None
+    assert first.number < second.number
+
+
+def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The earlier one looked before the later began, and never looks again."""
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.ask(), study.ask()
+    early, late = study.get_trials(deepcopy=False)
+    space = {"x": optuna.distributions.IntDistribution(0, 3)}
+    claims.announce(study, early)
+    claims.claim(study, late, {"x": 1.0})
+    pauses: list[float] = []
+
+    def choose(pause: float) -> None:
+        pauses.append(pause)
+        if len(pauses) == 4:
+            claims.claim(study, early, {"x": 1.0})
+
+    monkeypatch.setattr(claims.time, "sleep", choose)
+    assert claims.conflicting_trials(study, late, {"x": 1.0}, space) is not None
+    assert len(pauses) == 4
+
+
+def test_no_trial_waits_for_one_that_has_asked_for_nothing(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker that loads its data first, or has another sampler, looks later or never."""
+    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
+    study.optimize(mixed_objective, n_trials=3)
+    pauses: list[float] = []
+    monkeypatch.setattr(claims.time, "sleep", pauses.append)
+    silent = study.ask()
+    mixed_objective(study.ask())
+    assert pauses == [0.0]
+    mixed_objective(silent)
+    assert len(set(points_of(study))) == 5
+
+
+def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    first = study.ask()
+    assert first.relative_params == {}
+    late = study.ask()
+    pauses: list[float] = []
+    monkeypatch.setattr(claims.time, "sleep", pauses.append)
+    space = {"x": optuna.distributions.IntDistribution(0, 3)}
+    (_, held) = study.get_trials(deepcopy=False)
+    assert claims.conflicting_trials(study, held, {"x": 1.0}, space) is None
+    assert pauses == [0.0]
+    assert late.number == 1
+
+
+def test_a_trial_waits_for_no_claim_of_a_worker_that_was_killed_long_ago(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.ask(), study.ask()
+    early, late = study.get_trials(deepcopy=False)
+    space = {"x": optuna.distributions.IntDistribution(0, 3)}
+    claims.announce(study, early)
+    claims.claim(study, late, {"x": 1.0})
+    pauses: list[float] = []
+    monkeypatch.setattr(claims.time, "sleep", pauses.append)
+    assert claims.conflicting_trials(study, late, {"x": 1.0}, space) is None
+    assert pauses == [*claims.PATIENCE]  # the other began a moment ago
+    pauses.clear()
+    monkeypatch.setattr(claims, "CHOOSING", timedelta(0))
+    assert claims.conflicting_trials(study, late, {"x": 1.0}, space) is None
+    assert pauses == [0.0]

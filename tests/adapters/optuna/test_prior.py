@@ -1,0 +1,502 @@
+"""DRESampler with a prior or past studies, whatever their search spaces (R3, R12)."""
+
+import copy
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState, create_trial
+
+from dre_plugins import DRESampler, MetaDataset, Prior
+from dre_plugins.adapters.optuna.sources import metadata_from_studies
+from dre_plugins.engine import PRESETS, ScorerSettings
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import Settings
+from dre_plugins.space import Float
+from dre_plugins.transfer import training
+from dre_plugins.transfer.meta_training import MetaTrainingSettings
+
+SMALL = ScorerSettings(
+    n_members=4, hidden=(16, 16), activation="silu", range_limit=None, centred=True
+)
+DEFAULT = PRESETS["default"]
+PRESET = replace(
+    DEFAULT,
+    scorer=SMALL,
+    from_random=replace(DEFAULT.from_random, n_steps=40),
+    from_prior=replace(DEFAULT.from_prior, n_steps=40),
+)
+SPACE = {
+    "rate": FloatDistribution(1e-4, 1.0, log=True),
+    "depth": IntDistribution(1, 10),
+    "kind": CategoricalDistribution(["a", "b", "c"]),
+}
+
+
+def loss_of(rate: float, depth: int, kind: str, shift: float = 0.0) -> float:
+    return (np.log10(rate) + 2 + shift) ** 2 + 0.1 * (depth - 7) ** 2 + 2.0 * (kind != "b")
+
+
+def objective(trial: optuna.Trial) -> float:
+    return loss_of(
+        trial.suggest_float("rate", 1e-4, 1.0, log=True),
+        trial.suggest_int("depth", 1, 10),
+        trial.suggest_categorical("kind", ["a", "b", "c"]),
+    )
+
+
+def past_study(
+    seed: int,
+    space: dict = SPACE,
+    *,
+    direction: str = "minimize",
+    value_of: Callable[[float], float] = float,
+    states: Sequence[TrialState] = (TrialState.COMPLETE,),
+    n_trials: int = 40,
+) -> optuna.Study:
+    study = optuna.create_study(study_name=f"past {seed}", direction=direction)
+    rng = np.random.default_rng(seed)
+    for row in range(n_trials):
+        rate, depth, kind = rng.random(3)
+        params = {
+            "rate": float(10 ** (-4 + 4 * rate)),
+            "depth": int(1 + depth * 10),
+            "kind": "abc"[int(kind * 3)],
+        }
+        loss = value_of(loss_of(**params, shift=0.1 * seed))
+        known = {name: value for name, value in params.items() if name in space}
+        extra = {name: one.low for name, one in space.items() if name not in params}
+        state = states[row % len(states)]
+        study.add_trial(
+            create_trial(
+                state=state,
+                params={**known, **extra},
+                distributions=space,
+                value=loss if state is TrialState.COMPLETE else None,
+            )
+        )
+    return study
+
+
+@pytest.fixture(autouse=True)
+def small_priors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "SCORER", SMALL)
+    settings = MetaTrainingSettings(n_steps=120, learning_rate=0.01, n_lists=2, list_length=40)
+    monkeypatch.setattr(training, "FEW_TASKS", settings)
+
+
+@pytest.fixture(scope="module")
+def prior() -> Prior:
+    metadata = metadata_from_studies([past_study(seed) for seed in range(6)])
+    settings = MetaTrainingSettings(n_steps=300, learning_rate=0.01, n_lists=2, list_length=40)
+    return Prior.train(metadata, scorer=SMALL, settings=settings)
+
+
+def sampler_of(**arguments) -> DRESampler:
+    return DRESampler(seed=0, settings=Settings(preset=PRESET), **arguments)
+
+
+def tuned(sampler: DRESampler, n_trials: int, of=objective) -> optuna.Study:
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(of, n_trials=n_trials)
+    return study
+
+
+def source_of(trial: optuna.trial.FrozenTrial) -> str:
+    return trial.user_attrs["dre:explanation"]["source"]
+
+
+# ---- a prior
+
+
+def test_the_first_trial_is_better_than_random_ones(prior, caplog):
+    caplog.set_level("INFO", "optuna.dre_plugins")
+    study = tuned(sampler_of(prior=prior), 8)
+    random = [trial.value for trial in tuned(optuna.samplers.RandomSampler(seed=0), 100).trials]
+    assert source_of(study.trials[0]) == "prior"
+    assert study.trials[0].value < np.quantile(random, 0.2)
+    sources = {source_of(trial) for trial in study.trials[1:]}
+    assert sources == {"model", "contrast"}
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+    said = [record.message for record in caplog.records if "dre_plugins" in record.name]
+    about, *sources_said = sorted(said, key=lambda message: not message.startswith("prior "))
+    assert about.endswith("; not: none")
+    assert [message.split()[1] for message in sources_said] == ["prior", "ranking"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_parameter_means_is_told_by_those_before_it(seed):
+    """`max_iter` is the number of trees beside a learning rate, of which the prior wants many.
+
+    Left to itself it was a point of the Sobol sequence, though the learning rate was chosen to go
+    with as many trees as the prior likes.
+    """
+
+    def boosting(trial):
+        trial.suggest_float("learning_rate", 0.01, 1.0, log=True)
+        return trial.suggest_int("max_iter", 5, 150, log=True)
+
+    study = tuned(DRESampler(seed=seed, prior="xgboost"), 1, boosting)
+    assert study.trials[0].params["max_iter"] > 75
+    assert study.sampler.stats["independent"] == 0
+
+
+def test_the_gamma_of_support_vectors_is_not_that_of_boosted_trees():
+    def support_vectors(trial):
+        trial.suggest_float("C", 1e-2, 1e3, log=True)
+        return trial.suggest_float("gamma", 1e-5, 1e1, log=True)
+
+    sampler = DRESampler(seed=0, prior="xgboost", warn_independent_sampling=False)
+    assert source_of(tuned(sampler, 1, support_vectors).trials[0]) == "independent"
+
+
+def test_a_prior_can_be_a_file(prior, tmp_path):
+    path = tmp_path / "prior.safetensors"
+    prior.save(path)
+    given, loaded = (tuned(sampler_of(prior=one), 4).trials for one in (prior, path))
+    assert [trial.params for trial in given] == [trial.params for trial in loaded]
+
+
+def test_unknown_priors_are_refused_at_once():
+    with pytest.raises(ValueError, match="xgboost"):
+        DRESampler(prior="no such prior")
+
+
+def test_prior_and_past_studies_exclude_each_other(prior):
+    with pytest.raises(ValueError, match="past_studies"):
+        DRESampler(prior=prior, past_studies=[past_study(0)])
+
+
+AS_ONE = pytest.mark.skipif(
+    tuple(map(int, optuna.__version__.split(".")[:2])) < (4, 8),
+    reason="before 4.8 Optuna asked a sampler for all of a trial when it began, or not at all",
+)
+
+
+@AS_ONE
+def test_first_trials_that_run_at_once_differ(prior):
+    study = optuna.create_study(sampler=sampler_of(prior=prior))
+    trials = [study.ask() for _ in range(8)]
+    for trial in trials:
+        objective(trial)
+    configurations = [trial.params for trial in trials]
+    assert len({repr(one) for one in configurations}) == 8
+    assert len({one["depth"] for one in configurations}) > 1
+
+
+@AS_ONE
+def test_a_small_space_is_not_asked_twice(prior):
+    """18 points, nothing told yet: 16 trials that run at once are 16 points (R4)."""
+    study = optuna.create_study(sampler=sampler_of(prior=prior))
+    trials = [study.ask() for _ in range(16)]
+    for trial in trials:
+        trial.suggest_int("depth", 1, 6)
+        trial.suggest_categorical("kind", ["a", "b", "c"])
+    assert len({repr(sorted(trial.params.items())) for trial in trials}) == 16
+
+
+def test_a_trial_counts_as_one_suggestion(prior):
+    stats = tuned(sampler_of(prior=prior), 3).sampler.stats
+    assert stats["suggestions"] == 3 == stats["prior"] + stats["model"] + stats["contrast"]
+
+
+def test_a_first_trial_asks_the_prior_once_while_it_follows(prior, monkeypatch):
+    asked = []
+    suggest = Recommender.suggest
+
+    def counted(self, *args, **kwargs):
+        asked.append(kwargs["fixed"])
+        return suggest(self, *args, **kwargs)
+
+    monkeypatch.setattr(Recommender, "suggest", counted)
+    tuned(sampler_of(prior=prior), 1)
+    assert asked == [{}]
+
+    study = optuna.create_study(sampler=sampler_of(prior=prior))
+    study.enqueue_trial({"depth": 1})  # is not what the prior had in mind
+    del asked[:]
+    study.optimize(objective, n_trials=1)
+    assert [set(fixed) for fixed in asked] in ([set(), {"rate", "depth"}], [{"depth"}])
+
+
+# ---- a prior for each objective
+
+
+def two_objectives(trial: optuna.Trial) -> tuple[float, float]:
+    return objective(trial), float(trial.params["depth"])
+
+
+def tuned_twofold(sampler: DRESampler, n_trials: int) -> optuna.Study:
+    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
+    study.optimize(two_objectives, n_trials=n_trials)
+    return study
+
+
+def test_each_objective_may_have_a_prior(prior, caplog):
+    random = tuned(optuna.samplers.RandomSampler(seed=0), 100)
+    good = np.quantile([trial.value for trial in random.trials], 0.2)
+    study = tuned_twofold(sampler_of(prior=[prior, None]), 12)
+    first, *others = study.trials
+    assert source_of(first) == "prior" and first.values[0] < good
+    assert {source_of(trial) for trial in others} <= {"model", "contrast"}
+    assert study.sampler.stats["fallbacks"] == 0
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+    # A prior of the other objective alone says where that one is small, and nothing of the rest.
+    shallow = Prior.of_few(metadata_from_studies([depths(seed) for seed in range(3)]))
+    study = tuned_twofold(sampler_of(prior=[None, shallow]), 1)
+    assert study.trials[0].params["depth"] <= 3
+    study = tuned_twofold(sampler_of(prior=[prior, shallow]), 3)
+    assert study.sampler.stats["prior"] == 1 and study.sampler.stats["fallbacks"] == 0
+
+
+def depths(seed: int) -> optuna.Study:
+    """A past study in which the value was the depth."""
+    study = optuna.create_study(study_name=f"depths {seed}")
+    for trial in past_study(seed).trials:
+        study.add_trial(
+            create_trial(
+                params=trial.params,
+                distributions=trial.distributions,
+                value=float(trial.params["depth"]),
+            )
+        )
+    return study
+
+
+def test_a_prior_that_does_not_fit_leaves_the_others_alone(prior, caplog):
+    alien = Prior.of_beliefs({"dropout": Float(0.0, 1.0)}, [{"dropout": 0.5}])
+    study = tuned_twofold(sampler_of(prior=[prior, alien]), 4)
+    assert study.sampler.stats["fallbacks"] == study.sampler.stats["random"] == 0
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1 and "not used as long as" in warnings[0].getMessage()
+
+
+def test_as_many_priors_as_objectives(prior):
+    for given in ([prior], [prior, None, prior]):
+        with pytest.raises(ValueError, match="one for each objective"):
+            tuned_twofold(sampler_of(prior=given), 1)
+    with pytest.raises(ValueError, match="one for each objective"):
+        tuned(sampler_of(prior=[prior, prior]), 1)
+    with pytest.raises(ValueError, match="for one objective at least"):
+        DRESampler(prior=[None, None])
+    with pytest.raises(ValueError, match="prior must be a Prior"):
+        DRESampler(prior=[prior, 3])
+
+
+def test_a_surrogate_that_fails_costs_no_trial(prior, monkeypatch, caplog):
+    def fail(*_, **__):
+        raise RuntimeError("no more memory")
+
+    monkeypatch.setattr("dre_plugins.recommend.mixture.Part.scores", fail)
+    study = tuned(sampler_of(prior=prior), 6)
+    assert len(study.trials) == 6 and study.sampler.stats["fallbacks"] >= 6
+    assert len([r for r in caplog.records if "no more memory" in r.message]) == 1
+    assert {source_of(trial) for trial in study.trials} == {"fallback"}
+
+
+def test_a_mirrored_prior_is_shaken_off(prior):
+    metadata = metadata_from_studies(
+        [past_study(seed, value_of=lambda loss: -loss) for seed in range(6)]
+    )
+    settings = MetaTrainingSettings(n_steps=300, learning_rate=0.01, n_lists=2, list_length=40)
+    mirrored = Prior.train(metadata, scorer=SMALL, settings=settings)
+    misled = tuned(sampler_of(prior=mirrored), 30)
+    alone = tuned(sampler_of(), 30)
+    random = tuned(optuna.samplers.RandomSampler(seed=0), 30)
+    assert misled.trials[0].value > np.median([trial.value for trial in random.trials])
+    assert misled.best_value < alone.best_value + 0.1
+
+
+def test_names_that_only_a_mapping_tells(prior):
+    def renamed(trial: optuna.Trial) -> float:
+        return loss_of(
+            trial.suggest_float("step size", 1e-4, 1.0, log=True),
+            trial.suggest_int("levels", 1, 10),
+            trial.suggest_categorical("kind", ["a", "b", "c"]),
+        )
+
+    mapped = prior.with_mapping({"step size": "rate", "levels": "depth"})
+    study = tuned(sampler_of(prior=mapped), 3, renamed)
+    plain = tuned(sampler_of(prior=prior), 3)
+    assert source_of(study.trials[0]) == "prior"
+    assert [trial.value for trial in study.trials] == [trial.value for trial in plain.trials]
+
+
+def test_a_prior_of_something_else_is_not_used_and_says_so_once(prior, caplog):
+    study = tuned(sampler_of(prior=prior), 12, lambda trial: trial.suggest_float("other", 0, 1))
+    (warning,) = [record for record in caplog.records if "prior is not used" in record.message]
+    assert "other" in warning.message and "rate" in warning.message
+    assert {source_of(trial) for trial in study.trials} == {
+        *("independent", "random", "model", "universal-prior")
+    }
+
+
+def test_a_prior_is_used_once_a_study_shows_what_it_knows(prior):
+    def branching(trial: optuna.Trial) -> float:
+        if trial.number == 0:
+            return trial.suggest_float("other", 0, 1) + 100
+        return objective(trial)
+
+    study = tuned(sampler_of(prior=prior), 4, branching)
+    assert source_of(study.trials[1]) == "prior"
+    assert study.trials[1].params["kind"] == "b"
+
+
+def test_what_the_prior_cannot_tell_apart_is_learnt(prior):
+    """A range that lies outside of the prior's by far, as in the review of this code."""
+
+    def far(trial: optuna.Trial) -> float:
+        return abs(np.log10(trial.suggest_float("rate", 1e-12, 1e-8, log=True)) + 9.0)
+
+    # Where nothing is learnt all of them stay at 1; single runs do for other reasons as well.
+    samplers = [
+        DRESampler(seed=seed, settings=Settings(preset=PRESET), prior=prior) for seed in range(3)
+    ]
+    assert np.median([tuned(sampler, 25, far).best_value for sampler in samplers]) < 0.4
+
+
+def test_a_resumed_study_does_not_learn_from_itself(tmp_path):
+    """Past studies in the storage of the study that goes on (R8)."""
+    url = f"sqlite:///{tmp_path}/studies.db"
+    for seed in range(3):
+        optuna.copy_study(
+            from_study_name=f"past {seed}", from_storage=past_study(seed)._storage, to_storage=url
+        )
+    metadata = metadata_from_studies(url)
+
+    def trials_of(name: str, parts: Sequence[int]) -> list[dict]:
+        for n_trials in parts:
+            past = url if name == "resumed" else metadata
+            study = optuna.create_study(
+                study_name=name,
+                storage=url,
+                load_if_exists=True,
+                sampler=sampler_of(past_studies=past),
+            )
+            study.optimize(objective, n_trials=n_trials)
+        return [trial.params for trial in study.trials]
+
+    resumed = trials_of("resumed", [3, 3])
+    assert resumed == trials_of("in one go", [6])
+
+
+def test_a_sampler_of_several_studies_forgets_nothing():
+    """Each study learns from all past ones but itself, whatever the sampler did before."""
+    metadata = metadata_from_studies([past_study(seed) for seed in range(3)])
+
+    def first_trial(sampler: DRESampler, name: str) -> dict:
+        study = optuna.create_study(study_name=name, sampler=sampler)
+        study.optimize(objective, n_trials=1)
+        return study.trials[0].params
+
+    shared = sampler_of(past_studies=metadata)
+    names = ["past 0", "past 1", "new", "past 0"]
+    found = [first_trial(shared, name) for name in names]
+    assert found == [first_trial(sampler_of(past_studies=metadata), name) for name in names]
+
+
+def test_copies_of_a_sampler_suggest_the_same(prior):
+    sampler = sampler_of(prior=prior)
+    for copied in (copy.deepcopy(sampler), pickle.loads(pickle.dumps(sampler))):
+        trials = tuned(copied, 5).trials
+        expected = tuned(sampler_of(prior=prior), 5).trials
+        assert [trial.params for trial in trials] == [trial.params for trial in expected]
+
+
+def test_a_partly_enqueued_first_trial_is_completed_by_the_prior(prior):
+    study = optuna.create_study(sampler=sampler_of(prior=prior))
+    study.enqueue_trial({"depth": 2})
+    study.optimize(objective, n_trials=1)
+    assert study.trials[0].params["depth"] == 2
+    assert study.trials[0].params["kind"] == "b"
+
+
+def test_objectives_that_always_fail_end_with_all_trials(prior):
+    study = optuna.create_study(sampler=sampler_of(prior=prior))
+    study.optimize(lambda trial: objective(trial) * float("nan"), n_trials=8)
+    assert len({repr(trial.params) for trial in study.trials}) == 8
+    assert study.sampler.stats["fallbacks"] == 0
+
+
+# ---- past studies whose spaces differ (R3, a to i)
+
+MATRIX = {
+    "a: a parameter is missing": {"space": {n: SPACE[n] for n in ("rate", "kind")}},
+    "b: there is an extra parameter": {"space": {**SPACE, "momentum": FloatDistribution(0, 1)}},
+    "c: ten times wider range": {
+        "space": {**SPACE, "rate": FloatDistribution(1e-5, 10, log=True)}
+    },
+    "d: reordered categories": {
+        "space": {**SPACE, "kind": CategoricalDistribution(["c", "a", "b"])}
+    },
+    "e: other categories": {
+        "space": {**SPACE, "kind": CategoricalDistribution(["x", "b", "c", "a", "y"])}
+    },
+    "f: float for int, linear for log": {
+        "space": {**SPACE, "depth": FloatDistribution(1, 10), "rate": FloatDistribution(1e-4, 1)}
+    },
+    "g: maximize": {"direction": "maximize", "value_of": lambda loss: -loss},
+}
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_past_studies_may_differ(name):
+    past = [past_study(seed, **MATRIX[name]) for seed in range(4)]
+    study = tuned(sampler_of(past_studies=past), 4)
+    assert source_of(study.trials[0]) == "prior"
+    assert study.trials[0].params["kind"] == "b"
+    assert study.sampler.stats["fallbacks"] == 0
+
+
+def test_past_studies_without_anything_to_rank_are_left_out():
+    """Empty ones (h), and ones in which nothing came to an end (i)."""
+    good = [past_study(seed) for seed in range(4)]
+    empty = optuna.create_study(study_name="empty")
+    failed = past_study(7, states=[TrialState.FAIL])
+    metadata = metadata_from_studies([*good, empty, failed])
+    assert metadata.skipped == {"empty study": 1}
+    with_them, without = (
+        tuned(sampler_of(past_studies=past), 3).trials for past in (metadata, good)
+    )
+    assert [trial.params for trial in with_them] == [trial.params for trial in without]
+
+
+@pytest.mark.parametrize(
+    "past", [[], [optuna.create_study()], [past_study(0, states=[TrialState.FAIL])]]
+)
+def test_past_studies_with_nothing_to_learn_from_are_refused_at_once(past):
+    with pytest.raises(ValueError, match="nothing to learn from"):
+        DRESampler(past_studies=past)
+
+
+def test_order_of_categories_and_scale_of_values_change_nothing():
+    plain, reordered, rescaled = (
+        tuned(sampler_of(past_studies=[past_study(seed, **how) for seed in range(3)]), 4).trials
+        for how in (
+            {},
+            MATRIX["d: reordered categories"],
+            {"value_of": lambda loss: np.exp(3.0 * loss)},
+        )
+    )
+    expected = [trial.params for trial in plain]
+    assert [trial.params for trial in rescaled] == expected
+    assert [trial.params for trial in reordered] == expected
+
+
+def test_past_studies_can_be_a_storage_or_metadata(tmp_path):
+    url = f"sqlite:///{tmp_path}/past.db"
+    for seed in range(3):
+        optuna.copy_study(
+            from_study_name=f"past {seed}",
+            from_storage=past_study(seed)._storage,
+            to_storage=url,
+        )
+    metadata = metadata_from_studies([past_study(seed) for seed in range(3)])
+    assert isinstance(metadata, MetaDataset)
+    stored, given = (tuned(sampler_of(past_studies=past), 3).trials for past in (url, metadata))
+    assert [trial.params for trial in stored] == [trial.params for trial in given]

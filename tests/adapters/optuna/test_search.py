@@ -1,0 +1,382 @@
+"""Conditions, moving ranges, small spaces, queues, pruners, other samplers (R7, R11-R15, R25)."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import Trial, TrialState
+from optuna_worker import small_objective
+from presets import TINY
+
+from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.adapters.optuna.conversion import space_of
+from dre_plugins.adapters.optuna.explanation import explanation_of
+from dre_plugins.recommend.settings import Settings
+from dre_plugins.space import Categorical, Ordinal
+
+MakeSampler = Callable[..., DRESampler]
+N_STARTUP = 4  # of tiny_sampler
+
+
+class Counted(DRESampler):
+    """Remember which parameters were not sampled by the model."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.independent: list[tuple[int, str]] = []
+
+    def sample_independent(self, study: Any, trial: Any, param_name: str, *rest: Any) -> Any:
+        self.independent.append((trial.number, param_name))
+        return super().sample_independent(study, trial, param_name, *rest)
+
+
+def sources(study: optuna.Study) -> list[str]:
+    return [explanation_of(trial).source for trial in study.trials]
+
+
+def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+    return [one.getMessage() for one in caplog.records if one.levelno == level]
+
+
+# --- define-by-run -----------------------------------------------------------------------------
+
+
+def svm_or_forest(trial: Trial) -> float:
+    if trial.suggest_categorical("family", ["svm", "forest"]) == "svm":
+        rate = trial.suggest_float("C", 1e-3, 1e3, log=True)
+        if trial.suggest_categorical("kernel", ["linear", "rbf"]) == "rbf":
+            gamma = trial.suggest_float("gamma", 1e-4, 1e1, log=True)
+            return abs(math.log10(rate) - 1) + abs(math.log10(gamma) + 2)
+        return abs(math.log10(rate)) + 2
+    depth = trial.suggest_int("depth", 1, 20)
+    return abs(depth - 9) / 4 + trial.suggest_float("features", 0.1, 1.0) + 1
+
+
+def test_conditional_parameters_are_sampled_by_the_model(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sampler = Counted(seed=1, settings=Settings(preset=TINY))
+    study = optuna.create_study(sampler=sampler)
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
+        study.optimize(svm_or_forest, n_trials=40)
+    later = study.trials[10:]
+    n_asked = sum(len(trial.params) for trial in later)
+    n_independent = sum(number >= 10 for number, _ in sampler.independent)
+    print(n_independent, n_asked)
+    assert n_independent <= 0.1 * n_asked, (n_independent, n_asked)
+    assert set(sources(study)[10:]) <= {"model", "exploration"}
+    warned = messages(caplog, logging.WARNING)
+    assert len(warned) == len(set(warned)) <= 6
+
+
+def test_a_new_parameter_is_warned_of_once_and_then_modelled(
+    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture
+) -> None:
+    def objective(trial: Trial) -> float:
+        value = trial.suggest_float("x", 0, 1)
+        if trial.number >= 8:
+            value += trial.suggest_float("late", 0, 1)
+        return value
+
+    sampler = tiny_sampler()
+    study = optuna.create_study(sampler=sampler)
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
+        study.optimize(objective, n_trials=14)
+    assert sampler.stats["independent"] == 2  # x of trial 0, late of trial 8
+    warned = messages(caplog, logging.WARNING)
+    assert len(warned) == 1
+    assert "'late'" in warned[0]
+    assert "warn_independent_sampling=False" in warned[0]
+    caplog.clear()
+    quiet = optuna.create_study(sampler=tiny_sampler(warn_independent_sampling=False))
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
+        quiet.optimize(objective, n_trials=14)
+    assert messages(caplog, logging.WARNING) == []
+
+
+def test_the_independent_sampler_of_the_user_is_asked(tiny_sampler: MakeSampler) -> None:
+    class Fixed(optuna.samplers.RandomSampler):
+        hooks = 0
+
+        def sample_independent(self, *_: Any) -> float:
+            return 0.25
+
+        def before_trial(self, *_: Any) -> None:
+            self.hooks += 1
+
+        def after_trial(self, *_: Any) -> None:
+            self.hooks += 1
+
+    independent = Fixed()
+    study = optuna.create_study(sampler=tiny_sampler(independent_sampler=independent))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    assert study.trials[0].params == {"x": 0.25}
+    assert study.trials[1].params != {"x": 0.25}
+    assert independent.hooks == 4
+
+
+def test_a_widened_range_keeps_what_was_learnt() -> None:
+    """The optimum at 0.8 is known when the range grows; nothing is sampled at random.
+
+    The ensemble goes on there; the universal prior, in its turns, looks at what is new.
+    """
+
+    def objective(trial: Trial, high: float) -> float:
+        return abs(trial.suggest_float("x", 0, high) - 0.8)
+
+    sampler = Counted(seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda trial: objective(trial, 1.0), n_trials=20)
+    study.optimize(lambda trial: objective(trial, 5.0), n_trials=12)
+    assert sampler.independent == [(0, "x")]
+    later = [trial.params["x"] for trial in study.trials[20:]]
+    # Steps below .0025 of the wider range are too short, and twenty trials are there already.
+    assert sum(abs(x - 0.8) < 0.05 for x in later[::2]) >= 4, later
+    assert max(later[1::2]) > 2.0
+    assert study.sampler.infer_relative_search_space(study, study.trials[-1])["x"].high == 5.0
+
+
+def test_a_narrowed_or_moved_range_is_re_encoded(tiny_sampler: MakeSampler) -> None:
+    sampler = tiny_sampler()
+    study = optuna.create_study(sampler=sampler)
+    for low, high in [(0, 10), (0, 3), (20, 30)]:
+        study.optimize(lambda trial: trial.suggest_int("x", low, high), n_trials=8)  # noqa: B023
+    assert all(20 <= trial.params["x"] <= 30 for trial in study.trials[16:])
+    assert sampler.stats["fallbacks"] == 0
+    assert sampler.stats["independent"] <= 4
+
+
+def test_start_up_is_one_space_filling_sequence(tiny_sampler: MakeSampler) -> None:
+    def objective(trial: Trial) -> float:
+        return trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1)
+
+    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=16))
+    study.optimize(objective, n_trials=16)
+    for name in "xy":
+        cells = {int(16 * trial.params[name]) for trial in study.trials}
+        assert len(cells) == 16, name
+    assert sources(study) == ["independent"] + ["random"] * 15
+
+
+# --- ordered choices and small spaces ----------------------------------------------------------
+
+
+def trials_to_the_best_batch_size(choices: list[Any], seed: int) -> int:
+    """Return how many trials find the best of the choices; the value falls with their order."""
+
+    def objective(trial: Trial) -> float:
+        batch = trial.suggest_categorical("batch", choices)
+        return float(choices.index(batch)) + trial.suggest_float("x", 0, 1)
+
+    study = optuna.create_study(sampler=DRESampler(seed=seed), direction="maximize")
+    for number in range(1, 41):
+        study.optimize(objective, n_trials=1)
+        if study.trials[-1].params["batch"] == choices[-1] and number > 10:
+            return number - 10
+    return 40
+
+
+def test_numeric_choices_may_be_left_unordered() -> None:
+    space = {"size": CategoricalDistribution([16, 32, 64])}
+    for ordered, kind in ((True, Ordinal), (False, Categorical)):
+        space_ = space_of(space, [], [], order_numeric_choices=ordered)
+        assert isinstance(space_.domains["size"], kind)
+    study = optuna.create_study(
+        sampler=DRESampler(seed=0, settings=Settings(order_numeric_choices=False))
+    )
+    study.optimize(lambda trial: trial.suggest_categorical("size", [16, 32, 64]), n_trials=3)
+    assert {trial.params["size"] for trial in study.trials} == {16, 32, 64}
+
+
+@pytest.mark.slow
+def test_ordered_numbers_need_half_the_trials_of_unordered_ones() -> None:
+    sizes = [2**power for power in range(4, 20)]
+    ordered = [trials_to_the_best_batch_size(sizes, seed) for seed in range(5)]
+    unordered = [trials_to_the_best_batch_size([str(i) for i in sizes], s) for s in range(5)]
+    print(ordered, unordered)
+    assert sum(ordered) <= 0.5 * sum(unordered), (ordered, unordered)
+
+
+def test_a_small_space_is_exhausted_without_repeats(
+    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture
+) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    with caplog.at_level(logging.INFO, logger="optuna.dre_plugins"):
+        study.optimize(small_objective, n_trials=18)
+        start = time.perf_counter()
+        study.optimize(small_objective, n_trials=4)
+    assert time.perf_counter() - start < 4.0
+    points = [tuple(trial.params.values()) for trial in study.trials]
+    assert len(set(points[:18])) == 18
+    assert sources(study)[18:] == ["exhausted"] * 4
+    assert len([text for text in messages(caplog, logging.INFO) if "repeats" in text]) == 1
+
+
+def test_a_small_space_with_conditions_is_exhausted_without_repeats(
+    tiny_sampler: MakeSampler,
+) -> None:
+    def objective(trial: Trial) -> float:
+        if trial.suggest_categorical("kind", ["tree", "line"]) == "tree":
+            return trial.suggest_int("depth", 1, 4)
+        return trial.suggest_int("width", 1, 5)
+
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.optimize(objective, n_trials=12)
+    points = [tuple(sorted(trial.params.items())) for trial in study.trials]
+    assert len(set(points[:9])) == 9
+    assert sources(study)[9:] == ["exhausted"] * 3
+
+
+def test_duplicates_may_be_allowed(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=tiny_sampler(allow_duplicates=True))
+    study.optimize(lambda trial: trial.suggest_int("x", 0, 1), n_trials=12)
+    assert sources(study)[N_STARTUP:] == ["model"] * 8
+
+
+# --- queues and foreign trials -----------------------------------------------------------------
+
+SPACE = {
+    "x": FloatDistribution(0.0, 1.0),
+    "n": IntDistribution(1, 100, log=True),
+    "kind": CategoricalDistribution(["a", "b"]),
+}
+
+
+def objective_of_space(trial: Trial) -> float:
+    return (
+        trial.suggest_float("x", 0, 1)
+        + trial.suggest_int("n", 1, 100, log=True)
+        + (trial.suggest_categorical("kind", ["a", "b"]) == "a")
+    )
+
+
+def test_enqueued_trials_come_first_and_in_order(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.enqueue_trial({"x": 0.25, "n": 7, "kind": "b"})
+    study.enqueue_trial({"n": 9})
+    with pytest.warns(UserWarning, match="out of range"):
+        study.enqueue_trial({"x": 3.0, "kind": "a"})
+        study.optimize(objective_of_space, n_trials=12)
+    first, second, third = (trial.params for trial in study.trials[:3])
+    assert first == {"x": 0.25, "n": 7, "kind": "b"}
+    assert second["n"] == 9
+    assert (third["x"], third["kind"]) == (3.0, "a")
+    assert all(0 <= trial.params["x"] <= 1 for trial in study.trials[3:])
+    assert sources(study)[:3] == ["enqueued"] * 3
+    assert set(sources(study)[N_STARTUP:]) == {"model"}
+
+
+def test_the_model_fills_in_what_an_enqueued_trial_leaves_open() -> None:
+    """Values near x = n: what goes with the given n is not what goes with the best one."""
+    study = optuna.create_study(sampler=DRESampler(seed=1, n_startup_trials=12))
+
+    def objective(trial: Trial) -> float:
+        n = trial.suggest_int("n", 0, 10)
+        return abs(trial.suggest_float("x", 0, 10) - n)
+
+    study.optimize(objective, n_trials=25)
+    for n in (1, 9):
+        study.enqueue_trial({"n": n})
+    study.optimize(objective, n_trials=2)
+    low, high = (trial.params for trial in study.trials[-2:])
+    assert (low["n"], high["n"]) == (1, 9)
+    assert low["x"] < 5 < high["x"]
+
+
+def test_added_trials_are_learnt_from(
+    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture
+) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    for i in range(6):
+        params = {"x": i / 5, "n": i + 1, "kind": "ab"[i % 2]}
+        study.add_trial(optuna.create_trial(params=params, distributions=SPACE, value=float(i)))
+    other = {"x": FloatDistribution(-9.0, 9.0)}
+    study.add_trial(optuna.create_trial(params={"x": -5.0}, distributions=other, value=1.0))
+    study.add_trial(optuna.create_trial(params={}, distributions={}, state=TrialState.FAIL))
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
+        study.optimize(objective_of_space, n_trials=5)
+    assert set(sources(study)[8:]) <= {"model", "exploration"}
+    assert study.sampler.stats["fallbacks"] == 0
+    # The last trial said that x goes from -9 to 9, so the next value may be outside [0, 1].
+    assert study.sampler.stats["independent"] <= 1
+    assert len(messages(caplog, logging.WARNING)) <= 1
+
+
+def test_both_ways_of_ask_and_tell(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    for number in range(10):
+        trial = study.ask({"x": SPACE["x"]} if number % 2 else None)
+        value = objective_of_space(trial)
+        study.tell(trial, value)
+    assert all(set(trial.params) == set(SPACE) for trial in study.trials)
+    assert set(sources(study)[N_STARTUP:]) == {"model"}
+
+
+# --- pruners and other samplers ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "pruner",
+    [
+        optuna.pruners.MedianPruner(n_startup_trials=3),
+        optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9, reduction_factor=3),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_pruned_trials_are_learnt_from(tiny_sampler: MakeSampler, pruner: Any) -> None:
+    def objective(trial: Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        for step in range(9):
+            trial.report(x + 1 / (step + 1), step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return x
+
+    study = optuna.create_study(sampler=tiny_sampler(), pruner=pruner)
+    study.optimize(objective, n_trials=40)
+    states = [trial.state for trial in study.trials]
+    assert states.count(TrialState.PRUNED) >= 5
+    assert sources(study).count("model") >= 20
+    assert study.sampler.stats["fallbacks"] == 0
+    assert study.best_value < 0.1
+
+
+def test_partially_fixed(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.optimize(objective_of_space, n_trials=8)
+    fixed = {"kind": "b"}
+    study.sampler = optuna.samplers.PartialFixedSampler(fixed, study.sampler)
+    study.optimize(objective_of_space, n_trials=22)
+    assert {trial.params["kind"] for trial in study.trials[8:]} == {"b"}
+    assert set(sources(study)[8:]) <= {"model", "exploration"}
+
+
+def test_a_study_may_change_its_sampler_midway(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+    study.optimize(objective_of_space, n_trials=6)
+    study.sampler = tiny_sampler()
+    study.optimize(objective_of_space, n_trials=2)
+    assert [one.user_attrs["dre:explanation"]["source"] for one in study.trials[6:]] == [
+        "model"
+    ] * 2
+
+
+def test_mixed_up_choices_of_one_true_and_nan_are_all_tried(tiny_sampler: MakeSampler) -> None:
+    choices = [1, True, 1.0, None, math.nan, "1"]
+    seen: list[int] = []
+
+    def objective(trial: Trial) -> float:
+        value = trial.suggest_categorical("x", choices)
+        seen.append(next(i for i, choice in enumerate(choices) if choice is value))
+        return float(seen[-1])
+
+    study = optuna.create_study(sampler=tiny_sampler())
+    study.optimize(objective, n_trials=6)
+    assert sorted(seen) == [0, 1, 2, 3, 4, 5]

@@ -1,0 +1,203 @@
+"""Metadata from real Optuna studies in real storages."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import FloatDistribution
+from optuna.trial import create_trial
+
+from dre_plugins.adapters.optuna.sources import metadata_from_studies
+from dre_plugins.space import Categorical, Condition, Float, Integer, Ordinal
+from dre_plugins.transfer.metadata import MetaDataset
+
+
+def objective(trial: optuna.Trial) -> float:
+    """Conditional parameters; every fourth trial crashes, is NaN, or is pruned."""
+    kind = trial.suggest_categorical("kind", ["net", "tree"])
+    trial.suggest_categorical("only", ["choice"])
+    if kind == "net":
+        x = trial.suggest_float("lr", 1e-4, 1.0, log=True)
+        trial.suggest_categorical("width", [16, 32, 64])
+    else:
+        x = trial.suggest_int("depth", 1, 8) / 8
+    for step in range(3):
+        trial.report(x + step, step)
+        if trial.number % 4 == 1 and step == 1:
+            raise optuna.TrialPruned
+    if trial.number % 4 == 2:
+        raise RuntimeError("out of memory")
+    return math.nan if trial.number % 4 == 3 else x
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'studies.db'}"
+
+
+def filled(url: str | None, name: str, direction: str = "minimize", n: int = 16) -> optuna.Study:
+    study = optuna.create_study(
+        storage=url,
+        study_name=name,
+        direction=direction,
+        sampler=optuna.samplers.RandomSampler(seed=0),
+    )
+    study.optimize(objective, n_trials=n, catch=(RuntimeError,))
+    return study
+
+
+def assert_same(one: MetaDataset, other: MetaDataset) -> None:
+    for left, right in zip(one, other, strict=True):
+        assert left.name == right.name and left.space == right.space
+        np.testing.assert_array_equal(left.units, right.units)
+        np.testing.assert_array_equal(left.values, right.values)
+        np.testing.assert_array_equal(left.failed, right.failed)
+
+
+def test_a_storage_gives_its_studies_with_conditions_states_and_rungs(url: str) -> None:
+    study = filled(url, "first")
+    metadata = metadata_from_studies(url)
+    (task,) = metadata
+    assert task.name == "first" and url in metadata.source
+    assert task.space.domains == {
+        "kind": Categorical(("net", "tree")),
+        "lr": Float(1e-4, 1.0, "log"),
+        "width": Ordinal((16, 32, 64)),
+        "depth": Integer(1, 8),
+    }
+    assert set(task.space.conditions) == {
+        Condition("lr", "kind", ("net",)),
+        Condition("width", "kind", ("net",)),
+        Condition("depth", "kind", ("tree",)),
+    }
+    assert task.counts() == {"complete": 4, "pruned": 4, "failed": 8}
+    assert [*task.rungs] == [0.0, 1.0, 2.0]
+    for row, (trial, found) in enumerate(zip(study.trials, task.trials(), strict=True)):
+        params = {name: value for name, value in trial.params.items() if name != "only"}
+        assert found.configuration == pytest.approx(params)
+        if trial.number % 4 == 0:
+            assert task.values[row] == -trial.value
+        if trial.number % 4 == 1:
+            reports = {step: -value for step, value in trial.intermediate_values.items()}
+            assert found.rungs == reports and found.value is None
+
+
+def test_the_sign_follows_the_direction() -> None:
+    down, up = metadata_from_studies(
+        [filled(None, "down", "minimize"), filled(None, "up", "maximize")]
+    )
+    np.testing.assert_array_equal(down.values, -up.values)
+    np.testing.assert_array_equal(down.rungs[1.0], -up.rungs[1.0])
+
+
+def test_study_storage_url_and_lists_of_them_are_the_same(url: str) -> None:
+    study = filled(url, "first", n=4)
+    metadata = metadata_from_studies(url)
+    assert_same(metadata, metadata_from_studies(study))
+    assert_same(metadata, metadata_from_studies(optuna.storages.RDBStorage(url)))
+    assert_same(metadata, metadata_from_studies([study]))
+    twice = metadata_from_studies([url, study, filled(None, "other", n=4)])
+    assert [task.name for task in twice] == ["first", "first (2)", "other"]
+
+
+def test_a_journal_storage_can_be_read(tmp_path: Path) -> None:
+    backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal.log"))
+    storage = optuna.storages.JournalStorage(backend)
+    optuna.create_study(storage=storage, study_name="j").optimize(
+        lambda trial: trial.suggest_float("x", 0, 1), n_trials=3
+    )
+    assert metadata_from_studies(storage).tasks[0].n_complete == 3
+
+
+def test_studies_are_chosen_by_name(url: str) -> None:
+    for name in ("a", "b", "c"):
+        filled(url, name, n=1)
+    assert [task.name for task in metadata_from_studies(url, study_names=["c", "a"])] == ["a", "c"]
+    with pytest.raises(ValueError, match=r"no studies \['d'\].*'a', 'b', 'c'"):
+        metadata_from_studies(url, study_names=["a", "d"])
+
+
+def test_what_cannot_be_used_is_counted(url: str) -> None:
+    optuna.create_study(storage=url, study_name="empty")
+    optuna.create_study(storage=url, study_name="two", directions=["minimize"] * 2)
+    endless = optuna.create_study(storage=url, study_name="endless")
+    endless.add_trial(
+        create_trial(
+            params={"x": 1.0}, distributions={"x": FloatDistribution(0, math.inf)}, value=1.0
+        )
+    )
+    running = optuna.create_study(storage=url, study_name="running")
+    running.ask({"x": FloatDistribution(0, 1)})
+    running.enqueue_trial({"x": 0.5})
+    metadata = metadata_from_studies(url)
+    assert len(metadata) == 0
+    (reason,) = (reason for reason in metadata.skipped if "'x'" in reason)
+    assert "inf" in reason
+    assert metadata.skipped == {"study with several objectives": 1, "empty study": 2, reason: 1}
+
+
+def test_a_study_of_failures_and_a_study_of_one_trial_are_kept() -> None:
+    def crash(trial: optuna.Trial) -> float:
+        trial.suggest_float("x", 0, 1)
+        raise RuntimeError
+
+    failed = optuna.create_study(study_name="failed")
+    failed.optimize(crash, n_trials=3, catch=(RuntimeError,))
+    one = optuna.create_study(study_name="one")
+    one.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    metadata = metadata_from_studies([failed, one])
+    assert [task.counts()["failed"] for task in metadata] == [3, 0]
+    assert [task.n_complete for task in metadata] == [0, 1]
+
+
+def test_reading_leaves_the_storage_alone(url: str, tmp_path: Path) -> None:
+    filled(url, "first", n=4)
+    before = (tmp_path / "studies.db").read_bytes()
+    metadata_from_studies(url)
+    assert (tmp_path / "studies.db").read_bytes() == before
+
+
+def test_a_missing_file_is_named_and_not_created(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no\.db.*check the path"):
+        metadata_from_studies(f"sqlite:///{tmp_path / 'no.db'}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "error"), [(b"no database" * 100, "DatabaseError"), (b"", "OperationalError")]
+)
+def test_a_file_without_studies_is_named_and_left_alone(
+    tmp_path: Path, content: bytes, error: str
+) -> None:
+    path = tmp_path / "bad.db"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"bad\.db.*{error}"):
+        metadata_from_studies(f"sqlite:///{path}")
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "study.db",
+        "nosuchbase://me:s3cr3t@host/name",
+        "sqlite+nosuchdriver://me:s3cr3t@host/name",
+        "nosuchbase://me:s3cr3t@w/it%20h@host/name",
+        "nosuchbase://host/name?user=me&password=s3cr3t",
+    ],
+)
+def test_a_bad_url_is_named_without_its_password(url: str) -> None:
+    with pytest.raises(ValueError, match="Cannot read the Optuna storage") as caught:
+        metadata_from_studies(url)
+    assert "s3cr3t" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert url[:8] in str(caught.value)
+
+
+def test_other_things_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"studies has 3"):
+        metadata_from_studies([3])  # type: ignore[list-item]

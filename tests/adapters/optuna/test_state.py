@@ -1,0 +1,264 @@
+"""Seeds, resuming, serialisation, side effects, storage traffic (R8, R10, R16, R17, R20-R22)."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import pickle
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import dill
+import numpy as np
+import optuna
+import optuna_worker
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import Trial
+from optuna_worker import mixed_objective
+
+from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.adapters.optuna import state as optuna_process
+
+WORKER = Path(optuna_worker.__file__)
+MakeSampler = Callable[..., DRESampler]
+
+
+def run_worker(
+    storage: str, n_trials: int, seed: int | None, n_threads: int = 1
+) -> list[dict[str, Any]]:
+    command = [sys.executable, str(WORKER), "run", storage]
+    arguments = [json.dumps(value) for value in (n_trials, seed, n_threads)]
+    done = subprocess.run(
+        [*command, *arguments], stdout=subprocess.PIPE, text=True, check=True, timeout=120
+    )
+    points: list[dict[str, Any]] = json.loads(done.stdout)
+    return points
+
+
+def run_here(sampler: DRESampler, n_trials: int = 15, **arguments: Any) -> optuna.Study:
+    study = optuna.create_study(sampler=sampler, **arguments)
+    study.optimize(mixed_objective, n_trials=n_trials)
+    return study
+
+
+def params_of(study: optuna.Study) -> list[dict[str, Any]]:
+    return [trial.params for trial in study.trials]
+
+
+# --- seeds -------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_30_suggestions_in_every_process(
+    tiny_sampler: MakeSampler,
+) -> None:
+    here = params_of(run_here(tiny_sampler(seed=3, n_startup_trials=5), 30))
+    assert run_worker("memory", 30, 3) == here
+    # With several threads, too; fewer trials, as threads are slow where cores are shared.
+    assert run_worker("memory", 10, 3, n_threads=2) == here[:10]
+
+
+def test_other_seeds_give_other_suggestions(tiny_sampler: MakeSampler) -> None:
+    studies = [run_here(tiny_sampler(seed=seed), 1) for seed in range(10)]
+    assert len({study.trials[0].params["rate"] for study in studies}) == 10
+
+
+def test_without_a_seed_studies_differ(tiny_sampler: MakeSampler) -> None:
+    studies = [run_here(tiny_sampler(seed=None), 3) for _ in range(2)]
+    assert params_of(studies[0])[0]["rate"] != params_of(studies[1])[0]["rate"]
+
+
+def test_reseeding_keeps_the_seed_of_the_user(tiny_sampler: MakeSampler) -> None:
+    sampler = tiny_sampler(independent_sampler=optuna.samplers.RandomSampler(seed=0))
+    sampler.reseed_rng()
+    sampler = tiny_sampler()
+    sampler.reseed_rng()
+    assert params_of(run_here(sampler)) == params_of(run_here(tiny_sampler()))
+
+
+def test_maximising_f_and_minimising_minus_f_are_the_same(tiny_sampler: MakeSampler) -> None:
+    down = run_here(tiny_sampler(), 25)
+    up = optuna.create_study(sampler=tiny_sampler(), direction="maximize")
+    up.optimize(lambda trial: -mixed_objective(trial), n_trials=25)
+    assert params_of(up) == params_of(down)
+
+
+# --- resuming and serialisation ----------------------------------------------------------------
+
+
+def test_25_and_25_resumed_trials_are_the_same_as_50(
+    tmp_path: Path, tiny_sampler: MakeSampler
+) -> None:
+    whole = params_of(run_here(tiny_sampler(seed=3, n_startup_trials=5), 50))
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    assert run_worker(storage, 25, 3) == whole[:25]
+    assert run_worker(storage, 25, 3) == whole
+
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "pickle": lambda one: pickle.loads(pickle.dumps(one)),
+    "cloudpickle": lambda one: pickle.loads(cloudpickle.dumps(one)),
+    "dill": lambda one: dill.loads(dill.dumps(one)),
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+@pytest.mark.parametrize("seed", [5, None])
+def test_a_copy_suggests_the_same(tiny_sampler: MakeSampler, name: str, seed: int | None) -> None:
+    study = run_here(tiny_sampler(seed=seed), 8)
+    twin = copy.deepcopy(study)
+    twin.sampler = COPIES[name](study.sampler)
+    for one in (study, twin):
+        one.optimize(mixed_objective, n_trials=4)
+    assert params_of(study) == params_of(twin)
+    assert len(pickle.dumps(study.sampler)) < 5_000
+    assert study.sampler.stats == twin.sampler.stats
+
+
+# --- side effects ------------------------------------------------------------------------------
+
+
+def test_the_state_of_torch_and_of_random_generators_is_left_alone(
+    tiny_sampler: MakeSampler,
+) -> None:
+    torch = pytest.importorskip("torch")
+
+    def state() -> list[Any]:
+        return [
+            torch.get_num_threads(),
+            torch.get_rng_state().tolist(),
+            torch.get_default_dtype(),
+            torch.empty(0).device,  # get_default_device raises in torch 2.4 after a change
+            torch.is_grad_enabled(),
+            random.getstate(),
+            [np.asarray(part).tolist() for part in np.random.get_state()[1:]],  # noqa: NPY002
+            logging.getLogger().handlers[:],
+        ]
+
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        before = state()
+        study = run_here(tiny_sampler(), 10)
+        assert state() == before
+    finally:
+        torch.set_num_threads(n_threads)
+    assert study.sampler.stats["model"] > 0
+    assert not torch.cuda.is_initialized()
+
+
+@pytest.mark.parametrize("change", ["meta", "float64"])
+def test_defaults_that_a_user_has_changed_do_not_matter(
+    tiny_sampler: MakeSampler, change: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    expected = params_of(run_here(tiny_sampler()))
+    try:
+        if change == "meta":
+            torch.set_default_device("meta")
+        else:
+            torch.set_default_dtype(torch.float64)
+        study = run_here(tiny_sampler())
+        assert torch.empty(0).device.type == ("meta" if change == "meta" else "cpu")
+    finally:
+        torch.set_default_device(None)
+        torch.set_default_dtype(torch.float32)
+    assert study.sampler.stats["fallbacks"] == 0
+    assert params_of(study) == expected
+
+
+def test_torch_is_not_imported_before_it_is_needed() -> None:
+    program = (
+        "import sys, optuna; from dre_plugins.adapters.optuna import DRESampler; "
+        "study = optuna.create_study(sampler=DRESampler()); "
+        "study.optimize(lambda trial: trial.suggest_float('x', 0, 1), n_trials=5); "
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+# --- traffic and logs --------------------------------------------------------------------------
+
+MIXED_SPACE = {
+    "x": FloatDistribution(0.0, 1.0),
+    "n": IntDistribution(1, 100, log=True),
+    "kind": CategoricalDistribution(["a", "b"]),
+}
+
+
+def test_a_trial_reads_the_history_once(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = optuna.create_study(sampler=tiny_sampler())
+    reads = []
+    get_trials = optuna.Study.get_trials
+
+    def counted(self: optuna.Study, deepcopy: bool = True, **arguments: Any) -> Any:
+        reads.append(deepcopy)
+        return get_trials(self, deepcopy, **arguments)
+
+    monkeypatch.setattr(optuna.Study, "get_trials", counted)
+    for number in range(12):
+        reads.clear()
+        study.tell(study.ask(MIXED_SPACE), float(number))
+        if number > 0:  # the first does not know its parameters
+            assert reads == [False]
+
+
+def test_how_long_a_trial_takes_to_ask_changes_nothing(
+    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = tiny_sampler()
+    study = run_here(sampler, 6)
+    asked = study.ask().number
+    frozen = study.get_trials(deepcopy=False)[asked]
+    search_space = sampler.infer_relative_search_space(study, frozen)
+    time.sleep(0.1)
+    read = study.get_trials
+    monkeypatch.setattr(study, "get_trials", lambda **_: pytest.fail("it was read already"))
+    monkeypatch.setattr(optuna_process, "CROWDED_SPACE", 0)
+    assert sampler.sample_relative(study, frozen, search_space).keys() == search_space.keys()
+    monkeypatch.setattr(study, "get_trials", read)
+    asked = study.ask().number
+    other = study.get_trials(deepcopy=False)[asked]
+    assert sampler.sample_relative(study, other, search_space)  # which was not read for it
+
+
+def test_attributes_are_small_even_with_hundreds_of_parameters(tiny_sampler: MakeSampler) -> None:
+    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
+    space = {f"a_parameter_with_a_name_{i}": FloatDistribution(0, 1) for i in range(200)}
+    for number in range(3):
+        study.tell(study.ask(space), float(number))
+    assert study.trials[-1].user_attrs["dre:explanation"]["source"] == "model"
+    for trial in study.trials:
+        for key, value in {**trial.system_attrs, **trial.user_attrs}.items():
+            assert len(key) + len(json.dumps(value)) <= 2_300
+            assert len(value) <= 2_000
+
+
+def test_a_default_run_logs_one_line_and_prints_nothing(
+    tiny_sampler: MakeSampler,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    with caplog.at_level(logging.INFO, logger="optuna.dre_plugins"):
+
+        def objective(trial: Trial) -> float:
+            return trial.suggest_float("x", 0, 1) + trial.suggest_int("n", 0, 9)
+
+        optuna.create_study(sampler=tiny_sampler()).optimize(objective, n_trials=20)
+    records = [record for record in caplog.records if "dre_plugins" in record.name]
+    assert [record.levelname for record in records] == ["INFO"]
+    assert "trial 4" in records[0].getMessage()
+    assert [str(one.message) for one in recwarn if "dre" in str(one.filename)] == []
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,306 @@
+"""Metadata from Ray Tune: a real run, in memory and on disk, and folders in its format."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray.tune")
+
+from ray import tune
+
+from dre_plugins.adapters.ray_tune.conversion import domain_of, space_of
+from dre_plugins.adapters.ray_tune.sources import metadata_from_results
+from dre_plugins.space import (
+    Categorical,
+    Constant,
+    Domain,
+    Float,
+    Integer,
+    Normal,
+    Ordinal,
+    SearchSpace,
+    UnsupportedDomainError,
+)
+
+pytestmark = pytest.mark.ray
+
+# ---- domains
+
+DOMAINS: list[tuple[Any, Domain]] = [
+    (tune.uniform(0.5, 2), Float(0.5, 2.0)),
+    (tune.loguniform(1e-4, 1), Float(1e-4, 1.0, "log")),
+    (tune.quniform(0, 1, 0.25), Float(0.0, 1.0, step=0.25)),
+    (tune.quniform(0.1, 0.9, 0.1), Float(0.1, 0.9, step=0.1)),
+    (tune.qloguniform(0.5, 8, 0.5), Float(0.5, 8.0, "log", 0.5)),
+    (tune.randint(1, 4), Integer(1, 3)),
+    (tune.lograndint(1, 1000), Integer(1, 999, "log")),
+    (tune.qrandint(4, 12, 4), Integer(4, 12, step=4)),
+    (tune.qrandint(3, 13, 4), Integer(4, 12, step=4)),
+    (tune.qrandint(1, 4, 1), Integer(1, 3)),
+    (tune.qlograndint(4, 64, 4), Integer(4, 64, "log", 4)),
+    (tune.randn(1, 2), Normal(1.0, 2.0)),
+    (tune.qrandn(1, 2, 0.5), Normal(1.0, 2.0, 0.5)),
+    (tune.choice(["b", None, (1, 2)]), Categorical(("b", None, (1, 2)))),
+    (tune.choice([16, 32]), Ordinal((16, 32))),
+    (tune.grid_search(["a", "b"]), Categorical(("a", "b"))),
+    (7, Constant(7)),
+]
+
+
+@pytest.mark.parametrize(("domain", "expected"), DOMAINS, ids=repr)
+def test_domains_are_converted(domain: Any, expected: Domain) -> None:
+    converted = domain_of("x", domain)
+    assert type(converted) is type(expected)
+    if isinstance(expected, Float):  # 9 * 0.1 is not quite 0.9
+        assert converted.from_unit(0.0) == pytest.approx(expected.from_unit(0.0))
+        assert converted.from_unit(1.0) == pytest.approx(expected.from_unit(1.0))
+        assert converted.n_values == expected.n_values
+    else:
+        assert converted == expected
+
+
+@pytest.mark.parametrize(
+    "domain", [domain for domain, _ in DOMAINS if hasattr(domain, "sample")], ids=repr
+)
+def test_what_ray_draws_is_in_the_domain(domain: Any) -> None:
+    converted = domain_of("x", domain)
+    for value in domain.sample(size=20, random_state=0):
+        # Before 2.44 Ray drew integers as floats.
+        assert converted.contains(domain.cast(value)), value
+
+
+def test_nested_spaces_become_flat() -> None:
+    space = {"model": {"lr": tune.uniform(0, 1), "deep": {"n": tune.randint(1, 9)}}, "seed": {}}
+    assert space_of(space) == SearchSpace(
+        {"model/lr": Float(0.0, 1.0), "model/deep/n": Integer(1, 8), "seed": Constant({})}
+    )
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        tune.sample_from(lambda spec: 3),
+        [tune.uniform(0, 1)],
+        tune.choice([{"lr": tune.uniform(0, 1)}]),
+    ],
+    ids=["function", "list", "choice"],
+)
+def test_other_domains_are_refused_by_name(entry: Any) -> None:
+    with pytest.raises(UnsupportedDomainError, match="'model/x'"):
+        space_of({"model": {"x": entry}})
+    with pytest.raises(UnsupportedDomainError, match="'model/a/b'"):
+        space_of({"model": {"a/b": 1}})
+
+
+# ---- a real run
+
+SPACE = {"opt": {"lr": tune.choice([0.1, 0.2]), "fn": len}, "layers": tune.choice([(8, 4)])}
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Run four trials: one ends well, one is stopped, one crashes, one gives NaN."""
+    import ray
+
+    def trainable(config: dict[str, Any]) -> None:
+        for step in range(1, 5):
+            if config["kind"] == "crash" and step == 3:
+                raise RuntimeError("out of memory")
+            loss = math.nan if config["kind"] == "nan" else 1.0 / step
+            tune.report({"loss": loss, "nested": {"accuracy": step}})
+
+    class Stopper(tune.Stopper):
+        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+            return result["config"]["kind"] == "bad" and result["training_iteration"] >= 2
+
+        def stop_all(self) -> bool:
+            return False
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield tune.Tuner(
+        trainable,
+        param_space={**SPACE, "kind": tune.grid_search(["good", "bad", "crash", "nan"])},
+        run_config=tune.RunConfig(
+            storage_path=str(tmp_path_factory.mktemp("ray")),
+            name="real",
+            stop=Stopper(),
+            verbose=0,
+        ),
+    ).fit()
+    ray.shutdown()
+
+
+def assert_real(metadata: Any) -> None:
+    (task,) = metadata
+    assert task.name == "real" and metadata.skipped == {}
+    assert set(task.space.domains) == {"opt/lr", "layers", "kind"}
+    trials = {trial.configuration["kind"]: trial for trial in task.trials()}
+    assert trials["good"].value == -0.25
+    assert trials["good"].rungs == {1.0: -1.0, 2.0: -0.5, 3.0: -1.0 / 3, 4.0: -0.25}
+    assert trials["bad"].value is None
+    assert trials["bad"].rungs == {1.0: -1.0, 2.0: -0.5}
+    assert task.counts() == {"complete": 1, "pruned": 1, "failed": 2}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+@pytest.mark.filterwarnings("ignore")
+def test_a_real_run_is_the_same_in_memory_and_on_disk(grid: Any) -> None:
+    folder = Path(grid.experiment_path)
+    analysis = tune.ExperimentAnalysis(folder, default_metric="loss", default_mode="min")
+    for source in (grid, folder, str(folder), folder.parent, [folder], analysis):
+        assert_real(metadata_from_results(source, metric="loss", mode="min"))
+    assert_real(metadata_from_results(analysis))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+@pytest.mark.filterwarnings("ignore")
+def test_a_real_run_with_its_space_and_a_nested_metric(grid: Any) -> None:
+    space = {**SPACE, "kind": tune.choice(["good", "bad", "crash", "nan"])}
+    for source in (grid, grid.experiment_path):
+        metadata = metadata_from_results(source, metric="nested/accuracy", mode="max", space=space)
+        task = metadata.tasks[0]
+        assert task.space == space_of(space)
+        assert not np.isnan(task.units).any()
+        assert sorted(task.values[~np.isnan(task.values)]) == [4.0, 4.0]
+    with pytest.raises(ValueError, match=r"needs metric and mode.*'loss', 'nested/accuracy'"):
+        metadata_from_results(grid)
+    with pytest.raises(ValueError, match=r"metric 'speed'.*'nested/accuracy'"):
+        metadata_from_results(grid, metric="speed", mode="min")
+
+
+# ---- folders in Ray's format
+
+
+def written(
+    folder: Path,
+    name: str,
+    params: Any,
+    reports: list[dict[str, Any]],
+    state: str | None = "TERMINATED",
+) -> Path:
+    trial = folder / name
+    trial.mkdir(parents=True)
+    (trial / "params.json").write_text(json.dumps(params))
+    (trial / "result.json").write_text("".join(json.dumps(report) + "\n" for report in reports))
+    states = folder / "experiment_state-2026-01-01_00-00-00.json"
+    data = json.loads(states.read_text())["trial_data"] if states.exists() else []
+    if state is not None:
+        data.append([json.dumps({"relative_logdir": name, "status": state}), "{}"])
+        states.write_text(json.dumps({"trial_data": data}))
+    return trial
+
+
+def report(loss: float, iteration: int = 1, done: bool = False) -> dict[str, Any]:
+    return {"loss": loss, "training_iteration": iteration, "done": done}
+
+
+def test_spaces_are_inferred_without_objects(tmp_path: Path) -> None:
+    params = {"x": 0.5, "n": 3, "fn": "<function f at 0x7f>", "m": {"on": True, "data": ["<a>"]}}
+    written(tmp_path, "a", params, [report(1.0)])
+    written(tmp_path, "b", {**params, "x": 0.75, "n": 5, "m": {"on": False}}, [report(2.0)])
+    task = metadata_from_results(tmp_path, metric="loss", mode="max").tasks[0]
+    assert task.space == SearchSpace(
+        {"x": Float(0.5, 0.75), "n": Integer(3, 5), "m/on": Categorical((True, False))}
+    )
+    np.testing.assert_array_equal(task.values, [1.0, 2.0])
+
+
+def test_states_come_from_the_newest_state_file(tmp_path: Path) -> None:
+    for name in ("TERMINATED", "ERROR", "RUNNING", "PENDING", "PAUSED"):
+        written(tmp_path, name, {"x": 0.5}, [report(1.0)], name)
+    written(tmp_path, "error", {"x": 0.5}, [report(1.0)], None)
+    (tmp_path / "error" / "error.txt").write_text("out of memory")
+    written(tmp_path, "unknown", {"x": 0.5}, [], None)
+    metadata = metadata_from_results(tmp_path, metric="loss", mode="max")
+    assert metadata.tasks[0].counts() == {"complete": 1, "pruned": 0, "failed": 3}
+    assert metadata.skipped == {"unfinished trial": 3}
+    (tmp_path / "experiment_state-2026-01-02.json").write_text('{"trial_data": [["{", 1]]}')
+    metadata = metadata_from_results(tmp_path, metric="loss", mode="max")
+    assert metadata.tasks[0].counts() == {"complete": 5, "pruned": 0, "failed": 2}
+
+
+def test_a_metric_that_is_reported_now_and_then_has_a_final_value(tmp_path: Path) -> None:
+    other = {"speed": 3.0, "training_iteration": 3, "done": True}
+    written(tmp_path, "a", {"x": 0.5}, [report(1.0), report(2.0, 2), other])
+    written(tmp_path, "b", {"x": 0.75}, [report(1.0), {"loss": math.nan, "done": False}])
+    task = metadata_from_results(tmp_path, metric="loss", mode="min").tasks[0]
+    np.testing.assert_array_equal(task.values, [-2.0, math.nan])
+    np.testing.assert_array_equal(task.failed, [False, True])
+
+
+def test_values_that_do_not_fit_a_given_space_are_counted(tmp_path: Path) -> None:
+    for name, value in (("a", [8, 4]), ("b", [4]), ("c", "big")):
+        written(tmp_path, name, {"layers": value}, [report(1.0)])
+    space = {"layers": tune.choice([(8, 4), (4,)])}
+    metadata = metadata_from_results(tmp_path, metric="loss", mode="min", space=space)
+    found = [trial.configuration["layers"] for trial in metadata.tasks[0].trials()]
+    assert found == [(8, 4), (4,)]
+    assert metadata.skipped == {"trials without a fitting 'layers', such as 'big'": 1}
+
+
+def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
+    written(tmp_path / "one", "good", {"x": 0.5}, [report(1.0)])
+    cut = written(tmp_path / "one", "cut", {"x": 0.5}, [report(1.0), report(2.0, 2)])
+    text = (cut / "result.json").read_text()
+    (cut / "result.json").write_text(text[:-10])  # the last line was not finished
+    bad = written(tmp_path / "one", "bad", {"x": 0.5}, [report(1.0), report(2.0)])
+    (bad / "result.json").write_text(text[10:])
+    (written(tmp_path / "one", "worse", {}, []) / "params.json").write_text('{"x": 0.')
+    written(tmp_path / "two", "empty", {"x": 0.5}, [], "PENDING")
+    metadata = metadata_from_results(tmp_path, metric="loss", mode="max")
+    assert [task.name for task in metadata] == ["one"]
+    np.testing.assert_array_equal(np.sort(metadata.tasks[0].values), [1.0, 1.0])
+    assert metadata.skipped["empty study"] == 1
+    assert metadata.skipped["unfinished trial"] == 1
+    assert [reason for reason in metadata.skipped if "bad" in reason]
+    assert [reason for reason in metadata.skipped if "worse" in reason]
+
+
+def test_a_pickle_in_a_folder_is_not_loaded(tmp_path: Path) -> None:
+    class Harm:
+        def __reduce__(self) -> Any:
+            return os.mkdir, (str(tmp_path / "harm"),)
+
+    import pickle
+
+    trial = written(tmp_path, "a", {"x": 0.5}, [report(1.0)])
+    for name in ("params.pkl", "error.pkl"):
+        (trial / name).write_bytes(pickle.dumps(Harm()))
+    (tmp_path / "tuner.pkl").write_bytes(pickle.dumps(Harm()))
+    fallback = {"_type": "CLOUDPICKLE_FALLBACK", "value": pickle.dumps(Harm()).hex()}
+    state = {"relative_logdir": "a", "status": "TERMINATED", "config": fallback}
+    states = {"trial_data": [[json.dumps(state), "{}"]], "runner_data": fallback}
+    (tmp_path / "experiment_state-2026-01-03.json").write_text(json.dumps(states))
+    metadata = metadata_from_results(tmp_path, metric="loss", mode="max")
+    assert len(metadata.tasks[0]) == 1
+    assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"results": "nowhere"}, r"no folder 'nowhere'"),
+        ({"results": [3]}, r"results has 3"),
+        ({"mode": "down"}, r"mode.*'down'"),
+        ({"mode": None}, r"needs metric and mode, got 'loss' and None"),
+        ({"metric": None}, r"needs metric and mode.*\['loss'\]"),
+        ({"metric": "speed"}, r"metric 'speed'.*\['loss'\]"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    tmp_path: Path, arguments: dict[str, Any], message: str
+) -> None:
+    written(tmp_path, "a", {"x": 0.5}, [report(1.0)])
+    arguments = {"results": tmp_path, "metric": "loss", "mode": "min", **arguments}
+    with pytest.raises(ValueError, match=message):
+        metadata_from_results(arguments.pop("results"), **arguments)

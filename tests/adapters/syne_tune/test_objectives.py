@@ -1,0 +1,577 @@
+"""Several objectives in Syne Tune: `MODRE`, and its searcher in Syne Tune's own scheduler."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+pytest.importorskip("syne_tune")
+pytest.importorskip("dill")
+
+import dill
+from presets import TINY
+from syne_tune import StoppingCriterion, Tuner
+from syne_tune import config_space as cs
+from syne_tune.backend import PythonBackend
+from syne_tune.backend.trial_status import Trial
+from syne_tune.optimizer.scheduler import TrialScheduler
+from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
+from syne_tune.optimizer.schedulers.single_fidelity_scheduler import (
+    SingleFidelityScheduler,
+)
+from syne_tune.results_callback import StoreResultsCallback
+from syne_tune.tuner_callback import TunerCallback
+
+from dre_plugins.adapters.syne_tune import (
+    MODRE,
+    MultiObjectiveDRESearcher,
+    load_tuner,
+)
+from dre_plugins.adapters.syne_tune.conversion import space_of
+from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
+from dre_plugins.recommend import AskTell, TrialState
+from dre_plugins.recommend.settings import Settings
+
+pytestmark = pytest.mark.syne_tune
+
+SPACE = {
+    "x": cs.uniform(0.0, 1.0),
+    "y": cs.loguniform(0.01, 1.0),
+    "act": cs.choice(["relu", "tanh"]),
+    "epochs": 3,
+}
+GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.randint(1, 3), "epochs": 3}
+METRICS = ["error", "size"]
+SETTINGS: dict[str, Any] = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
+OPTIONS: dict[str, Any] = {"random_seed": 0, **SETTINGS}
+
+Report = Callable[[Trial], Any]
+
+
+def losses(config: Mapping[str, Any]) -> tuple[float, float]:
+    """Return two objectives, small is good; between x = 0 and x = 1 they are at odds."""
+    x, y = config["x"], config["y"]
+    return x**2 + y, (x - 1.0) ** 2 + y + (config["act"] == "tanh")
+
+
+def modre(space: dict[str, Any] = SPACE, **more: Any) -> MODRE:
+    return MODRE(space, METRICS, **{**OPTIONS, **more})
+
+
+def plain(space: dict[str, Any] = SPACE, **more: Any) -> SingleFidelityScheduler:
+    searcher = MultiObjectiveDRESearcher(space, **OPTIONS)
+    return SingleFidelityScheduler(space, METRICS, searcher=searcher, random_seed=0, **more)
+
+
+def reporting(signs: Sequence[int] = (1, 1)) -> Report:
+    def report(trial: Trial) -> dict[str, float]:
+        values = losses(trial.config)
+        return {name: s * v for name, s, v in zip(METRICS, signs, values, strict=True)}
+
+    return report
+
+
+def start(scheduler: TrialScheduler, trial_id: int) -> Trial:
+    trial = Trial(trial_id, scheduler.suggest().config, datetime.now())
+    scheduler.on_trial_add(trial)
+    return trial
+
+
+def end(scheduler: TrialScheduler, trial: Trial, result: Any) -> None:
+    """End a trial as the tuner does, which hands on the last result twice."""
+    if result == "crash":
+        scheduler.on_trial_error(trial)
+        return
+    for epoch in (1, 2, 3):
+        # Values on the way are others, which must not count.
+        values = result if epoch == 3 else {name: 9.0 * epoch for name in result}
+        assert scheduler.on_trial_result(trial, {**values, "epoch": epoch}) == "CONTINUE"
+    scheduler.on_trial_complete(trial, {**result, "epoch": 3})
+
+
+def run(
+    scheduler: TrialScheduler, n: int, report: Report | None = None, first: int = 0
+) -> list[dict[str, Any]]:
+    """Run trials, three at once, and return their configurations."""
+    configs, running = [], []
+    for trial_id in range(first, first + n):
+        running.append(start(scheduler, trial_id))
+        configs.append(running[-1].config)
+        if len(running) == 3 or trial_id == first + n - 1:
+            for trial in running[::-1]:
+                end(scheduler, trial, (report or reporting())(trial))
+            running = []
+    return configs
+
+
+def states(scheduler: TrialScheduler) -> list[str]:
+    return [trial.state.value for trial in scheduler.searcher.trials]
+
+
+# ---- the same as elsewhere
+
+
+def told(scheduler: TrialScheduler, history: list[Any]) -> dict[str, Any]:
+    """Tell what has ended, and return the next suggestion."""
+    for trial_id, (config, values) in enumerate(history):
+        trial = Trial(trial_id, config, datetime.now())
+        scheduler.on_trial_complete(trial, dict(zip(METRICS, values, strict=True)))
+    return scheduler.suggest().config
+
+
+def in_modre(history: list[Any], signs: tuple[int, int], **options: Any) -> dict[str, Any]:
+    return told(MODRE(SPACE, METRICS, [sign == 1 for sign in signs], 7, **options), history)
+
+
+def in_its_own_scheduler(history: list[Any], signs: tuple[int, int], **options: Any) -> Any:
+    if signs[0] != signs[1]:
+        return None  # it has one sign for all
+    searcher = MultiObjectiveDRESearcher(SPACE, random_seed=7, **options)
+    return told(SingleFidelityScheduler(SPACE, METRICS, signs[0] == 1, searcher), history)
+
+
+def in_ask_tell(history: list[Any], signs: tuple[int, int], **options: Any) -> dict[str, Any]:
+    directions = ["minimize" if sign == 1 else "maximize" for sign in signs]
+    study = AskTell(space_of(SPACE), direction=directions, seed=7, **options)
+    for config, values in history:
+        study.add(config, values)
+    return study.ask()[1]
+
+
+def in_optuna(history: list[Any], signs: tuple[int, int], **options: Any) -> dict[str, Any] | None:
+    if not find_spec("optuna"):
+        return None
+    import optuna
+
+    from dre_plugins.adapters.optuna import DRESampler
+
+    directions = ["minimize" if sign == 1 else "maximize" for sign in signs]
+    study = optuna.create_study(directions=directions, sampler=DRESampler(seed=7, **options))
+    distributions = {
+        "x": optuna.distributions.FloatDistribution(0.0, 1.0),
+        "y": optuna.distributions.FloatDistribution(0.01, 1.0, log=True),
+        "act": optuna.distributions.CategoricalDistribution(["relu", "tanh"]),
+    }
+    for config, values in history:
+        is_ok = not any(math.isnan(value) for value in values)
+        study.add_trial(
+            optuna.trial.create_trial(
+                state=optuna.trial.TrialState.COMPLETE if is_ok else optuna.trial.TrialState.FAIL,
+                values=values if is_ok else None,
+                params={name: config[name] for name in distributions},
+                distributions=distributions,
+            )
+        )
+    return {**study.ask(distributions).params, "epochs": 3}
+
+
+@pytest.mark.parametrize("n", [3, 14], ids=["startup", "model"])
+@pytest.mark.parametrize("signs", [(1, 1), (-1, 1), (-1, -1)], ids=str)
+def test_the_same_history_and_seed_give_the_same_suggestion(n: int, signs: Any) -> None:
+    rng = np.random.default_rng(3)
+    history = []
+    for number in range(n):
+        config = {"x": rng.random(), "y": 0.01 + rng.random() / 2, "act": "relu", "epochs": 3}
+        values = [s * v for s, v in zip(signs, losses(config), strict=True)]
+        if number % 5 == 4:
+            values[number % 2] = math.nan
+        history.append((config, values))
+    ways = [in_modre, in_its_own_scheduler, in_ask_tell, in_optuna]
+    found = [
+        way(history, signs, settings=Settings(preset=TINY), n_startup_trials=8) for way in ways
+    ]
+    assert found[0] is not None
+    assert all(one in (None, found[0]) for one in found)
+
+
+@pytest.mark.parametrize("signs", [(1, -1), (-1, 1), (-1, -1)], ids=str)
+def test_each_metric_is_flipped_once(signs: tuple[int, int]) -> None:
+    scheduler = modre(do_minimize=[sign == 1 for sign in signs])
+    configs = run(scheduler, 14, reporting(signs))
+    assert configs == run(modre(), 14)
+    assert [trial.objectives for trial in scheduler.searcher.trials] == [
+        pytest.approx(losses(config)) for config in configs
+    ]
+    assert scheduler.searcher.stats["model"] == 8
+    values = np.array([losses(config) for config in configs])
+    worse = (values[:, None] >= values[None]).all(-1) & (values[:, None] > values[None]).any(-1)
+    front = {tuple(row) for row in values[~worse.any(1)]}
+    assert {trial.objectives for trial in scheduler.searcher.best_trials} == front
+
+
+@pytest.mark.parametrize("do_minimize", [True, False])
+def test_one_bool_is_for_all_metrics_as_in_syne_tune_itself(do_minimize: bool) -> None:
+    sign = 1 if do_minimize else -1
+    mine, theirs = modre(do_minimize=do_minimize), plain(do_minimize=do_minimize)
+    report = reporting((sign, sign))
+    assert run(mine, 12, report) == run(theirs, 12, report)
+    assert mine.metric_mode() == theirs.metric_mode() == mine.mode
+
+
+def test_three_objectives() -> None:
+    scheduler = MODRE(SPACE, ["a", "b", "c"], [True, False, True], **OPTIONS)
+    configs = run(
+        scheduler,
+        9,
+        lambda trial: {"a": trial.config["x"], "b": -trial.config["x"], "c": trial.config["y"]},
+    )
+    assert scheduler.metric_mode() == ["min", "max", "min"]
+    found = [trial.objectives for trial in scheduler.searcher.trials]
+    assert found == [(config["x"], config["x"], config["y"]) for config in configs]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_front_is_approached() -> None:
+    scheduler = modre(settings=Settings(preset="default"), n_startup_trials=None)
+    configs = run(scheduler, 30)
+    early, late = configs[:10], configs[20:]
+    assert np.median([c["y"] for c in late]) < 0.3 * np.median([c["y"] for c in early])
+    assert sum(config["act"] == "relu" for config in late) >= 7
+    assert np.ptp([config["x"] for config in late]) > 0.3
+
+
+# ---- results
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("crash", []),
+        ({"error": 1.0, "size": math.nan}, []),
+        ({"error": "text", "size": 1.0}, []),
+        (
+            {"error": 1.0},
+            "Trial 2 reported ['epoch', 'error'] without ['size']: such trials count as failed.",
+        ),
+    ],
+    ids=["crash", "NaN", "no number", "missing"],
+)
+def test_bad_trials_have_failed(bad: Any, said: Any, caplog: pytest.LogCaptureFixture) -> None:
+    def report(trial: Trial) -> Any:
+        return bad if trial.trial_id % 3 == 2 else reporting()(trial)
+
+    scheduler = modre(constraints={"error": 5.0})
+    with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
+        run(scheduler, 15, report)
+    assert states(scheduler) == ["complete", "complete", "failed"] * 5
+    assert scheduler.searcher.stats["fallbacks"] == 0 and scheduler.searcher.stats["model"] >= 9
+    mine = [one.getMessage() for one in caplog.records if one.name == "syne_tune.dre_plugins"]
+    assert mine == ([said] if said else [])
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 1e300, np.float32(2.0), True])
+def test_any_number_is_a_value(value: Any) -> None:
+    scheduler = modre(do_minimize=[False, True])
+    run(scheduler, 9, lambda trial: {"error": value if trial.trial_id % 2 else 1.0, "size": 1})
+    assert states(scheduler) == ["complete"] * 9
+    assert scheduler.searcher.stats["fallbacks"] == 0
+    assert scheduler.searcher.trials[1].objectives == (-float(value), 1.0)
+
+
+def test_reports_on_the_way_may_lack_metrics(caplog: pytest.LogCaptureFixture) -> None:
+    scheduler = modre()
+    trial = start(scheduler, 0)
+    with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
+        assert scheduler.on_trial_result(trial, {"error": 2.0, "epoch": 1}) == "CONTINUE"
+        assert scheduler.on_trial_result(trial, {"epoch": 2}) == "CONTINUE"
+        assert states(scheduler) == ["running"]
+        scheduler.on_trial_complete(trial, {"error": 1.0, "size": 2.0})
+    assert scheduler.searcher.trials[0].objectives == (1.0, 2.0) and not caplog.records
+
+
+def test_what_comes_late_or_twice_does_no_harm() -> None:
+    scheduler = modre()
+    trial, removed, other = (start(scheduler, trial_id) for trial_id in range(3))
+    scheduler.on_trial_complete(trial, {"error": 1.0, "size": 2.0})
+    scheduler.on_trial_remove(removed)
+    before = scheduler.searcher.trials
+    for late in (trial, removed):
+        scheduler.on_trial_result(late, {"error": 0.0, "size": 0.0})
+        scheduler.on_trial_complete(late, {"error": 0.0, "size": 0.0})
+        scheduler.on_trial_error(late)
+        scheduler.on_trial_remove(late)
+        scheduler.on_trial_add(late)
+    assert scheduler.searcher.trials == before
+    assert states(scheduler) == ["complete", "pruned", "running"]
+    elsewhere = Trial(9, {**other.config, "x": 0.125}, datetime.now())
+    scheduler.on_trial_complete(elsewhere, {"error": 3.0, "size": 4.0})
+    assert scheduler.searcher.trials[3].configuration["x"] == 0.125
+    assert scheduler.searcher.trials[3].objectives == (3.0, 4.0)
+    unannounced = Trial(10, scheduler.suggest().config, datetime.now())
+    scheduler.on_trial_error(unannounced)
+    assert states(scheduler)[4] == "failed"
+
+
+def test_crashes_that_its_own_scheduler_cannot_announce_do_not_stay_pending() -> None:
+    scheduler = plain()
+    first = [start(scheduler, trial_id) for trial_id in range(3)]
+    end(scheduler, first[0], reporting()(first[0]))
+    scheduler.on_trial_error(first[1])  # of which the searcher hears a number only
+    end(scheduler, first[2], reporting()(first[2]))
+    later = [start(scheduler, trial_id) for trial_id in range(3, 6)]
+    assert states(scheduler) == ["complete", "failed", "complete", *["running"] * 3]
+    end(scheduler, first[1], {"error": 1.0, "size": 2.0})  # it was only slow
+    end(scheduler, later[2], reporting()(later[2]))
+    assert states(scheduler) == ["complete"] * 3 + ["running", "running", "complete"]
+    assert scheduler.searcher.trials[1].objectives == (1.0, 2.0)
+
+
+def test_limits_are_learnt_and_survive_dill() -> None:
+    def report(trial: Trial) -> Any:
+        return {**reporting()(trial), "memory": trial.config["x"]}
+
+    limited = modre(constraints={"memory": 0.4})
+    assert run(limited, 12, report) == run(modre(constraints={"memory": (None, 0.4)}), 12, report)
+    assert run(modre(), 12, report) != run(modre(constraints={"memory": 0.4}), 12, report)
+    for trial in limited.searcher.trials:
+        assert trial.constraints == {"memory": trial.configuration["x"] - 0.4}
+    assert all(one.configuration["x"] <= 0.4 for one in limited.searcher.best_trials)
+    loaded = dill.loads(dill.dumps(limited))
+    assert run(loaded, 3, report, 12) == run(limited, 3, report, 12)
+    unknown = modre(constraints={"nothing": 1.0})
+    run(unknown, 8, report)
+    assert unknown.searcher.stats["model"] == 2 and unknown.searcher.best_trials == ()
+
+
+# ---- the search
+
+
+@pytest.mark.parametrize("kind", [modre, plain])
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_finite_space_is_used_up(kind: Any, fails: bool) -> None:
+    def report(trial: Trial) -> Any:
+        return "crash" if fails else {"error": trial.config["b"], "size": -trial.config["b"]}
+
+    scheduler = kind(GRID)
+    configs = run(scheduler, 9, report)
+    assert len({(config["a"], config["b"]) for config in configs}) == 9
+    assert scheduler.suggest() is None and scheduler.suggest() is None
+
+
+def test_points_come_first_and_the_seed_decides() -> None:
+    points = [{"x": 0.5, "y": 0.1, "act": "tanh"}, {"act": "relu"}]
+    configs = run(modre(points_to_evaluate=points), 5)
+    for point, config in zip(points, configs, strict=False):
+        assert config.items() >= point.items() and config.keys() == SPACE.keys()
+    state = np.random.get_state()[1].tolist()  # noqa: NPY002
+    assert run(modre(random_seed=1), 9) == run(modre(random_seed=1), 9) != run(modre(), 9)
+    assert modre(random_seed=None).random_seed != modre(random_seed=None).random_seed
+    assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
+
+
+@pytest.mark.parametrize("prior", ["xgboost", ["xgboost", None]], ids=str)
+def test_a_prior_suggests_from_the_first_trial_on(prior: Any) -> None:
+    space = {"eta": cs.loguniform(1e-4, 1), "max_depth": cs.randint(1, 15)}
+    scheduler = MODRE(space, METRICS, prior=prior, settings=Settings(preset=TINY), random_seed=0)
+    run(scheduler, 6, lambda trial: {"error": trial.config["eta"], "size": -trial.config["eta"]})
+    assert scheduler.searcher.stats["prior"] >= 1 and scheduler.searcher.stats["random"] == 0
+    assert scheduler.searcher.stats["fallbacks"] == 0
+
+
+def test_dill_in_the_middle_changes_nothing() -> None:
+    scheduler = modre(do_minimize=[False, True])
+    run(scheduler, 7)
+    pending = [start(scheduler, trial_id) for trial_id in (7, 8)]
+    loaded = dill.loads(dill.dumps(scheduler))
+    for one in (scheduler, loaded):
+        for trial in pending:
+            end(one, trial, reporting()(trial))
+    assert run(loaded, 4, first=9) == run(scheduler, 4, first=9)
+    assert loaded.searcher.trials == scheduler.searcher.trials
+
+
+def test_what_was_running_is_suggested_once_more() -> None:
+    scheduler = modre()
+    run(scheduler, 3)
+    lost = [start(scheduler, trial_id) for trial_id in (3, 4)]
+    scheduler.on_trial_result(lost[0], {"error": 1.0, "size": 1.0})  # which does not count
+    scheduler.searcher.restart_running()
+    assert run(scheduler, 2, first=5) == [trial.config for trial in lost]
+    assert states(scheduler) == ["complete"] * 5
+
+
+# ---- what Syne Tune asks of a scheduler
+
+
+@pytest.mark.parametrize(
+    ("do_minimize", "mode"),
+    [(True, "min"), (False, "max"), ([False, True], ["max", "min"]), ((True, True), "min")],
+)
+def test_metadata_goes_into_a_file(do_minimize: Any, mode: Any) -> None:
+    scheduler = modre(do_minimize=do_minimize, constraints={"size": 1.0})
+    run(scheduler, 6)
+    text = json.dumps(scheduler.metadata())
+    assert len(text) < 2_000
+    metadata = json.loads(text)
+    assert metadata["scheduler_name"] == "MODRE" and metadata["metric_names"] == METRICS
+    assert metadata["metric_mode"] == mode == scheduler.metric_mode()
+    assert metadata["scheduler_kwargs"] == {"random_seed": 0}
+    assert cs.config_space_from_json_dict(json.loads(metadata["config_space"])) == SPACE
+
+
+@pytest.mark.parametrize("do_minimize", [True, False])
+def test_ask_and_tell(do_minimize: bool) -> None:
+    sign = 1 if do_minimize else -1
+    loop = AskTellScheduler(modre(do_minimize=do_minimize))
+    told = []
+    for number in range(8):
+        trial = loop.ask()
+        told.append(reporting((sign, sign))(trial))
+        loop.tell(trial, {"other": 1.0} if number == 5 else told[-1])
+    assert states(loop.base_scheduler) == ["complete"] * 5 + ["failed"] + ["complete"] * 2
+    del loop.completed_experiments[5], told[5]
+    best = loop.best_trial("size").metrics["size"]
+    assert sign * best == min(sign * result["size"] for result in told)
+
+
+def test_modes_that_differ_have_no_single_best_trial() -> None:
+    loop = AskTellScheduler(modre(do_minimize=[True, False]))
+    loop.tell(loop.ask(), {"error": 1.0, "size": 1.0})
+    with pytest.raises(AttributeError, match=r"no single mode.*'min', 'max'.*best_trials"):
+        loop.best_trial("size")
+
+
+@pytest.mark.skipif(version("syne-tune") < "0.16", reason="other orders before Syne Tune 0.16")
+def test_arguments_stand_as_in_the_baselines() -> None:
+    from syne_tune.optimizer.baselines import EHVI
+
+    wanted = [*inspect.signature(EHVI).parameters.values()]
+    found = [*inspect.signature(MODRE).parameters.values()][: len(wanted)]
+    assert [(p.name, p.default) for p in found] == [(p.name, p.default) for p in wanted]
+
+
+# ---- arguments
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda: MODRE(SPACE, "loss"), r"metrics must be .*two.*DRE.*got 'loss'"),
+        (lambda: MODRE(SPACE, ["loss"]), r"metrics must be .*two.*DRE.*got \['loss'\]"),
+        (lambda: MODRE(SPACE, ["loss", 3]), "metrics must be"),
+        (lambda: MODRE(SPACE, ["loss", "size", "loss"]), "metrics must be .*different"),
+        (lambda: modre(do_minimize=[True]), r"do_minimize must be .*'error', 'size'.*\[True\]"),
+        (lambda: modre(do_minimize=["min", "max"]), "do_minimize must be"),
+        (lambda: modre(do_minimize=None), "do_minimize must be"),
+        (lambda: modre(prior=["nowhere", None]), "nowhere"),
+        (lambda: modre(points_to_evaluate=[{"x": "far"}]), "x must be"),
+        (lambda: MultiObjectiveDRESearcher(SPACE, n_objectives=1), "n_objectives.*DRESearcher"),
+    ],
+)
+def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        build()
+
+
+def test_unknown_arguments_are_refused() -> None:
+    for name in ("mode", "direction", "n_objectives"):
+        with pytest.raises(TypeError, match=name):
+            modre(**{name: 2})
+
+
+def test_a_wrong_number_of_objectives_is_refused_at_the_first_report() -> None:
+    searcher = MultiObjectiveDRESearcher(SPACE, n_objectives=3, **OPTIONS)
+    scheduler = SingleFidelityScheduler(SPACE, METRICS, searcher=searcher)
+    trial = start(scheduler, 0)
+    with pytest.raises(ValueError, match=r"n_objectives must be 2, as many as.*got 3"):
+        scheduler.on_trial_result(trial, {"error": 1.0, "size": 1.0})
+
+
+# ---- through the real tuner, with processes of their own
+
+
+def trained(x: float, epochs: int) -> None:
+    """Train in a process of its own, which gets nothing but this function's body."""
+    from syne_tune import Reporter
+
+    report = Reporter()
+    for epoch in range(1, epochs + 1):
+        if x > 0.8 and epoch == 2:
+            raise RuntimeError("diverged")
+        report(epoch=epoch, accuracy=1.0 - x * x - 1.0 / epoch, size=abs(x - 0.5))
+
+
+class SaveOften(TunerCallback):
+    """Save the tuner at every report, with all that is in it."""
+
+    saved: ClassVar[list[tuple[int, bytes]]] = []  # how many were complete; not itself saved
+
+    def on_tuning_start(self, tuner: Tuner) -> None:
+        self.tuner = tuner
+        self.saved.clear()
+
+    def on_trial_result(self, trial: Any, status: str, result: Any, decision: str) -> None:
+        self.tuner.save()
+        content = (self.tuner.tuner_path / "tuner.dill").read_bytes()
+        self.saved.append((states(self.tuner.scheduler).count("complete"), content))
+
+
+def reap(tuner: Tuner) -> Tuner:
+    """Wait for the processes of trials, so that Python does not warn of them."""
+    for process in tuner.trial_backend.trial_subprocess.values():
+        process.wait(timeout=30)
+    return tuner
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Syne Tune and pandas warn of their own affairs
+def test_a_tuner_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
+    space = {"x": cs.uniform(0.0, 1.0), "epochs": 2}
+    points = [{"x": 0.9}, {"x": 0.125}, {"x": 0.25}]
+    tuner = Tuner(
+        trial_backend=PythonBackend(trained, space, rotate_gpus=False),
+        scheduler=MODRE(
+            space,
+            ["accuracy", "size"],
+            do_minimize=[False, True],
+            points_to_evaluate=points,
+            **OPTIONS,
+        ),
+        # Syne Tune stops after more than so many.
+        stop_criterion=StoppingCriterion(max_num_trials_completed=5),
+        n_workers=2,
+        sleep_time=0.1,
+        max_failures=9,
+        tuner_name="objectives",
+        suffix_tuner_name=False,
+        callbacks=[SaveOften(), StoreResultsCallback()],
+    )
+    tuner.run()
+    reap(tuner)
+    trials = tuner.scheduler.searcher.trials
+    assert trials[0].state is TrialState.FAILED
+    ended = [trial for trial in trials if trial.state is TrialState.COMPLETE]
+    assert len(ended) >= 6
+    for trial in ended:
+        x = trial.configuration["x"]
+        assert trial.objectives == pytest.approx((x * x - 0.5, abs(x - 0.5)))
+
+    # What Syne Tune makes of modes that differ.
+    tried = [one.configuration["x"] for one in ended]
+    assert tuner.best_config("accuracy")[1]["x"] <= min(tried)
+    assert abs(tuner.best_config("size")[1]["x"] - 0.5) <= min(abs(x - 0.5) for x in tried)
+    (small,) = metadata_from_experiments(tmp_path / "objectives", metric="size")
+    (large,) = metadata_from_experiments(tmp_path / "objectives", metric="accuracy")
+    assert -0.25 <= np.nanmax(small.values) <= 0.0 < 0.48 < np.nanmax(large.values) <= 0.5
+
+    # As if the driver had been killed in the middle.
+    n_complete, content = next(one for one in SaveOften.saved if one[0] >= 2)
+    (tmp_path / "objectives" / "tuner.dill").write_bytes(content)
+    scheduler = reap(load_tuner(tmp_path / "objectives")).scheduler
+    lost = [one for one in scheduler.searcher.trials if one.state is TrialState.RUNNING]
+    assert states(scheduler).count("complete") == n_complete and lost
+    for one in lost:
+        assert scheduler.suggest().config == {**one.configuration, "epochs": 2}

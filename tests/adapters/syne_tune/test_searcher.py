@@ -1,0 +1,448 @@
+"""`DRESearcher` alone: which trial is which, what it learns, and what goes wrong."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import logging
+import math
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("syne_tune")
+dill = pytest.importorskip("dill")
+
+from presets import TINY  # noqa: E402
+from syne_tune import config_space as cs  # noqa: E402
+
+from dre_plugins.adapters.syne_tune import DRESearcher  # noqa: E402
+from dre_plugins.adapters.syne_tune.conversion import space_of  # noqa: E402
+from dre_plugins.recommend import AskTell, Trial, TrialState  # noqa: E402
+from dre_plugins.recommend.settings import Settings  # noqa: E402
+from dre_plugins.space.base import match_key  # noqa: E402
+
+pytestmark = pytest.mark.syne_tune
+
+SPACE = {
+    "lr": cs.loguniform(1e-4, 1.0),
+    "layers": cs.randint(1, 6),
+    "act": cs.choice(["relu", "tanh"]),
+    "epochs": 9,
+}
+GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.randint(0, 5), "epochs": 9}  # 18 configurations
+
+
+def searcher_of(space: dict[str, Any] = SPACE, **arguments: Any) -> DRESearcher:
+    return DRESearcher(
+        space,
+        **{
+            "random_seed": 0,
+            "n_startup_trials": 4,
+            "settings": Settings(preset=TINY),
+            **arguments,
+        },
+    )
+
+
+def loss(config: dict[str, Any]) -> float:
+    distance = (math.log10(config["lr"]) + 2) ** 2 + abs(config["layers"] - 3)
+    return distance + (config["act"] == "tanh")
+
+
+def run(searcher: DRESearcher, n: int, value: Callable[[dict[str, Any]], float] = loss) -> list:
+    """Run trials one after the other and return their configurations."""
+    configs = []
+    for trial_id in range(len(searcher.trials), len(searcher.trials) + n):
+        config = searcher.suggest()
+        searcher.on_trial_complete(trial_id, config, value(config))
+        configs.append(config)
+    return configs
+
+
+def states(searcher: DRESearcher) -> list[str]:
+    return [trial.state.value for trial in searcher.trials]
+
+
+# ---- suggestions
+
+
+@pytest.mark.parametrize("n_startup_trials", [0, 4, 99])
+def test_pending_configurations_are_all_different_and_a_space_can_be_used_up(
+    n_startup_trials: int,
+) -> None:
+    searcher = searcher_of(GRID, n_startup_trials=n_startup_trials)
+    searcher.on_trial_complete(-1, searcher.suggest(), 1.0)
+    configs = [searcher.suggest() for _ in range(17)]
+    assert len({(config["a"], config["b"]) for config in configs}) == 17
+    assert searcher.suggest() is None and searcher.suggest() is None
+    for trial_id, config in enumerate(configs):
+        searcher.on_trial_complete(trial_id, config, float(trial_id))
+    assert searcher.suggest() is None
+    assert states(searcher) == ["complete"] * 18
+
+
+def test_duplicates_can_be_allowed() -> None:
+    searcher = searcher_of(GRID, allow_duplicates=True)
+    for trial_id in range(40):
+        searcher.on_trial_complete(trial_id, searcher.suggest(), 1.0)
+    assert states(searcher) == ["complete"] * 40
+
+
+def test_points_come_first_in_order_also_partial_ones(caplog: pytest.LogCaptureFixture) -> None:
+    points = [
+        {"lr": 0.1, "layers": 2, "act": "tanh"},
+        {"layers": 5},
+        {"lr": 30.0},
+        {"lr": 40.0, "layers": 3, "act": "relu", "epochs": 9},
+    ]
+    with caplog.at_level(logging.WARNING):
+        searcher = searcher_of(points_to_evaluate=points)
+        configs = run(searcher, 8)
+    for point, config in zip(points, configs, strict=False):
+        assert config.keys() == SPACE.keys() and config.items() >= point.items()
+        assert config["epochs"] == 9
+    assert [config["lr"] <= 1 for config in configs] == [True, True, False, False, *[True] * 4]
+    assert len([one for one in caplog.records if "lr=30.0" in one.getMessage()]) == 1
+    assert searcher.stats["enqueued"] == 4
+    assert points[1] == {"layers": 5}
+
+
+def test_a_seed_makes_runs_equal_and_no_seed_makes_them_differ() -> None:
+    assert run(searcher_of(random_seed=5), 30) == run(searcher_of(random_seed=5), 30)
+    assert run(searcher_of(random_seed=5), 3) != run(searcher_of(random_seed=6), 3)
+    state = np.random.get_state()[1].tolist()  # noqa: NPY002
+    assert run(searcher_of(random_seed=None), 5) != run(searcher_of(random_seed=None), 5)
+    assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
+    assert searcher_of(random_seed=np.int64(7)).random_seed == 7
+    with pytest.raises(ValueError, match=r"random_seed must be a non-negative integer.*-1"):
+        searcher_of(random_seed=-1)
+
+
+def test_suggestions_are_those_of_the_engine_alone() -> None:
+    searcher = searcher_of(random_seed=11)
+    study = AskTell(space_of(SPACE), seed=11, n_startup_trials=4, settings=Settings(preset=TINY))
+    for config in run(searcher, 10):
+        number, configuration = study.ask()
+        assert configuration == config
+        study.tell(number, loss(configuration))
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        copy.deepcopy,
+        lambda one: pickle.loads(pickle.dumps(one)),
+        lambda one: dill.loads(dill.dumps(one)),
+    ],
+    ids=["deepcopy", "pickle", "dill"],
+)
+def test_a_copy_goes_on_in_the_same_way(copied: Callable[[DRESearcher], DRESearcher]) -> None:
+    searcher = searcher_of(points_to_evaluate=[{"layers": n} for n in (1, 2, 3, 4, 5, 6)])
+    pending = []
+    for trial_id in range(5):
+        config = searcher.suggest()
+        if trial_id == 2:
+            searcher.on_trial_result(trial_id, config, 4.0)
+        elif trial_id > 2:
+            pending.append((trial_id, config))
+        else:
+            searcher.on_trial_complete(trial_id, config, loss(config))
+    other = copied(searcher)
+    for one in (searcher, other):
+        for trial_id, config in pending:
+            one.on_trial_complete(trial_id, config, loss(config))
+    assert run(searcher, 6) == run(other, 6)
+    assert searcher.trials == other.trials
+
+
+def test_the_state_is_small() -> None:
+    searcher = searcher_of(
+        prior="xgboost", settings=Settings(preset="default"), space={"eta": cs.uniform(0, 1)}
+    )
+    searcher.suggest()
+    assert len(dill.dumps(searcher)) < 1_000_000
+
+
+# ---- which trial is which
+
+
+def test_a_trial_is_recognised_by_its_configuration_whatever_the_order() -> None:
+    searcher = searcher_of(n_startup_trials=99)
+    configs = [searcher.suggest() for _ in range(6)]
+    for trial_id, place in enumerate([5, 3, 1, 0, 2, 4]):
+        if trial_id % 2:
+            searcher.on_trial_add(trial_id, configs[place])
+        searcher.on_trial_result(trial_id, configs[place], float(place))
+        searcher.on_trial_complete(trial_id, configs[place], float(place))
+    assert [trial.value for trial in searcher.trials] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_several_trials_of_the_same_configuration_are_told_apart() -> None:
+    point = {"lr": 0.1, "layers": 2, "act": "tanh"}
+    searcher = searcher_of(points_to_evaluate=[point] * 3)
+    configs = [searcher.suggest() for _ in range(3)]
+    searcher.on_trial_add(0, configs[0])
+    searcher.on_trial_add(1, configs[1])
+    searcher.on_trial_complete(1, configs[1], 1.0)
+    searcher.on_trial_error(0)
+    searcher.on_trial_complete(2, configs[2], 2.0)
+    assert states(searcher) == ["failed", "complete", "complete"]
+    assert [trial.value for trial in searcher.trials] == [None, 1.0, 2.0]
+
+
+def test_trials_that_were_never_suggested_count_as_evaluated() -> None:
+    searcher = searcher_of(GRID)
+    config = {"a": "x", "b": 3, "epochs": 9}
+    searcher.on_trial_result(7, config, 3.0)
+    searcher.on_trial_complete(7, config, 2.0)
+    searcher.on_trial_complete(8, {"a": "y", "b": 77}, 1.0)  # out of range, constant left out
+    assert [trial.value for trial in searcher.trials] == [2.0, 1.0]
+    rest = []
+    while (suggested := searcher.suggest()) is not None:
+        rest.append((suggested["a"], suggested["b"]))
+    assert len(rest) == len({*rest}) == 17 and ("x", 3) not in rest
+
+
+def test_what_cannot_belong_to_the_space_is_left_out_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    searcher = searcher_of(GRID)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            searcher.on_trial_result(3, {"a": "w", "b": 1}, 3.0)
+            searcher.on_trial_complete(3, {"a": "w", "b": 1}, 3.0)
+        searcher.on_trial_complete(4, {"a": "x"}, 3.0)
+    said = [one.getMessage() for one in caplog.records]
+    assert len(said) == 2 and "trial 3" in said[0] and "'w'" in said[0] and "'b'" in said[1]
+    assert searcher.trials == () and searcher.suggest() is not None
+
+
+def test_a_trial_id_that_begins_anew_is_another_trial() -> None:
+    searcher = searcher_of()
+    first, second = searcher.suggest(), searcher.suggest()
+    searcher.on_trial_complete(0, first, 1.0)
+    searcher.on_trial_complete(0, second, 2.0)
+    assert [trial.value for trial in searcher.trials] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("hook", ["on_trial_error", "on_trial_stop"])
+def test_unknown_and_ended_trials_are_ignored(hook: str, caplog: pytest.LogCaptureFixture) -> None:
+    searcher = searcher_of()
+    config = searcher.suggest()
+    with caplog.at_level(logging.DEBUG, logger="syne_tune.dre_plugins"):
+        getattr(searcher, hook)(5)
+    assert states(searcher) == ["running"] and "Trial 5" in caplog.text
+    searcher.on_trial_complete(0, config, 1.0)
+    getattr(searcher, hook)(0)
+    searcher.on_trial_result(0, config, 5.0)
+    searcher.on_trial_complete(0, config, 5.0)
+    assert searcher.trials == (Trial(config, TrialState.COMPLETE, 1.0),)
+
+
+# ---- results
+
+
+@pytest.mark.parametrize(
+    "tell",
+    [
+        lambda one, *trial: one.on_trial_complete(*trial, 2.0),
+        lambda one, *trial: (
+            one.on_trial_result(*trial, 2.0),
+            one.on_trial_complete(*trial, 2.0),
+            one.on_trial_complete(*trial, 2.0),
+        ),
+        lambda one, *trial: (
+            one.on_trial_result(*trial, 9.0),
+            one.on_trial_result(*trial, 5.0),
+            one.on_trial_result(*trial, 2.0),
+            one.on_trial_complete(*trial, 2.0),
+        ),
+        lambda one, *trial: (
+            one.on_trial_result(*trial, 9.0, resource_level=3),
+            one.on_trial_result(*trial, 2.0, resource_level=3),
+            one.on_trial_result(*trial, 2.0, 3),
+            one.on_trial_complete(*trial, 2.0, resource_level=3),
+        ),
+        lambda one, *trial: (
+            one.on_trial_result(*trial, 2.0),
+            one.on_trial_complete(*trial, None),
+        ),
+    ],
+    ids=["complete", "twice", "many", "levels", "no last value"],
+)
+def test_results_count_once_and_the_last_one_wins(tell: Callable[..., Any]) -> None:
+    searcher = searcher_of()
+    tell(searcher, 0, searcher.suggest())
+    (trial,) = searcher.trials
+    assert (trial.state, trial.value) == (TrialState.COMPLETE, 2.0)
+
+
+def test_steps_are_resource_levels_or_counts() -> None:
+    searcher = searcher_of()
+    configs = [searcher.suggest() for _ in range(3)]
+    for value in (3.0, 2.0):
+        searcher.on_trial_result(0, configs[0], value)
+    for level, value in ((1, 3.0), (3, 2.0), (3, math.nan)):
+        searcher.on_trial_result(1, configs[1], value, level)
+    searcher.on_trial_result(2, configs[2], 1.0, math.nan)
+    rungs = [dict(trial.rungs) for trial in searcher.trials]
+    assert rungs[0] == {1.0: 3.0, 2.0: 2.0} and rungs[2] == {1.0: 1.0}
+    assert rungs[1][1.0] == 3.0 and math.isnan(rungs[1][3.0])
+
+
+def test_what_ends_a_trial_decides_how_it_counts() -> None:
+    searcher = searcher_of()
+    configs = [searcher.suggest() for _ in range(6)]
+    for trial_id in (0, 1, 2):
+        for level in range(1, 3 + trial_id):
+            searcher.on_trial_result(trial_id, configs[trial_id], 1.0 / level, level)
+    searcher.on_trial_stop(0)  # at level 2 of 4
+    searcher.on_trial_stop(2)  # at level 4: nobody got further
+    searcher.on_trial_error(1)
+    searcher.on_trial_stop(3, configs[3])  # without a report, which ranks as a failure
+    searcher.on_trial_complete(4, configs[4], math.nan, 1)
+    searcher.on_trial_complete(5, configs[5], math.inf, 1)
+    assert states(searcher) == ["pruned", "failed", "complete", "pruned", "failed", "complete"]
+    assert searcher.suggest() is not None and searcher.stats["model"] == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "state"),
+    [
+        ("fast", "failed"),
+        (None, "pruned"),
+        ([1.0], "failed"),
+        (10**400, "complete"),  # infinite
+        (math.nan, "failed"),
+    ],
+    ids=lambda one: repr(one)[:20],
+)
+def test_no_result_raises(value: Any, state: str) -> None:
+    searcher = searcher_of()
+    for trial_id in range(8):
+        config = searcher.suggest()
+        searcher.on_trial_result(trial_id, config, value)
+        searcher.on_trial_complete(trial_id, config, value if trial_id % 2 else 1.0)
+    assert states(searcher) == ["complete", state] * 4
+    assert not any(trial.value or trial.rungs for trial in searcher.trials[1::2] if value is None)
+
+
+@pytest.mark.parametrize("values", [[1.0], [math.inf, -math.inf, 0.0], [1e300, -1e300, np.pi]])
+def test_any_value_is_as_good_as_another(values: list[float]) -> None:
+    searcher = searcher_of(n_startup_trials=1)
+    for trial_id in range(10):
+        value = np.float64(values[trial_id % len(values)])
+        searcher.on_trial_complete(trial_id, searcher.suggest(), value)
+    assert searcher.stats["model"] == 9 and searcher.stats["fallbacks"] == 0
+
+
+@pytest.mark.parametrize("fault", ["fit raises", "weights are NaN"])
+def test_a_broken_surrogate_costs_no_trial(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: str
+) -> None:
+    from dre_plugins.engine.surrogate import DeepRankingEnsemble
+
+    fit = DeepRankingEnsemble.fit
+
+    def broken(self: DeepRankingEnsemble, *arguments: Any, **keywords: Any) -> Any:
+        if fault == "fit raises":
+            raise RuntimeError("injected")
+        fitted = fit(self, *arguments, **keywords)
+        spoilt = {name: value * math.nan for name, value in fitted.parameters.items()}
+        return dataclasses.replace(fitted, parameters=spoilt)
+
+    monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
+    searcher = searcher_of()
+    with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
+        configs = run(searcher, 50)
+    assert states(searcher) == ["complete"] * 50
+    assert searcher.stats["fallbacks"] == 46 == searcher.stats["fallback"]
+    assert len({match_key(config) for config in configs}) == 50
+    assert sum("surrogate failed" in one.getMessage() for one in caplog.records) == 1
+
+
+# ---- after a crash
+
+
+def test_what_was_running_is_suggested_once_more() -> None:
+    searcher = searcher_of(points_to_evaluate=[{"layers": n} for n in range(1, 7)])
+    configs = [searcher.suggest() for _ in range(5)]
+    searcher.on_trial_complete(0, configs[0], 1.0)
+    searcher.on_trial_add(1, configs[1])
+    searcher.on_trial_result(2, configs[2], 2.0)
+    restored = dill.loads(dill.dumps(searcher))
+    restored.restart_running()
+    restored.restart_running()  # once is enough
+    assert states(restored) == ["complete", "running", "complete", "running", "running"]
+    again = [restored.suggest() for _ in range(4)]
+    assert again[:3] == [configs[1], configs[3], configs[4]]
+    assert again[3]["layers"] == 6  # the point that was not used yet
+    for trial_id, config in enumerate(again, start=5):
+        restored.on_trial_complete(trial_id, config, float(trial_id))
+    assert [trial.value for trial in restored.trials] == [1.0, 5.0, 2.0, 6.0, 7.0, 8.0]
+
+
+def test_errors_that_are_heard_of_after_a_restore_are_failures() -> None:
+    searcher = searcher_of()
+    configs = [searcher.suggest() for _ in range(3)]
+    searcher.on_trial_result(0, configs[0], -99.0)
+    searcher.on_trial_add(1, configs[1])
+    searcher.on_trial_add(2, configs[2])
+    restored = dill.loads(dill.dumps(searcher))
+    restored.restart_running()
+    assert states(restored) == ["complete", "running", "running"]
+    restored.on_trial_error(0, configs[0])
+    restored.on_trial_error(1, configs[1])
+    assert states(restored) == ["failed", "failed", "running"]
+    assert restored.suggest() == configs[2]  # what has failed is not run again
+    assert restored.suggest() not in configs
+    assert states(restored) == ["failed", "failed", "running", "running"]
+
+
+# ---- arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"failed": "best"}, "failed must be 'worst' or 'ignore'"),
+        ({"n_startup_trials": -1}, "n_startup_trials must be at least 0"),
+        ({"prior": "nowhere"}, "nowhere"),
+        ({"prior": "xgboost"}, "in common"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_refused_at_once(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        searcher_of(space={"act": cs.choice(["relu", "tanh"])}, **arguments)
+
+
+def test_a_prior_suggests_from_the_first_trial_on() -> None:
+    space = {"eta": cs.loguniform(1e-4, 1), "max_depth": cs.randint(1, 15)}
+    configs = [searcher_of(space, prior="xgboost", n_startup_trials=None) for _ in range(2)]
+    assert configs[0].suggest() == configs[1].suggest()
+    assert configs[0].stats["prior"] == 1
+
+
+def test_importing_and_building_loads_no_torch() -> None:
+    code = (
+        "import sys; from syne_tune.config_space import uniform; "
+        "from dre_plugins.adapters.syne_tune import ASHADRE, DRE; "
+        "DRE({'x': uniform(0, 1)}, 'loss').suggest(); "
+        "ASHADRE({'x': uniform(0, 1)}, 'loss', 'epoch', 9).suggest(); "
+        "print([m for m in sys.modules if m in ('torch', 'optuna', 'ray', 'xgboost')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_without_syne_tune_the_message_says_what_to_install() -> None:
+    code = "import sys; sys.modules['syne_tune'] = None; import dre_plugins.adapters.syne_tune"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "ImportError" in done.stderr and "pip install 'dre-plugins[syne-tune]'" in done.stderr

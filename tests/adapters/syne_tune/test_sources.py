@@ -1,0 +1,347 @@
+"""Metadata from Syne Tune: a real experiment, files in its format, offline evaluations."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("syne_tune")
+pd = pytest.importorskip("pandas")
+
+from syne_tune import config_space as cs  # noqa: E402
+from syne_tune.experiments import load_experiment  # noqa: E402
+from syne_tune.optimizer.schedulers.transfer_learning.transfer_learning_task_evaluation import (  # noqa: E402
+    TransferLearningTaskEvaluations,
+)
+
+from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of  # noqa: E402
+from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments  # noqa: E402
+from dre_plugins.space import (  # noqa: E402
+    Categorical,
+    Constant,
+    Domain,
+    Float,
+    Integer,
+    Ordinal,
+    SearchSpace,
+    UnsupportedDomainError,
+)
+
+pytestmark = pytest.mark.syne_tune
+
+# ---- domains
+
+DOMAINS: list[tuple[Any, Domain]] = [
+    (cs.uniform(0.5, 2), Float(0.5, 2.0)),
+    (cs.uniform(1, 1), Float(1.0, 1.0)),
+    (cs.loguniform(1e-4, 1), Float(1e-4, 1.0, "log")),
+    (cs.reverseloguniform(0.9, 0.999), Float(0.9, 0.999, "reverse-log")),
+    (cs.quniform(0, 1, 0.25), Float(0.0, 1.0, step=0.25)),
+    (cs.qloguniform(0.5, 8, 0.5), Float(0.5, 8.0, "log", 0.5)),
+    (cs.randint(1, 4), Integer(1, 4)),
+    (cs.lograndint(1, 1000), Integer(1, 1000, "log")),
+    (cs.qrandint(4, 12, 4), Integer(4, 12, step=4)),
+    (cs.qrandint(3, 13, 4), Integer(4, 12, step=4)),
+    (cs.qlograndint(4, 64, 4), Integer(4, 64, "log", 4)),
+    (cs.choice(["b", "a"]), Categorical(("b", "a"))),
+    (cs.choice([16, 32]), Ordinal((16, 32))),
+    (cs.ordinal(["small", "large"]), Ordinal(("small", "large"))),
+    (cs.ordinal([1, 2, 8], kind="equal"), Ordinal((1, 2, 8))),
+    (cs.ordinal([1, 2, 8]), Ordinal((1, 2, 8), "linear")),
+    (cs.logordinal([1, 2, 8]), Ordinal((1, 2, 8), "log")),
+    (cs.finrange(0.0, 1.0, 5), Ordinal((0.0, 0.25, 0.5, 0.75, 1.0), "linear")),
+    (cs.finrange(1, 3, 5, cast_int=True), Ordinal((1, 2, 3), "linear")),
+    (7, Constant(7)),
+    ({"nested": [1, 2]}, Constant({"nested": [1, 2]})),
+]
+
+
+@pytest.mark.parametrize(("domain", "expected"), DOMAINS, ids=repr)
+def test_domains_are_converted(domain: Any, expected: Domain) -> None:
+    assert domain_of("x", domain) == expected
+
+
+@pytest.mark.parametrize(
+    "domain", [domain for domain, _ in DOMAINS if isinstance(domain, cs.Domain)], ids=repr
+)
+def test_what_syne_tune_draws_is_in_the_domain(domain: Any) -> None:
+    converted = domain_of("x", domain)
+    for value in domain.sample(size=20, random_state=np.random.RandomState(0)):
+        if isinstance(domain.get_sampler(), cs.Quantized):
+            value = domain.cast(value)  # many draws at once are not cast by Syne Tune itself
+            value = min(max(value, converted.from_unit(0.0)), converted.from_unit(1.0))
+        assert converted.contains(value), value
+
+
+def test_choices_of_numbers_can_stay_unordered() -> None:
+    space = space_of({"x": cs.choice([16, 32])}, order_numeric_choices=False)
+    assert space == SearchSpace({"x": Categorical((16, 32))})
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [{"lr": cs.uniform(0, 1)}, [cs.uniform(0, 1)], cs.Float(0, 1).normal(), cs.Domain()],
+    ids=["dict", "list", "normal", "base"],
+)
+def test_other_domains_are_refused_by_name(domain: Any) -> None:
+    with pytest.raises(UnsupportedDomainError, match="'model'"):
+        space_of({"model": domain})
+
+
+# ---- experiments
+
+TRAIN = """
+import argparse
+from syne_tune import Reporter
+
+parser = argparse.ArgumentParser()
+for name, kind in [("lr", float), ("act", str), ("layers", int), ("epochs", int)]:
+    parser.add_argument(f"--{name}", type=kind)
+options, _ = parser.parse_known_args()
+report = Reporter()
+for epoch in range(1, options.epochs + 1):
+    if options.act == "tanh" and epoch == 2:
+        raise RuntimeError("diverged")
+    report(epoch=epoch, loss=options.lr + 1.0 / epoch, accuracy=options.layers * epoch)
+"""
+
+TUNE = """
+from syne_tune import StoppingCriterion, Tuner
+from syne_tune.backend import LocalBackend
+from syne_tune.config_space import choice, loguniform, randint
+from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
+
+config_space = {
+    "lr": loguniform(1e-4, 1),
+    "act": choice(["relu", "tanh", "None"]),
+    "layers": randint(1, 4),
+    "epochs": 3,
+}
+scheduler = AsynchronousSuccessiveHalving(
+    config_space, metric="loss", time_attr="epoch", max_t=3, grace_period=1,
+    reduction_factor=2, random_seed=1, do_minimize=True,
+)
+Tuner(
+    trial_backend=LocalBackend("train.py"), scheduler=scheduler, n_workers=2,
+    stop_criterion=StoppingCriterion(max_num_trials_finished=5),
+    tuner_name="real", suffix_tuner_name=False, max_failures=10, sleep_time=0.1, save_tuner=False,
+).run()
+"""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run a real experiment and return the folder of experiments."""
+    folder = tmp_path_factory.mktemp("syne_tune")
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "tune.py").write_text(TUNE)
+    subprocess.run(
+        [sys.executable, "tune.py"],
+        cwd=folder,
+        env={**os.environ, "SYNETUNE_FOLDER": str(folder / "experiments")},
+        check=True,
+        capture_output=True,
+        timeout=100,
+    )
+    return folder / "experiments"
+
+
+def test_a_real_experiment_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = metadata_from_experiments(root / "real")
+    (task,) = metadata
+    assert task.name == "real" and metadata.skipped == {}
+    assert task.space.domains == {
+        "lr": Float(1e-4, 1.0, "log"),
+        "act": Categorical(("relu", "tanh", "None")),
+        "layers": Integer(1, 4),
+        "epochs": Constant(3),
+    }
+    results = load_experiment("real", local_path=str(root)).results
+    assert len(task) == results.trial_id.nunique()
+    found = dict(zip(results.trial_id.unique(), task.trials(), strict=True))
+    for trial_id, rows in results.groupby("trial_id"):
+        trial, last = found[trial_id], rows.iloc[-1]
+        assert trial.configuration["lr"] == pytest.approx(last.config_lr)
+        # pandas reads a float in another way, up to the last digit.
+        expected = {e: -v for e, v in zip(rows.epoch, rows.loss, strict=True)}
+        # A crash is in the table if it came before the last report was fetched.
+        has_failed = last.st_status == "Failed"
+        assert trial.rungs == pytest.approx({} if has_failed else expected)
+        assert trial.value == (pytest.approx(-last.loss) if last.epoch == 3 else None)
+        if trial.configuration["act"] == "tanh":  # crashed, which its missing epochs show
+            assert trial.value is None
+    monkeypatch.setenv("SYNETUNE_FOLDER", str(root))
+    loaded = load_experiment("real", local_path=str(root))
+    for source in (str(root / "real"), "real", loaded, [root / "real"], root):
+        other = metadata_from_experiments(source).tasks[0]
+        np.testing.assert_array_equal(other.units, task.units)
+
+
+def test_metric_mode_and_space_can_be_stated(root: Path) -> None:
+    by_loss = metadata_from_experiments(root).tasks[0]
+    by_accuracy = metadata_from_experiments(root, metric="accuracy").tasks[0]
+    upwards = metadata_from_experiments(root, metric="accuracy", mode="max").tasks[0]
+    assert by_loss.n_complete == by_accuracy.n_complete > 0
+    np.testing.assert_array_equal(by_accuracy.values, -upwards.values)
+    narrowed = {"lr": cs.loguniform(0.1, 1), "act": cs.choice(["relu", "tanh", "None"])}
+    task = metadata_from_experiments(root, space=narrowed).tasks[0]
+    assert task.space == space_of(narrowed)
+    assert task.units[:, 0].min() < 0.0  # out of the narrower range
+    with pytest.raises(ValueError, match=r"metric 'speed'.*'loss'"):
+        metadata_from_experiments(root, metric="speed")
+    with pytest.raises(ValueError, match=r"mode.*'down'"):
+        metadata_from_experiments(root, mode="down")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"no folder.*nowhere"):
+        metadata_from_experiments("nowhere")
+    with pytest.raises(ValueError, match=r"source has 3"):
+        metadata_from_experiments([3])  # type: ignore[list-item]
+
+
+def written(folder: Path, table: str, metadata: dict[str, Any] | None = None) -> Path:
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "results.csv.zip", "w") as archive:
+        archive.writestr("results.csv", table)
+    if metadata is not None:
+        (folder / "metadata.json").write_text(json.dumps(metadata))
+    return folder
+
+
+def test_without_metadata_the_space_is_inferred(tmp_path: Path) -> None:
+    folder = written(
+        tmp_path / "old",
+        "loss,st_decision,st_status,trial_id,config_x,config_kind\n"
+        "0.5,CONTINUE,Completed,0,1.5,a\n,CONTINUE,InProgress,1,2.5,b\n"
+        "0.25,CONTINUE,Failed,2,3.5,b\n0.125,CONTINUE,InProgress,3,0.5,a\n",
+    )
+    task = metadata_from_experiments(folder, metric="loss").tasks[0]
+    assert task.space == SearchSpace({"x": Float(0.5, 3.5), "kind": Categorical(("a", "b"))})
+    np.testing.assert_array_equal(task.values, [-0.5, math.nan, math.nan, -0.125])
+    np.testing.assert_array_equal(task.failed, [False, True, True, False])
+    with pytest.raises(ValueError, match=r"metric None.*'loss'"):
+        metadata_from_experiments(folder)
+
+
+def test_domains_that_the_metadata_does_not_keep_are_inferred(tmp_path: Path) -> None:
+    space = {"x": cs.quniform(0, 1, 0.25), "k": cs.logordinal([1, 2, 8]), "n": cs.randint(1, 9)}
+    stated = json.dumps(cs.config_space_to_json_dict(space), default=str)
+    folder = written(
+        tmp_path / "quantised",
+        "acc,trial_id,config_x,config_k,config_n\n1,0,0.25,1,3\n2,1,0.75,8,4\n3,2,0.5,5,4\n",
+        {"config_space": stated, "metric_names": ["acc"], "metric_mode": "max"},
+    )
+    metadata = metadata_from_experiments(folder)
+    assert metadata.tasks[0].space.domains == {
+        "k": Ordinal((1, 2, 8), "log"),
+        "n": Integer(1, 9),
+        "x": Float(0.25, 0.75),
+    }
+    np.testing.assert_array_equal(metadata.tasks[0].values, [1.0, 2.0])
+    assert metadata.skipped == {"rows without a fitting value in 'k', such as '5'": 1}
+
+
+def test_what_cannot_be_read_is_counted(tmp_path: Path, root: Path) -> None:
+    table = "loss,trial_id,config_x\n0.5,0,1.5\n"
+    named = {"metric_names": ["loss"], "metric_mode": ["max"]}
+    written(tmp_path / "good", table, named)
+    written(tmp_path / "header", table.splitlines()[0], named)
+    written(tmp_path / "other", table.replace("loss", "error"), named)
+    cut = written(tmp_path / "cut", table, named) / "results.csv.zip"
+    cut.write_bytes(cut.read_bytes()[:-30])
+    written(tmp_path / "broken", table, named)
+    (tmp_path / "broken" / "metadata.json").write_text('{"metric_names"')
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "metadata.json").write_text("{}")
+    metadata = metadata_from_experiments(tmp_path)
+    assert [task.name for task in metadata] == ["good"]
+    np.testing.assert_array_equal(metadata.tasks[0].values, [0.5])
+    reasons = " ".join(metadata.skipped)
+    assert len(metadata.skipped) == 5 and "empty study" in reasons
+    for name in ("'cut'", "'broken'", "'none'", "'other' without the metric 'loss'"):
+        assert name in reasons
+
+
+# ---- offline evaluations
+
+
+def evaluations(values: Any, **arguments: Any) -> TransferLearningTaskEvaluations:
+    n = len(values)
+    return TransferLearningTaskEvaluations(
+        **{
+            "configuration_space": {
+                "lr": cs.loguniform(1e-3, 1),
+                "units": cs.logfinrange(16, 128, 4, cast_int=True),
+                "epochs": 3,
+            },
+            "hyperparameters": pd.DataFrame(
+                {"lr": [0.1] * n, "units": ([16, 32, 64, 128] * n)[:n], "epochs": 3}
+            ),
+            "objectives_names": ["loss", "accuracy"],
+            "objectives_evaluations": np.asarray(values, dtype=float),
+            **arguments,
+        }
+    )
+
+
+def test_offline_evaluations_become_tasks_with_rungs() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(5, 3, 4, 2))
+    values[0, 1] = np.nan  # a seed that is missing
+    values[1, :, -1] = np.nan  # stopped early
+    values[2] = np.nan  # crashed
+    values[3, :, :, 1] = np.inf
+    values[4, 0, -1, 1], values[4, 1, -1, 1] = np.inf, -np.inf
+    source = {"iris": evaluations(values), "wine": evaluations(values[:1])}
+    metadata = metadata_from_experiments(source, metric="accuracy", mode="max")
+    iris, wine = metadata
+    assert (iris.name, wine.name, len(wine)) == ("iris", "wine", 1)
+    assert iris.space == SearchSpace(
+        {
+            "lr": Float(1e-3, 1.0, "log"),
+            "units": Ordinal((16, 32, 64, 128), "log"),
+            "epochs": Constant(3),
+        }
+    )
+    assert iris.counts() == {"complete": 2, "pruned": 2, "failed": 1}
+    assert iris.values[0] == pytest.approx(values[0, [0, 2], -1, 1].mean())
+    assert iris.values[3] == math.inf
+    assert [*iris.rungs] == [1.0, 2.0, 3.0]
+    assert iris.rungs[2.0][1] == pytest.approx(values[1, :, 1, 1].mean())
+    downwards = metadata_from_experiments(source).tasks[0]
+    assert downwards.values[0] == pytest.approx(-values[0, [0, 2], -1, 0].mean())
+
+
+def test_offline_evaluations_of_one_fidelity_have_no_rungs() -> None:
+    task = metadata_from_experiments({"t": evaluations(np.ones((2, 1, 1, 2)))}).tasks[0]
+    assert task.n_complete == 2 and task.rungs == {}
+
+
+def test_offline_evaluations_that_cannot_be_used_are_counted() -> None:
+    good = evaluations(np.ones((2, 1, 1, 2)))
+    nested = evaluations(
+        np.ones((1, 1, 1, 2)),
+        configuration_space={"model": {"lr": cs.uniform(0, 1)}},
+        hyperparameters=pd.DataFrame({"model": [0.1]}),
+    )
+    empty = evaluations(np.ones((0, 1, 1, 2)))
+    strange = evaluations(
+        np.ones((2, 1, 1, 2)),
+        hyperparameters=pd.DataFrame({"lr": [0.1, 0.2], "units": [17, 16]}),
+    )
+    metadata = metadata_from_experiments(
+        {"good": good, "nested": nested, "empty": empty, "strange": strange}
+    )
+    assert [(task.name, len(task)) for task in metadata] == [("good", 2), ("strange", 1)]
+    assert metadata.skipped["empty study"] == 1
+    assert metadata.skipped["rows without a fitting value in 'units', such as 17"] == 1
+    assert any("'nested'" in reason and "'model'" in reason for reason in metadata.skipped)
+    with pytest.raises(ValueError, match=r"metric 'speed'.*'accuracy'"):
+        metadata_from_experiments({"good": good}, metric="speed")

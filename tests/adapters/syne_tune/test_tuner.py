@@ -1,0 +1,482 @@
+"""Through Syne Tune's own `Tuner`: every domain, every kind of end, a driver that is killed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("syne_tune")
+pytest.importorskip("dill")
+
+import syne_tune_worker
+from presets import TINY
+from syne_tune import StoppingCriterion, Tuner
+from syne_tune import config_space as cs
+from syne_tune.backend import LocalBackend, PythonBackend
+from syne_tune.backend.simulator_backend.simulator_backend import SimulatorBackend
+from syne_tune.backend.simulator_backend.simulator_callback import SimulatorCallback
+from syne_tune.backend.trial_backend import TrialBackend
+from syne_tune.backend.trial_status import Status, TrialResult
+from syne_tune.optimizer.scheduler import TrialScheduler
+from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
+from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
+from syne_tune.optimizer.schedulers.searchers.last_value_multi_fidelity_searcher import (
+    LastValueMultiFidelitySearcher,
+)
+from syne_tune.optimizer.schedulers.searchers.multi_fidelity_searcher import (
+    IndependentMultiFidelitySearcher,
+)
+from syne_tune.results_callback import StoreResultsCallback
+from syne_tune.tuner_callback import TunerCallback
+from syne_tune_rows import FINITE, INFINITE
+from syne_tune_worker import N_TRIALS, POINTS
+
+from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer, load_tuner
+from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
+from dre_plugins.recommend import TrialState
+from dre_plugins.recommend.settings import Settings
+from dre_plugins.space.base import match_key
+
+pytestmark = [
+    pytest.mark.syne_tune,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # Syne Tune and pandas warn of their own affairs
+]
+
+# rotate_gpus=False below: counting GPUs, Syne Tune leaves a file where it was started.
+HERE = Path(syne_tune_worker.__file__).parent
+TRAIN = str(HERE / "syne_tune_train.py")
+SPACE = {
+    "lr": cs.loguniform(1e-4, 1.0),
+    "layers": cs.randint(1, 6),
+    "act": cs.choice(["relu", "tanh"]),
+    "epochs": 4,
+}
+OPTIONS: dict[str, Any] = {
+    "random_seed": 0,
+    "settings": Settings(preset=TINY),
+    "n_startup_trials": 4,
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep experiments apart from those of the user."""
+    monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
+    return tmp_path
+
+
+Train = Callable[[dict[str, Any]], list[dict[str, Any]]]
+
+
+def descent(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what a trial reports, from the first epoch to the last."""
+    distance = (math.log10(config["lr"]) + 2) ** 2 + abs(config["layers"] - 3)
+    return [
+        {"epoch": epoch, "loss": distance + 1 / epoch} for epoch in range(1, config["epochs"] + 1)
+    ]
+
+
+def one_value(config: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"loss": float(len(repr(config["x"])))}]
+
+
+def nothing_for_tanh(config: dict[str, Any]) -> list[dict[str, Any]]:
+    reports = descent(config)
+    return [{"epoch": one["epoch"]} for one in reports] if config["act"] == "tanh" else reports
+
+
+def nan_for_tanh(config: dict[str, Any]) -> list[dict[str, Any]]:
+    reports = descent(config)
+    return [{**one, "loss": math.nan} for one in reports] if config["act"] == "tanh" else reports
+
+
+def crash_for_tanh(config: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*descent(config)[:1], {"crash": True}] if config["act"] == "tanh" else descent(config)
+
+
+class InstantBackend(TrialBackend):
+    """Evaluate in this process; every look at a trial shows one more of its reports."""
+
+    def __init__(self, train: Train) -> None:
+        super().__init__()
+        self.train = train
+        self.reports: dict[int, list[dict[str, Any]]] = {}
+        self.n_shown: dict[int, int] = {}
+        self.stopped: set[int] = set()
+
+    def _schedule(self, trial_id: int, config: dict[str, Any]) -> None:
+        self.reports[trial_id], self.n_shown[trial_id] = self.train(config), 0
+
+    def _all_trial_results(self, trial_ids: list[int]) -> list[TrialResult]:
+        found = []
+        for trial_id in trial_ids:
+            self.n_shown[trial_id] += 1
+            shown = self.reports[trial_id][: self.n_shown[trial_id]]
+            status = Status.in_progress
+            if trial_id in self.stopped:
+                status = Status.stopped
+            elif "crash" in shown[-1]:
+                status = Status.failed
+            elif len(shown) < self.n_shown[trial_id]:
+                status = Status.completed
+            metrics = [{**one, "st_worker_timestamp": 0.0} for one in shown if "crash" not in one]
+            trial = self._trial_dict[trial_id]
+            found.append(trial.add_results(metrics, status, None))
+        return found
+
+    def _stop_trial(self, trial_id: int, result: dict[str, Any] | None) -> None:
+        self.stopped.add(trial_id)
+
+    def stdout(self, trial_id: int) -> list[str]:
+        return []
+
+    stderr = stdout
+
+    def entrypoint_path(self) -> Path:
+        return Path("instant.py")
+
+
+def tuned(scheduler: TrialScheduler, backend: TrialBackend | Train, n: int, **more: Any) -> Tuner:
+    """Run a tuner until more than n trials have finished."""
+    tuner = Tuner(
+        trial_backend=backend if isinstance(backend, TrialBackend) else InstantBackend(backend),
+        scheduler=scheduler,
+        stop_criterion=StoppingCriterion(max_num_trials_finished=n - 1),
+        **{
+            "n_workers": 3,
+            "sleep_time": 0.0,
+            "max_failures": 99,
+            "tuner_name": "t",
+            "suffix_tuner_name": False,
+            **more,
+        },
+    )
+    tuner.run()
+    return tuner
+
+
+def reap(tuner: Tuner) -> Tuner:
+    """Wait for the processes of trials, so that Python does not warn of them."""
+    for process in tuner.trial_backend.trial_subprocess.values():
+        process.wait(timeout=30)
+    return tuner
+
+
+def configs_of(tuner: Tuner) -> list[dict[str, Any]]:
+    backend = tuner.trial_backend
+    results, _ = backend.fetch_status_results(backend.trial_ids)
+    return [results[trial_id][0].config for trial_id in backend.trial_ids]
+
+
+def ended(searcher: DRESearcher) -> list[str]:
+    return [one.state.value for one in searcher.trials if one.state is not TrialState.RUNNING]
+
+
+# ---- domains (table B3)
+
+
+@pytest.mark.parametrize(("domain", "values"), FINITE, ids=[repr(row[0]) for row in FINITE])
+def test_every_value_of_a_finite_domain_is_tried_once(domain: Any, values: list[Any]) -> None:
+    tuner = tuned(DRE({"x": domain, "epochs": 3}, "loss", **OPTIONS), one_value, 99)
+    tried = [config["x"] for config in configs_of(tuner)]
+    assert {match_key(value) for value in tried} == {match_key(value) for value in values}
+    assert len(tried) == len(values)
+    assert ended(tuner.scheduler.searcher) == ["complete"] * len(values)
+
+
+@pytest.mark.parametrize("domain", INFINITE, ids=repr)
+def test_values_of_a_range_are_in_it(domain: Any) -> None:
+    tuner = tuned(DRE({"x": domain, "epochs": 3}, "loss", **OPTIONS), one_value, 8)
+    for config in configs_of(tuner):
+        assert config.keys() == {"x", "epochs"} and type(config["x"]) is domain.value_type
+        assert domain.is_valid(config["x"])
+    assert tuner.scheduler.searcher.stats["model"] >= 2
+
+
+def test_a_space_of_constants_is_tried() -> None:
+    tuner = tuned(DRE({"x": 1, "epochs": 3}, "loss", **OPTIONS), one_value, 5)
+    assert configs_of(tuner)[:5] == [{"x": 1, "epochs": 3}] * 5
+
+
+# ---- schedulers
+
+
+class SaveOften(TunerCallback):
+    """Save the tuner at every report, and load it again: it must be possible at any time."""
+
+    def __init__(self) -> None:
+        self.n_saved = 0
+
+    def on_tuning_start(self, tuner: Tuner) -> None:
+        self.tuner = tuner
+
+    def on_trial_result(self, trial: Any, status: str, result: Any, decision: str) -> None:
+        self.tuner.save()
+        loaded = Tuner.load(str(self.tuner.tuner_path))
+        assert type(loaded.scheduler) is type(self.tuner.scheduler)
+        if isinstance(getattr(loaded.scheduler, "searcher", None), DRESearcher):
+            assert loaded.scheduler.searcher.trials == self.tuner.scheduler.searcher.trials
+        self.n_saved += 1
+
+
+def asha(searcher: Any) -> AsynchronousSuccessiveHalving:
+    return AsynchronousSuccessiveHalving(
+        SPACE, "loss", searcher=searcher, time_attr="epoch", max_t=4, random_seed=0
+    )
+
+
+def by_class(wrapper: Any) -> Any:
+    settings = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
+    return wrapper(SPACE, random_seed=0, searcher=DRESearcher, searcher_kwargs=settings)
+
+
+SCHEDULERS: dict[str, Callable[[], TrialScheduler]] = {
+    "DRE": lambda: DRE(SPACE, "loss", **OPTIONS),
+    "ASHADRE": lambda: ASHADRE(SPACE, "loss", "epoch", 4, **OPTIONS),
+    "ASHADRE, 2 brackets": lambda: ASHADRE(SPACE, "loss", "epoch", 4, brackets=2, **OPTIONS),
+    "AsynchronousSuccessiveHalving": lambda: asha(DRESearcher(SPACE, **OPTIONS)),
+    "MedianStoppingRule": lambda: MedianStoppingRule(
+        DRE(SPACE, "loss", **OPTIONS), time_attr="epoch", random_seed=0
+    ),
+    "LastValue": lambda: asha(by_class(LastValueMultiFidelitySearcher)),
+    "Independent": lambda: asha(by_class(IndependentMultiFidelitySearcher)),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_every_scheduler_runs_and_can_be_saved_at_any_time(name: str) -> None:
+    saving = SaveOften()
+    tuner = tuned(SCHEDULERS[name](), descent, 8, callbacks=[saving, StoreResultsCallback()])
+    assert saving.n_saved >= 8
+    assert tuner.best_config()[1].keys() == SPACE.keys()
+    text = (tuner.tuner_path / "metadata.json").read_text()
+    assert json.loads(text)["metric_mode"] == "min"
+
+
+@pytest.mark.parametrize("train", [nothing_for_tanh, nan_for_tanh, crash_for_tanh])
+@pytest.mark.parametrize("name", ["DRE", "ASHADRE"])
+def test_bad_trials_end_no_run(name: str, train: Train) -> None:
+    tuner = tuned(SCHEDULERS[name](), train, 12)
+    searcher = tuner.scheduler.searcher
+    assert searcher.stats["fallbacks"] == 0
+    trials = [one for one in searcher.trials if one.state is not TrialState.RUNNING]
+    bad = [one for one in trials if one.configuration["act"] == "tanh"]
+    assert len(trials) >= 12 and bad
+    for one in bad:
+        assert one.value is None or math.isnan(one.value)
+    good = [one for one in trials if one.configuration["act"] == "relu"]
+    assert all(one.value is not None or one.state is TrialState.PRUNED for one in good)
+
+
+def test_asha_stops_trials_and_the_searcher_knows_where() -> None:
+    tuner = tuned(ASHADRE(SPACE, "loss", "epoch", 4, reduction_factor=2, **OPTIONS), descent, 14)
+    searcher = tuner.scheduler.searcher
+    assert len(tuner.trial_backend.stopped) >= 14
+    results = tuner.callbacks[0].dataframe()
+    for trial_id, rows in results.groupby("trial_id"):
+        trial = searcher.trials[trial_id]
+        assert dict(trial.rungs) == dict(zip(rows.epoch, rows.loss, strict=True))
+        if trial.state is TrialState.COMPLETE:
+            assert trial.value == rows.loss.iloc[-1] and rows.epoch.iloc[-1] == 4
+    assert {"complete", "pruned"} == {*ended(searcher)}
+
+
+def test_an_experiment_teaches_the_next_one(folder: Path) -> None:
+    first = tuned(DRE(SPACE, "loss", **OPTIONS), descent, 25, tuner_name="first")
+    (task,) = metadata_from_experiments(folder / "first")
+    assert len(task) >= 25 and task.n_complete >= 25
+    best = min(descent(config)[-1]["loss"] for config in configs_of(first)[:25])
+    second = DRETransfer(
+        SPACE, "loss", folder / "first", random_seed=0, settings=Settings(preset=TINY)
+    )
+    assert descent(second.suggest().config)[-1]["loss"] <= 1.5 * best
+
+
+def test_trials_of_a_tuner_are_explained_also_when_it_is_loaded() -> None:
+    tuner = tuned(DRE(SPACE, "loss", points_to_evaluate=[{}], **OPTIONS), descent, 8)
+    loaded = Tuner.load(str(tuner.tuner_path)).scheduler
+    explained = [tuner.scheduler.explain(trial_id) for trial_id in range(8)]
+    assert explained[0].source == "enqueued"
+    assert {one.source for one in explained[1:]} == {"random", "model"}
+    assert [loaded.explain(trial_id) for trial_id in range(8)] == explained
+
+
+# ---- real processes
+
+
+def test_a_training_script_that_stops_crashes_and_reports_nothing() -> None:
+    space = {**SPACE, "act": cs.choice(["relu", "tanh", "gelu"]), "crash": "tanh"}
+    best = {"lr": 0.01, "layers": 3}  # not stopped, so that it gets to the epoch of the crash
+    points = [{**best, "act": "tanh"}, {"act": "gelu"}]
+    tuner = tuned(
+        ASHADRE(
+            {**space, "silent": "gelu"},
+            "loss",
+            "epoch",
+            4,
+            reduction_factor=2,
+            points_to_evaluate=points,
+            **OPTIONS,
+        ),
+        LocalBackend(TRAIN, rotate_gpus=False),
+        10,
+        n_workers=2,
+        sleep_time=0.1,
+    )
+    status = reap(tuner).tuning_status.last_trial_status_seen
+    trials = tuner.scheduler.searcher.trials
+    assert len(trials) == len(status) >= 10
+    for trial_id, trial in enumerate(trials):
+        if status[trial_id] == Status.failed:
+            assert trial.configuration["act"] == "tanh" and 4.0 not in trial.rungs
+        if trial.configuration["act"] == "gelu":
+            assert not trial.rungs
+    assert status[0] == Status.failed and trials[0].state is TrialState.FAILED
+    assert tuner.best_config()[1]["act"] != "gelu"
+
+
+def test_values_of_any_type_reach_a_script_as_json() -> None:
+    space: dict[str, Any] = {f"p{i}": row[0] for i, row in enumerate(FINITE)} | {"c": [1, None]}
+    tuner = tuned(
+        DRE(space, "loss", random_seed=0),
+        LocalBackend(TRAIN, pass_args_as_json=True, rotate_gpus=False),
+        3,
+        n_workers=2,
+        sleep_time=0.1,
+    )
+    for trial_id, config in enumerate(configs_of(reap(tuner))):
+        written = json.loads((tuner.tuner_path / str(trial_id) / "config.json").read_text())
+        assert written == json.loads(json.dumps(config)) and written.keys() == space.keys()
+
+
+def trained(x: float, epochs: int) -> None:
+    """Train in a process of its own, which gets nothing but this function's body."""
+    from syne_tune import Reporter
+
+    report = Reporter()
+    for epoch in range(epochs):
+        report(epoch=epoch + 1, loss=(x - 3.0) ** 2)
+
+
+def test_a_python_function() -> None:
+    space = {"x": cs.uniform(-10, 10), "epochs": 2}
+    tuner = tuned(
+        DRE(space, "loss", points_to_evaluate=[{"x": 2.5}], **OPTIONS),
+        PythonBackend(trained, space, rotate_gpus=False),
+        5,
+        n_workers=2,
+        sleep_time=0.1,
+    )
+    trials = reap(tuner).scheduler.searcher.trials
+    assert trials[0].configuration["x"] == 2.5
+    for trial in trials:
+        if trial.state is TrialState.COMPLETE:
+            assert trial.value == pytest.approx((trial.configuration["x"] - 3.0) ** 2)
+    assert ended(tuner.scheduler.searcher).count("complete") >= 5
+
+
+def test_simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The simulator runs "python", whichever that is.
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.defpath]))
+    backend = SimulatorBackend(TRAIN, elapsed_time_attr="st_worker_time")
+    scheduler = ASHADRE(SPACE, "loss", "epoch", 4, reduction_factor=2, **OPTIONS)
+    tuner = tuned(scheduler, backend, 3, n_workers=2, callbacks=[SimulatorCallback()])
+    results = tuner.callbacks[0].dataframe()
+    for trial_id, rows in results.groupby("trial_id"):
+        rungs = tuner.scheduler.searcher.trials[trial_id].rungs
+        assert dict(rungs) == dict(zip(rows.epoch, rows.loss, strict=True))
+    assert len(ended(tuner.scheduler.searcher)) >= 3
+
+
+# ---- a driver that is killed
+
+
+def start(job: str, place: str, started: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, str(HERE / "syne_tune_worker.py"), job, place],
+        env={**os.environ, "STARTED": str(started)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def begun(started: Path) -> list[float]:
+    """Return the learning rates of the trials that were begun."""
+    return [float(line) for line in started.read_text().split()] if started.exists() else []
+
+
+def test_a_killed_driver_goes_on(folder: Path) -> None:
+    first, second, plain = (folder / name for name in ("first", "second", "plain"))
+    driver = start("run", "killed", first)
+    deadline = time.monotonic() + 60
+    while len(begun(first)) < 7 and time.monotonic() < deadline and driver.poll() is None:
+        time.sleep(0.05)
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    while len(begun(first)) < len([*(folder / "killed").glob("[0-9]*")]):
+        time.sleep(0.1)  # trials outlive their driver
+    time.sleep(1)
+    given = [point["lr"] for point in POINTS]
+    assert 7 <= len(begun(first)) <= 8 and {*begun(first)} <= {*given}
+
+    saved = reap(Tuner.load(str(folder / "killed")))
+    known = saved.trial_backend.new_trial_id()
+    found = ended(saved.scheduler.searcher)
+    assert type(saved.scheduler) is DRE
+    assert 2 <= len(found) <= 6 and known == len(saved.scheduler.searcher.trials)
+    lost = [
+        one.configuration["lr"]
+        for one in saved.scheduler.searcher.trials
+        if one.state is TrialState.RUNNING and not one.rungs
+    ]
+
+    shutil.copytree(folder / "killed", folder / "copy")
+    assert start("resume", str(folder / "killed"), second).wait(timeout=90) == 0
+    again = begun(second)
+    # What was lost, then the points that were not used, then new ones.
+    expected = lost + given[known:]
+    assert sorted(again[: len(expected)]) == sorted(expected)
+    tuner = reap(Tuner.load(str(folder / "killed")))
+    assert tuner.tuning_status.num_trials_completed >= N_TRIALS
+    trials = tuner.scheduler.searcher.trials
+    assert [one.configuration["lr"] for one in trials[: len(POINTS)]] == given
+    complete = [one for one in trials if one.state is TrialState.COMPLETE]
+    assert len(complete) >= N_TRIALS
+    for one in complete:  # no report of the first run was taken for one of the second
+        distance = (math.log10(one.configuration["lr"]) + 2) ** 2
+        assert one.value == pytest.approx(distance + abs(one.configuration["layers"] - 3) + 1)
+        assert len(one.rungs) == 1
+    results = tuner.callbacks[0].dataframe()
+    assert results.trial_id.nunique() == len(results)
+    moved = [*(folder / "killed").glob("*.lost0")]
+    assert len(moved) == len(begun(first)) - known
+
+    # Syne Tune's own way: it goes on as well, but does not finish what was lost.
+    shutil.rmtree(folder / "killed")
+    (folder / "copy").rename(folder / "killed")
+    os.environ["STARTED"] = str(plain)
+    try:
+        saved.run()
+    finally:
+        del os.environ["STARTED"]
+        reap(saved)
+    assert saved.tuning_status.num_trials_completed >= N_TRIALS
+    assert not {*lost} & {*begun(plain)}
+    assert sorted(begun(plain)[: len(given) - known]) == sorted(given[known:])
+
+
+def test_a_tuner_that_was_never_saved_cannot_be_loaded(folder: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        load_tuner(folder / "nowhere")
