@@ -9,8 +9,6 @@ Notation: `N` observed rows, `C` pending rows, `D` columns.
 from __future__ import annotations
 
 import logging
-import operator
-import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,15 +17,16 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dre_plugins.adapters.common.options import Options, seed_from
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.prior import UNIVERSAL, check_turns
+from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
+from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.domains import Float
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import keys
-from dre_plugins.transfer.knowledge import GivenPrior, prior_from
+from dre_plugins.transfer.knowledge import GivenPrior
 
 Matrix = NDArray[np.float64]
 
@@ -75,15 +74,14 @@ class DRETable:
         failed: str = "worst",
         settings: Settings | None = None,
     ) -> None:
-        self._seed = secrets.randbits(63) if seed is None else operator.index(seed)
-        require(self._seed >= 0, "seed", seed, "a non-negative integer or None")
+        self._seed = seed_from(seed)
         is_one = not isinstance(prior, (list, tuple))
         require(is_one, "prior", prior, "one prior: a table has one column of values")
-        self._settings = checked_settings(settings).for_recommender(
-            n_startup_trials=n_startup_trials, failed=failed
+        options = Options(
+            prior=prior, n_startup_trials=n_startup_trials, failed=failed, settings=settings
         )
-        self._prior = prior_from(prior)
-        check_turns(self._prior, self._settings.preset)
+        self._settings = options.for_recommender()
+        self._prior = options.load_prior()
         self._recommender: Recommender | None = None
         self.stats: Counter[str] = Counter()
         if names is not None:

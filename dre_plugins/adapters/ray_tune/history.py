@@ -1,15 +1,22 @@
-"""What a result of Ray Tune says, whatever a trainable has put into it."""
+"""Trials of Ray Tune as trials of a study: what their results say, and how they ended."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import TIME_TOTAL_S
+from ray.tune.search import Searcher
 
-from dre_plugins.recommend.trials import number_of
+from dre_plugins.adapters.ray_tune.conversion import ParamSpace
+from dre_plugins.adapters.ray_tune.messages import logger
+from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.limits import Limits
+from dre_plugins.recommend.trials import TrialState, number_of
 
 
 @dataclass(slots=True)
@@ -58,3 +65,134 @@ def numbers_of(value: Any) -> float | tuple[float, ...]:
     if isinstance(value, (list, tuple)):
         return tuple(number_of(one) for one in value)
     return number_of(value)
+
+
+class LearningSearcher(Searcher):
+    """A searcher that learns from results; its subclasses set up the study and suggest."""
+
+    _study: AskTell | None
+    _param_space: ParamSpace | None
+    _limits: Limits
+    _stopped: str
+    _stop_criteria: Mapping[str, Any]
+    # Trial id -> number in the study, None if it cannot be one of the study.
+    _numbers: dict[str, int | None]
+    _running: dict[str, Running]
+    # Trials that crashed, which Ray may run again under the same id.
+    _failed: dict[str, int]
+    _has_warned: bool
+    _has_warned_of_unknown: bool
+
+    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        """Learn from what a trial reports on its way."""
+        study, trial = self._study, self._resumed(trial_id, result)
+        if trial is None or study is None:
+            return
+        self._report(study, trial, result)
+        trial.delivered = mark(result)
+
+    def on_trial_complete(
+        self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Learn from how a trial has ended.
+
+        Args:
+            trial_id: The trial.
+            result: Its last result, if it has one.
+            error: Whether it failed, whatever it reported before.
+        """
+        study, trial = self._study, self._resumed(trial_id, result or {})
+        if trial is None or study is None:
+            return
+        del self._running[trial_id]
+        if error:
+            self._failed[trial_id] = trial.number
+            result = mean_of_repeats(result)
+        value = value_in(self._metric, result or {})
+        is_missing = value is None or bool(np.isnan(value).any())
+        if result and is_missing and not error:
+            self._warn_of_missing(trial_id, result)
+        constraints = self._limits.violations(result or {})
+        if error and is_missing:
+            study.tell(trial.number, None, constraints=constraints)
+        elif result is None or value is None:
+            # Stopped while it was paused, or its last result is without the metric: it counts by
+            # what it reported before.
+            study.stop(trial.number, constraints=constraints)
+        elif isinstance(value, tuple):
+            study.tell(trial.number, value, constraints=constraints)
+        elif TRAINING_ITERATION not in result or mark(result) == trial.delivered:
+            # It has ended by itself. Ray does not say so, but it keeps a result from
+            # `on_trial_result` if a scheduler or a stop criterion ends the trial there, whereas a
+            # function that returns ends with the result that was delivered before. (A `Repeater`
+            # hands on a mean without an iteration.)
+            study.tell(trial.number, value, constraints=constraints)
+        else:
+            self._report(study, trial, result)
+            if self._stopped == "complete" or meets(self._stop_criteria, result):
+                study.tell(trial.number, value, constraints=constraints)
+            else:
+                # A scheduler has stopped it; or it is a class that says that it is done, whose
+                # last result is kept as well: complete if no other trial has got further.
+                study.stop(trial.number, constraints=constraints)
+
+    def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> Running | None:
+        """Return a trial that runs, also one that crashed before and runs again.
+
+        Or one that is not known at all: it began after the state that was restored.
+        """
+        if trial_id in self._failed and self._study is not None:
+            number = self._failed.pop(trial_id)
+            self._study.restart(number)
+            self._running[trial_id] = Running(number)
+        elif trial_id not in self._running and trial_id not in self._numbers:
+            self._adopt(trial_id, result.get("config"))
+        if trial_id not in self._running:
+            logger.debug("Trial %s is not running, so that its result is ignored.", trial_id)
+        return self._running.get(trial_id)
+
+    def _adopt(self, trial_id: str, config: Any) -> None:
+        if self._study is None or self._param_space is None or not isinstance(config, Mapping):
+            return
+        try:
+            configuration = self._param_space.to_configuration(config)
+            self._study.add(configuration, None, state=TrialState.RUNNING)
+        except ValueError as error:
+            self._numbers[trial_id] = None
+            if not self._has_warned_of_unknown:
+                self._has_warned_of_unknown = True
+                logger.warning(
+                    "Nothing is learnt of trial %s, which this search has not suggested: %s "
+                    "Further ones are not mentioned.",
+                    trial_id,
+                    error,
+                )
+        else:
+            self._numbers[trial_id] = number = len(self._study.trials) - 1
+            self._running[trial_id] = Running(number)
+
+    def _warn_of_missing(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "Trial %s has ended without a number for %r, so that it counts by what it "
+                "reported before, or as failed; it reports %s. Further ones are not mentioned.",
+                trial_id,
+                self._metric,
+                sorted(name for name in result if not name.startswith("config/")),
+            )
+
+    def _report(self, study: AskTell, trial: Running, result: Mapping[str, Any]) -> None:
+        """Report a value on the way; those of several objectives count at the end only."""
+        iteration = number_of(result.get(TRAINING_ITERATION))
+        value = value_in(self._metric, result)
+        if isinstance(value, float) and math.isfinite(iteration):
+            if trial.delivered and iteration < number_of(trial.delivered[0]):
+                study.restart(trial.number)  # after a crash, or a pause without a checkpoint
+            study.report(trial.number, iteration, value)
+
+    def on_pause(self, trial_id: str) -> None:
+        """Do nothing: a paused trial counts by what it has reported (`HyperBandForBOHB` asks)."""
+
+    def on_unpause(self, trial_id: str) -> None:
+        """Do nothing: a trial that goes on reports more (`HyperBandForBOHB` asks)."""

@@ -7,16 +7,15 @@ a suggestion → a nested configuration. It decides nothing about the search;
 
 from __future__ import annotations
 
-import logging
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import DEFAULT_METRIC
 
+from dre_plugins.adapters.common.options import Options, seed_from
+from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
     Evaluated,
     PastResults,
@@ -27,27 +26,18 @@ from dre_plugins.adapters.ray_tune.arguments import (
     warm_start,
 )
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.adapters.ray_tune.history import (
-    Running,
-    mark,
-    mean_of_repeats,
-    meets,
-    numbers_of,
-    value_in,
-)
+from dre_plugins.adapters.ray_tune.history import Running, numbers_of
+from dre_plugins.adapters.ray_tune.messages import logger
 from dre_plugins.adapters.ray_tune.state import RestorableSearcher
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
-from dre_plugins.recommend.prior import UNIVERSAL, check_turns
-from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
+from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import TrialState, number_of
-from dre_plugins.space.base import is_integer
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.knowledge import GivenPrior, Known, learning_from, prior_from
-
-logger = logging.getLogger("ray.tune.dre_plugins")
+from dre_plugins.transfer.knowledge import GivenPrior, Known
 
 
 class DRESearch(RestorableSearcher):
@@ -160,27 +150,20 @@ class DRESearch(RestorableSearcher):
     ) -> None:
         check_objectives(metric, mode)
         super().__init__(metric=metric, mode=mode)  # type: ignore[arg-type]  # lists, too
-        is_seed = seed is None or (is_integer(seed) and seed >= 0)
-        require(is_seed, "seed", seed, "a non-negative integer or None")
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
-        self._seed = None if seed is None else int(seed)
+        self._seed = None if seed is None else seed_from(seed)
         self._stopped = stopped
-        settings = checked_settings(settings)
-        options: dict[str, Any] = {
-            "n_startup_trials": n_startup_trials,
-            "allow_duplicates": allow_duplicates,
-            "failed": failed,
-        }
-        settings.for_recommender(**options)  # says at once what is wrong
-        self._study_options = {**options, "settings": settings}
-        self._order_numeric_choices = settings.order_numeric_choices
-        if prior not in (None, UNIVERSAL) and past_results is not None:
-            raise ValueError(
-                "prior and past_results cannot be combined: leave one of them out, or train a "
-                "prior on all of it with Prior.train."
-            )
-        self._prior = prior_from(prior)
-        check_turns(self._prior, settings.preset)
+        options = Options(
+            prior=prior,
+            n_startup_trials=n_startup_trials,
+            allow_duplicates=allow_duplicates,
+            failed=failed,
+            settings=settings,
+        )
+        options.check_past("past_results", past_results)
+        self._prior = options.load_prior()
+        # The loaded prior would make every saved state larger.
+        self._options = replace(options, prior=None)
         self._past_results = past_results
         self._limits = Limits.of(constraints)
         self._points, self._evaluated = warm_start(points_to_evaluate, evaluated_rewards)
@@ -274,7 +257,7 @@ class DRESearch(RestorableSearcher):
     def _converted(self, space: Mapping[str, Any]) -> ParamSpace:
         if not isinstance(space, Mapping):
             raise ValueError(f"space must be a dictionary of Ray Tune's domains, got {space!r}.")
-        return ParamSpace.of(space, order_numeric_choices=self._order_numeric_choices)
+        return ParamSpace.of(space, order_numeric_choices=self._options.order_numeric_choices)
 
     def _set_up(self, param_space: ParamSpace) -> AskTell:
         """Begin the study, now that the parameter space is known."""
@@ -282,13 +265,12 @@ class DRESearch(RestorableSearcher):
         is_empty = not param_space.space.n_parameters
         if is_empty:
             logger.warning("There are constants only: all trials get the same configuration.")
-        study = AskTell(
+        study = self._options.new_study(
             param_space.space,
             direction=directions_of(self._mode),
             seed=self._seed,
             prior=None if is_empty else self._knowledge(param_space.space),
             logger=logger,
-            **self._study_options,
         )
         for point in self._points:
             study.enqueue(param_space.to_configuration(point))
@@ -312,12 +294,8 @@ class DRESearch(RestorableSearcher):
     def _knowledge(self, space: SearchSpace) -> Known | None:
         if self._past_results is None:
             return self._prior
-        # torch: only for those who need it at once
-        from dre_plugins.transfer.prior import Prior
-
         tasks = past_tasks(self._past_results, self._metric, self._mode, space)
-        logger.info(learning_from(tasks))
-        return Prior.of_few(tasks)
+        return learnt_prior(tasks, logger)
 
     # ---- suggesting
 
@@ -341,122 +319,6 @@ class DRESearch(RestorableSearcher):
         self._numbers[trial_id] = number
         self._running[trial_id] = Running(number)
         return self._param_space.to_config(configuration)
-
-    # ---- results
-
-    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
-        """Learn from what a trial reports on its way."""
-        study, trial = self._study, self._resumed(trial_id, result)
-        if trial is None or study is None:
-            return
-        self._report(study, trial, result)
-        trial.delivered = mark(result)
-
-    def on_trial_complete(
-        self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
-    ) -> None:
-        """Learn from how a trial has ended.
-
-        Args:
-            trial_id: The trial.
-            result: Its last result, if it has one.
-            error: Whether it failed, whatever it reported before.
-        """
-        study, trial = self._study, self._resumed(trial_id, result or {})
-        if trial is None or study is None:
-            return
-        del self._running[trial_id]
-        if error:
-            self._failed[trial_id] = trial.number
-            result = mean_of_repeats(result)
-        value = value_in(self._metric, result or {})
-        is_missing = value is None or bool(np.isnan(value).any())
-        if result and is_missing and not error:
-            self._warn_of_missing(trial_id, result)
-        constraints = self._limits.violations(result or {})
-        if error and is_missing:
-            study.tell(trial.number, None, constraints=constraints)
-        elif result is None or value is None:
-            # Stopped while it was paused, or its last result is without the metric: it counts by
-            # what it reported before.
-            study.stop(trial.number, constraints=constraints)
-        elif isinstance(value, tuple):
-            study.tell(trial.number, value, constraints=constraints)
-        elif TRAINING_ITERATION not in result or mark(result) == trial.delivered:
-            # It has ended by itself. Ray does not say so, but it keeps a result from
-            # `on_trial_result` if a scheduler or a stop criterion ends the trial there, whereas a
-            # function that returns ends with the result that was delivered before. (A `Repeater`
-            # hands on a mean without an iteration.)
-            study.tell(trial.number, value, constraints=constraints)
-        else:
-            self._report(study, trial, result)
-            if self._stopped == "complete" or meets(self._stop_criteria, result):
-                study.tell(trial.number, value, constraints=constraints)
-            else:
-                # A scheduler has stopped it; or it is a class that says that it is done, whose
-                # last result is kept as well: complete if no other trial has got further.
-                study.stop(trial.number, constraints=constraints)
-
-    def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> Running | None:
-        """Return a trial that runs, also one that crashed before and runs again.
-
-        Or one that is not known at all: it began after the state that was restored.
-        """
-        if trial_id in self._failed and self._study is not None:
-            number = self._failed.pop(trial_id)
-            self._study.restart(number)
-            self._running[trial_id] = Running(number)
-        elif trial_id not in self._running and trial_id not in self._numbers:
-            self._adopt(trial_id, result.get("config"))
-        if trial_id not in self._running:
-            logger.debug("Trial %s is not running, so that its result is ignored.", trial_id)
-        return self._running.get(trial_id)
-
-    def _adopt(self, trial_id: str, config: Any) -> None:
-        if self._study is None or self._param_space is None or not isinstance(config, Mapping):
-            return
-        try:
-            configuration = self._param_space.to_configuration(config)
-            self._study.add(configuration, None, state=TrialState.RUNNING)
-        except ValueError as error:
-            self._numbers[trial_id] = None
-            if not self._has_warned_of_unknown:
-                self._has_warned_of_unknown = True
-                logger.warning(
-                    "Nothing is learnt of trial %s, which this search has not suggested: %s "
-                    "Further ones are not mentioned.",
-                    trial_id,
-                    error,
-                )
-        else:
-            self._numbers[trial_id] = number = len(self._study.trials) - 1
-            self._running[trial_id] = Running(number)
-
-    def _warn_of_missing(self, trial_id: str, result: Mapping[str, Any]) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            logger.warning(
-                "Trial %s has ended without a number for %r, so that it counts by what it "
-                "reported before, or as failed; it reports %s. Further ones are not mentioned.",
-                trial_id,
-                self._metric,
-                sorted(name for name in result if not name.startswith("config/")),
-            )
-
-    def _report(self, study: AskTell, trial: Running, result: Mapping[str, Any]) -> None:
-        """Report a value on the way; those of several objectives count at the end only."""
-        iteration = number_of(result.get(TRAINING_ITERATION))
-        value = value_in(self._metric, result)
-        if isinstance(value, float) and math.isfinite(iteration):
-            if trial.delivered and iteration < number_of(trial.delivered[0]):
-                study.restart(trial.number)  # after a crash, or a pause without a checkpoint
-            study.report(trial.number, iteration, value)
-
-    def on_pause(self, trial_id: str) -> None:
-        """Do nothing: a paused trial counts by what it has reported (`HyperBandForBOHB` asks)."""
-
-    def on_unpause(self, trial_id: str) -> None:
-        """Do nothing: a trial that goes on reports more (`HyperBandForBOHB` asks)."""
 
     # ---- what was evaluated elsewhere
 

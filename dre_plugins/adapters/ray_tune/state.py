@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import copy
 import json
-import logging
 import pickle
 import re
 from collections import defaultdict
@@ -25,14 +24,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ray import cloudpickle
-from ray.tune.search import Searcher
 from ray.tune.search.repeater import TRIAL_INDEX
 
-from dre_plugins.adapters.ray_tune.history import Running
+from dre_plugins.adapters.ray_tune.history import LearningSearcher, Running
+from dre_plugins.adapters.ray_tune.messages import logger
 from dre_plugins.engine.files import regular, replacing
-from dre_plugins.recommend.ask_tell import AskTell
-
-logger = logging.getLogger("ray.tune.dre_plugins")
 
 STATE_FORMAT = "dre_plugins.DRESearch"
 STATE_VERSION = 1
@@ -52,14 +48,9 @@ class KnownToRay(NamedTuple):
     result: Mapping[str, Any]
 
 
-class RestorableSearcher(Searcher):
+class RestorableSearcher(LearningSearcher):
     """A searcher all of whose attributes are its state."""
 
-    _study: AskTell | None
-    # See `DRESearch`.
-    _numbers: dict[str, int | None]
-    _running: dict[str, Running]
-    _failed: dict[str, int]
     # Ids of trials that Ray has forgotten.
     _lost: tuple[str, ...] = ()
     _n_saved = 0
@@ -174,9 +165,6 @@ class RestorableSearcher(Searcher):
         self._study.restart(number)
         self._numbers[trial_id], self._running[trial_id] = number, Running(number)
         self._lost = tuple(others)
-
-    def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> Running | None:
-        raise NotImplementedError
 
 
 def _write(path: Path, state: dict[str, Any]) -> None:

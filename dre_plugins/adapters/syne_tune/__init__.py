@@ -9,12 +9,8 @@ except ImportError as error:
     ) from error
 
 from dre_plugins.adapters.syne_tune.objectives import MODRE, MultiObjectiveDRESearcher
-from dre_plugins.adapters.syne_tune.scheduler import (
-    ASHADRE,
-    DRE,
-    DRETransfer,
-    prior_from_evaluations,
-)
+from dre_plugins.adapters.syne_tune.prior import prior_from_evaluations
+from dre_plugins.adapters.syne_tune.scheduler import ASHADRE, DRE, DRETransfer
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.adapters.syne_tune.state import DurableTuner, load_tuner

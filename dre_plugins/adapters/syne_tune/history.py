@@ -6,25 +6,20 @@ trial with the same configuration is heard of.
 
 from __future__ import annotations
 
-import logging
-import secrets
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from syne_tune.optimizer.schedulers.searchers.searcher import BaseSearcher
 
+from dre_plugins.adapters.common.options import Options, seed_from
 from dre_plugins.adapters.syne_tune.conversion import cast, hyperparameters, space_of
+from dre_plugins.adapters.syne_tune.messages import logger
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import is_integer, match_key
-from dre_plugins.transfer.knowledge import GivenPrior, prior_from
-
-logger = logging.getLogger("syne_tune.dre_plugins")
+from dre_plugins.space.base import match_key
 
 
 class StudySearcher(BaseSearcher):  # type: ignore[misc]
@@ -38,9 +33,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         random_seed: Non-negative seed; None takes one from the operating system.
         direction: "minimize", or a list of these for several objectives; schedulers flip the
             sign of what is to be maximised.
-        prior: What is known beforehand, see `DRESearcher`.
-        settings: What most users leave as it is, see `dre_plugins.Settings`.
-        options: Further arguments of `AskTell`, by name.
+        options: What all samplers share.
 
     Raises:
         ValueError: See `DRESearcher`.
@@ -56,21 +49,15 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         random_seed: int | None,
         *,
         direction: str | Sequence[str],
-        prior: GivenPrior = UNIVERSAL,
-        settings: Settings | None = None,
-        **options: Any,
+        options: Options,
     ) -> None:
-        super().__init__(dict(config_space), random_seed=seed_from(random_seed))
-        settings = checked_settings(settings)
-        ordered = settings.order_numeric_choices
-        self._study = AskTell(
-            space_of(config_space, order_numeric_choices=ordered),
+        super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
+        self._study = options.new_study(
+            space_of(config_space, order_numeric_choices=options.order_numeric_choices),
             direction=direction,
             seed=self.random_seed,
-            prior=prior_from(prior),
+            prior=options.load_prior(),
             logger=logger,
-            settings=settings,
-            **options,
         )
         for point in points_to_evaluate or ():
             require(isinstance(point, Mapping), "points_to_evaluate", point, "dictionaries")
@@ -241,14 +228,10 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         return len(self._study.trials) - 1
 
 
-def seed_from(random_seed: int | None) -> int:
-    """Return a seed, from the operating system if there is none.
+def random_seed_from(random_seed: int | None) -> int:
+    """Return the seed of a scheduler and its searcher, which Syne Tune wants below 2³².
 
     Raises:
-        ValueError: If it is negative.
+        ValueError: If it is negative or no integer.
     """
-    if random_seed is None:
-        return secrets.randbits(31)
-    is_seed = is_integer(random_seed) and random_seed >= 0
-    require(is_seed, "random_seed", random_seed, "a non-negative integer or None")
-    return int(random_seed)
+    return seed_from(random_seed, name="random_seed", n_bits=31)

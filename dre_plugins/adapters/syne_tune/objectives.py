@@ -10,12 +10,13 @@ from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
 
-from dre_plugins.adapters.syne_tune.history import StudySearcher, seed_from
+from dre_plugins.adapters.common.options import Options
+from dre_plugins.adapters.syne_tune.history import StudySearcher, random_seed_from
 from dre_plugins.adapters.syne_tune.telling import TellingScheduler
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.recommend.settings import Settings
+from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import Trial as StudyTrial
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_integer
@@ -34,9 +35,12 @@ class MultiObjectiveDRESearcher(StudySearcher):
         points_to_evaluate: Configurations to begin with, see `DRESearcher`.
         random_seed: Non-negative seed; None takes one from the operating system.
         n_objectives: How many metrics the scheduler has, at least 2.
+        prior: What is known beforehand, see `DRESearcher`; or a list with one for each
+            objective, None where there is none.
+        n_startup_trials: See `DRESearcher`.
+        allow_duplicates: See `DRESearcher`.
+        failed: See `DRESearcher`.
         settings: What most users leave as it is, see `dre_plugins.Settings`.
-        options: Further arguments of `DRESearcher`, by name: `prior`, `n_startup_trials`,
-            `allow_duplicates`, `failed`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -57,6 +61,7 @@ class MultiObjectiveDRESearcher(StudySearcher):
         ```
     """
 
+    @takes_settings
     def __init__(
         self,
         config_space: Mapping[str, Any],
@@ -64,8 +69,11 @@ class MultiObjectiveDRESearcher(StudySearcher):
         random_seed: int | None = None,
         *,
         n_objectives: int = 2,
+        prior: GivenPrior = UNIVERSAL,
+        n_startup_trials: int | None = None,
+        allow_duplicates: bool = False,
+        failed: str = "worst",
         settings: Settings | None = None,
-        **options: Any,
     ) -> None:
         is_several = is_integer(n_objectives) and n_objectives >= 2
         wanted = "an integer of at least 2 (one objective is for DRESearcher)"
@@ -75,8 +83,13 @@ class MultiObjectiveDRESearcher(StudySearcher):
             points_to_evaluate,
             random_seed,
             direction=["minimize"] * int(n_objectives),
-            settings=settings,
-            **options,
+            options=Options(
+                prior=prior,
+                n_startup_trials=n_startup_trials,
+                allow_duplicates=allow_duplicates,
+                failed=failed,
+                settings=settings,
+            ),
         )
         self._n_objectives = int(n_objectives)
 
@@ -195,7 +208,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
         names = _checked_metrics(metrics)
         are_small = _one_for_each(do_minimize, names)
         self._limits = Limits.of(constraints)
-        seed = seed_from(random_seed)
+        seed = random_seed_from(random_seed)
         super().__init__(
             config_space=config_space,
             metrics=names,

@@ -6,10 +6,9 @@ id of a trial when it begins, and that it was stopped, has failed, or reported n
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from syne_tune.backend.trial_status import Trial
@@ -18,22 +17,18 @@ from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 
 from dre_plugins.adapters.common.past_tasks import Mode
-from dre_plugins.adapters.syne_tune.history import seed_from
+from dre_plugins.adapters.syne_tune.history import random_seed_from
+from dre_plugins.adapters.syne_tune.prior import prior_from_evaluations
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
-from dre_plugins.adapters.syne_tune.sources import Source, metadata_from_experiments
+from dre_plugins.adapters.syne_tune.sources import Source
 from dre_plugins.adapters.syne_tune.telling import TellingScheduler
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import number_of
-from dre_plugins.transfer.knowledge import GivenPrior, learning_from
+from dre_plugins.transfer.knowledge import GivenPrior
 from dre_plugins.transfer.metadata import MetaDataset
-
-if TYPE_CHECKING:
-    from dre_plugins.transfer.prior import Prior
-
-logger = logging.getLogger("syne_tune.dre_plugins")
 
 
 class _Scheduler(TellingScheduler):
@@ -101,7 +96,7 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
     ) -> None:
         _check_metric(metric)
         self._limits = Limits.of(constraints)
-        seed = seed_from(random_seed)
+        seed = random_seed_from(random_seed)
         super().__init__(
             config_space=config_space,
             metric=metric,
@@ -244,7 +239,7 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
         require(max_t >= grace_period, "max_t", max_t, f"at least grace_period={grace_period}")
         require(reduction_factor > 1, "reduction_factor", reduction_factor, "above 1")
         require(brackets >= 1, "brackets", brackets, "at least 1")
-        seed = seed_from(random_seed)
+        seed = random_seed_from(random_seed)
         super().__init__(
             config_space=config_space,
             metric=metric,
@@ -325,61 +320,6 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
         resource = number_of(result[self.time_attr])
         comparable = worst if math.isnan(value) else value
         return {**result, self.metric: comparable, self.time_attr: resource}
-
-
-def prior_from_evaluations(
-    evaluations: Source | Sequence[Source] | MetaDataset,
-    metric: str,
-    do_minimize: bool | None = True,
-    *,
-    past_metric: str | None = None,
-    past_mode: Mode | None = None,
-) -> Prior:
-    """Learn a prior from a handful of past tasks, in seconds.
-
-    For more than about 20 of them train one (`Prior.train`, `dre meta-train`). Parameters that
-    have other names now are joined by `prior.with_mapping({"name now": "name then"})`.
-
-    Args:
-        evaluations: `TransferLearningTaskEvaluations` by the name of the task; or experiments:
-            their folders, names, or what `load_experiment` returns; or a `MetaDataset`.
-        metric: Name of the metric.
-        do_minimize: Whether small values are good.
-        past_metric: Name of the metric in the past; None: the same, or the only one there is.
-        past_mode: "min" or "max"; None: what an experiment says, else as `do_minimize` does.
-
-    Raises:
-        ValueError: If nothing has the metric, or there is nothing to learn from.
-    """
-    from dre_plugins.transfer.prior import Prior  # imports torch
-
-    if not isinstance(evaluations, MetaDataset):
-        parts = evaluations if isinstance(evaluations, (list, tuple)) else [evaluations]
-        tables = [table for part in parts if isinstance(part, Mapping) for table in part.values()]
-        if tables:  # which do not say their mode
-            past_metric = past_metric or _metric_of(tables, metric)
-            past_mode = past_mode or ("min" if do_minimize else "max")
-        evaluations = metadata_from_experiments(
-            evaluations, metric=past_metric or metric, mode=past_mode
-        )
-    logger.info(learning_from(evaluations))
-    return Prior.of_few(evaluations)
-
-
-def _metric_of(tables: Sequence[Any], metric: str) -> str:
-    """Return a metric's name in evaluations, where it may be the only one under another name."""
-    for table in tables:
-        is_table = hasattr(table, "objectives_names")
-        require(is_table, "evaluations", table, "TransferLearningTaskEvaluations by name")
-    names = sorted({name for table in tables for name in table.objectives_names})
-    if len(names) == 1:
-        return str(names[0])
-    if metric not in names:
-        raise ValueError(
-            f"The past evaluations have {names} and no {metric!r}: say by past_metric which one "
-            "is meant."
-        )
-    return metric
 
 
 def _check_metric(metric: object) -> None:

@@ -14,6 +14,7 @@ from syne_tune.optimizer.schedulers.searchers.single_objective_searcher import (
     SingleObjectiveBaseSearcher,
 )
 
+from dre_plugins.adapters.common.options import Options
 from dre_plugins.adapters.syne_tune.history import StudySearcher
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings, takes_settings
@@ -98,11 +99,13 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             points_to_evaluate,
             random_seed,
             direction="minimize",
-            prior=prior,
-            n_startup_trials=n_startup_trials,
-            allow_duplicates=allow_duplicates,
-            failed=failed,
-            settings=settings,
+            options=Options(
+                prior=prior,
+                n_startup_trials=n_startup_trials,
+                allow_duplicates=allow_duplicates,
+                failed=failed,
+                settings=settings,
+            ),
         )
         self._n_reports: Counter[int] = Counter()
 

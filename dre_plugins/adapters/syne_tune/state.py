@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
 from os import PathLike
 from pathlib import Path
@@ -13,8 +12,7 @@ from syne_tune.backend import LocalBackend
 from syne_tune.constants import ST_TUNER_DILL_FILENAME
 
 from dre_plugins.adapters.syne_tune.history import StudySearcher
-
-logger = logging.getLogger("syne_tune.dre_plugins")
+from dre_plugins.adapters.syne_tune.messages import logger
 
 
 class DurableTuner(Tuner):  # type: ignore[misc]

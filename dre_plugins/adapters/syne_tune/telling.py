@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,10 +9,9 @@ from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.scheduler import TrialScheduler
 
 from dre_plugins.adapters.syne_tune.history import StudySearcher
+from dre_plugins.adapters.syne_tune.messages import logger
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
-
-logger = logging.getLogger("syne_tune.dre_plugins")
 
 _PLAIN = (str, int, float, bool, type(None))
 
