@@ -45,7 +45,7 @@ def prior_for(
         OSError: The memory cannot be read or written.
         ValueError: What is in it is damaged.
     """
-    names = [space] if isinstance(space, str) else sorted(space.domains)
+    names = [space] if isinstance(space, str) else sorted(space.names)
     key = hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]
     path = memory.choices / f"{study}-{key}.json"
     chosen = _read(path, memory)

@@ -57,22 +57,25 @@ def _usable(index: Index, without: str) -> list[Entry]:
 
 
 def _overlaps(index: Index, digests: Iterable[str], space: SearchSpace) -> dict[str, float]:
-    """Return how much the search spaces of past studies and the present one overlap.
-
-    It is the share of parameters that both have among all that either has. Those that have too few
-    of the present ones are left out.
-    """
-    wanted = _words(space.domains)
+    """Return how much the search spaces of past studies and the present one overlap, if at all."""
+    wanted = _words(space.names)
     shared = {digest: len(wanted & _words(index.names(digest))) for digest in digests}
     likely = sorted((digest for digest in shared if shared[digest]), key=lambda d: -shared[d])
-    overlaps = {}
-    for digest in likely[:MAX_ALIGNED]:
-        past = index.space(digest)
-        alignment = align(past, space, on_incompatible="ignore")
-        n_both = 0 if alignment is None else len(alignment.links)
-        if n_both >= MIN_OVERLAP * len(space.domains):
-            overlaps[digest] = n_both / (len(past.domains) + len(space.domains) - n_both)
-    return overlaps
+    overlaps = {digest: overlap(index.space(digest), space) for digest in likely[:MAX_ALIGNED]}
+    return {digest: share for digest, share in overlaps.items() if share > 0.0}
+
+
+def overlap(past: SearchSpace, space: SearchSpace) -> float:
+    """Return the share of parameters that two spaces have in common among all that either has.
+
+    It is 0 if the past space has less than half of the present parameters. Constants do not count.
+    """
+    alignment = align(past, space, on_incompatible="ignore")
+    links = () if alignment is None else alignment.links
+    n_both = sum(link.source in past.names and link.target in space.names for link in links)
+    if n_both < MIN_OVERLAP * space.n_parameters:
+        return 0.0
+    return n_both / (past.n_parameters + space.n_parameters - n_both)
 
 
 def _words(names: Iterable[str]) -> set[str]:

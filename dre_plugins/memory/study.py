@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dre_plugins.memory.choices import prior_for
-from dre_plugins.memory.memory import GivenMemory, Memory
+from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorder import Recorder
 from dre_plugins.memory.records import Header
 from dre_plugins.recommend.trials import Trial
@@ -63,8 +63,19 @@ class StudyMemory:
         self, number: int, trial: Trial, space: SearchSpace, *, is_stopped: bool = False
     ) -> None:
         """Record a trial that has ended, see `Recorder.write`."""
+        self.record_made(number, lambda: (trial, space), is_stopped=is_stopped)
+
+    def record_made(
+        self,
+        number: int,
+        make: Callable[[], tuple[Trial, SearchSpace]],
+        *,
+        is_stopped: bool = False,
+    ) -> None:
+        """Record a trial that has ended, and that may fail to be made."""
 
         def write() -> None:
+            trial, space = make()
             with self._lock:
                 self._recorder.write(number, trial, space, is_stopped=is_stopped)
 
@@ -76,7 +87,7 @@ class StudyMemory:
         Args:
             space: Parameters of the study; or the name of the only one that it has shown so far.
         """
-        is_empty = isinstance(space, SearchSpace) and not space.domains
+        is_empty = isinstance(space, SearchSpace) and not space.n_parameters
         if len(self._header.directions) != 1 or is_empty:
             return None
         study = self._header.study
@@ -101,7 +112,7 @@ class StudyMemory:
 
 
 def new_study_memory(
-    given: GivenMemory,
+    memory: Memory,
     *,
     name: str,
     framework: str,
@@ -110,11 +121,11 @@ def new_study_memory(
     logger: logging.Logger,
     study: str = "",
     began: float | None = None,
-) -> StudyMemory | None:
-    """Return what a study has of a memory, None if it is to have none.
+) -> StudyMemory:
+    """Return what a study has of a memory.
 
     Args:
-        given: A memory, see `Memory.of`.
+        memory: The memory.
         name: Name of the study for people; may be empty.
         framework: What tunes, such as "optuna".
         directions: "minimize" or "maximize" for each objective.
@@ -122,13 +133,7 @@ def new_study_memory(
         logger: Where messages go.
         study: Identity of the study, the same in all its processes; empty makes a new one.
         began: When it began, in seconds since 1970; None: now.
-
-    Raises:
-        ValueError: If `given` is no memory.
     """
-    memory = Memory.of(given)
-    if memory is None:
-        return None
     header = Header(
         study=study or uuid.uuid4().hex[:16],
         name=name,

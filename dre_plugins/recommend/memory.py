@@ -57,8 +57,12 @@ def memory_of_study(
     if given is False or (given is None and not os.environ.get("DRE_MEMORY")):
         return None
     # The one arrow that points up: only a study that has a memory imports it.
+    from dre_plugins.memory import Memory
     from dre_plugins.memory.study import new_study_memory
 
+    memory = Memory.of(given)
+    if memory is None:
+        return None
     return new_study_memory(
-        given, name=name, framework=framework, directions=directions, stats=stats, logger=logger
+        memory, name=name, framework=framework, directions=directions, stats=stats, logger=logger
     )
