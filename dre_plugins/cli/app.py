@@ -13,6 +13,7 @@ from dre_plugins.cli.bench import bench
 from dre_plugins.cli.console import warn
 from dre_plugins.cli.evaluating import evaluate
 from dre_plugins.cli.importing import importing
+from dre_plugins.cli.memory import memory
 from dre_plugins.cli.meta_training import meta_train
 from dre_plugins.cli.priors import priors
 
@@ -78,4 +79,5 @@ app.command("evaluate")(evaluate)
 app.command("meta-train")(meta_train)
 app.command("align")(align)
 app.add_typer(priors, name="priors")
+app.add_typer(memory, name="memory")
 app.add_typer(bench, name="bench")

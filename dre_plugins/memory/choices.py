@@ -52,7 +52,7 @@ def prior_for(
     if chosen is None:
         memory.shrink()
         entries = _studies_for(memory.index(), study, space)
-        tasks = _tasks(entries, logger)
+        tasks = tasks_of(entries, logger)
         file = trained_prior(memory.priors, tasks, logger) if len(tasks) else None
         studies = [entry.header.study for entry in entries]
         _write(path, {"prior": None if file is None else file.name, "studies": studies})
@@ -72,7 +72,7 @@ def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Ent
     return select(index, space, without=study)
 
 
-def _tasks(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:
+def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:
     """Return the studies as past tasks, those that cannot be used counted in `skipped`."""
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []

@@ -22,8 +22,8 @@ SECONDS_TO_WAIT = 60.0
 
 
 def digest_of(tasks: Sequence[Task]) -> str:
-    """Return a hash of all that a prior is trained on, and of the version that trains it."""
-    content = hashlib.sha256(__version__.encode())
+    """Return a hash of all that past tasks hold."""
+    content = hashlib.sha256()
     for task in tasks:
         content.update(json.dumps([task.name, space_to_plain(task.space)]).encode())
         arrays = [task.units, task.values, task.failed]
@@ -51,7 +51,8 @@ def trained_prior(folder: Path, metadata: MetaDataset, logger: logging.Logger) -
         OSError: The folder cannot be written.
         ValueError: There is nothing to learn from.
     """
-    path = folder / f"{digest_of(metadata.tasks)}.safetensors"
+    # Another version may learn something else from the same tasks.
+    path = folder / f"{digest_of(metadata.tasks)}-{__version__}.safetensors"
     folder.mkdir(parents=True, exist_ok=True)
     with _one_at_a_time(path):
         if path.is_file():

@@ -9,7 +9,8 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from dre_plugins.memory.records import Ended, Header, header_line, space_line, trial_line
+from dre_plugins.memory.recorded import Ended, Header
+from dre_plugins.memory.records import header_line, space_line, trial_line
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 

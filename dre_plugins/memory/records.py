@@ -1,4 +1,4 @@
-"""A study as lines of JSON: a header, its search space, and its trials as they end.
+"""A study as lines of JSON: a header, its search spaces, and its trials as they end.
 
 Values are in the user's sign in a file, and larger is better in a `Trial`.
 """
@@ -8,23 +8,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dre_plugins.engine.files import regular
-from dre_plugins.recommend.trials import (
-    ConstraintState,
-    Trial,
-    TrialState,
-    as_of_now,
-    constraint_states,
-)
-from dre_plugins.space.conditions import infer_conditions
+from dre_plugins.memory.recorded import Ended, Header, RecordedStudy
+from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
-from dre_plugins.transfer.metadata import Task
-from dre_plugins.transfer.spaces.merging import merged_space
 from dre_plugins.transfer.spaces.plain import (
     from_plain,
     space_from_plain,
@@ -41,105 +33,6 @@ TRIAL_START = b'{"trial":'
 
 class RecordError(ValueError):
     """A record that cannot be read: the message names the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """Say which study a record is of.
-
-    Args:
-        study: Identity of the study; all its records have the same.
-        name: Name for people; may be empty.
-        framework: What tuned, such as "optuna".
-        directions: "minimize" or "maximize" for each objective.
-        began: When, in seconds since 1970.
-    """
-
-    study: str
-    name: str
-    framework: str
-    directions: tuple[str, ...]
-    began: float
-
-    @property
-    def title(self) -> str:
-        """Return the name, or the identity of a study without one."""
-        return self.name or self.study
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Header:
-        """Rebuild a header from `dataclasses.asdict`, by way of JSON."""
-        return cls(**{**state, "directions": tuple(state["directions"])})
-
-    def signs(self) -> list[float]:
-        """Return +1 for each objective that is maximised, else -1."""
-        return [1.0 if direction == "maximize" else -1.0 for direction in self.directions]
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Hold a trial that has ended, larger values are better.
-
-    Args:
-        trial: The trial.
-        time: When, in seconds since 1970.
-        is_stopped: Whether something else ended it, so that it counts by what it has reported.
-    """
-
-    trial: Trial
-    time: float
-    is_stopped: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Study:
-    """Hold all records of a study.
-
-    Args:
-        header: Which study it is.
-        spaces: The search spaces that its trials came from, at least one.
-        trials: What has ended, by number.
-        n_damaged: How many lines could not be read.
-    """
-
-    header: Header
-    spaces: tuple[SearchSpace, ...]
-    trials: Mapping[int, Ended]
-    n_damaged: int = 0
-
-    def history(self) -> list[Trial]:
-        """Return the trials in order; what was stopped counts by what it has reported."""
-        ended = [self.trials[number] for number in sorted(self.trials)]
-        stopped = [row for row, entry in enumerate(ended) if entry.is_stopped]
-        return as_of_now([entry.trial for entry in ended], stopped)
-
-    def task(self) -> Task:
-        """Return the study as a past task; a trial that violates a constraint has failed.
-
-        Raises:
-            ValueError: It has several objectives, or spaces that contradict each other.
-        """
-        if len(self.header.directions) != 1:
-            raise ValueError(f"Study {self.header.title!r} has several objectives.")
-        history = self.history()
-        violated = [state is ConstraintState.VIOLATED for state in constraint_states(history)]
-        learnt = [
-            replace(trial, state=TrialState.FAILED, value=None) if is_violated else trial
-            for trial, is_violated in zip(history, violated, strict=True)
-        ]
-        return Task.from_trials(self.header.title, self.space(), learnt)
-
-    def space(self) -> SearchSpace:
-        """Return the one search space, or one that holds all, with conditions as trials show.
-
-        Raises:
-            ValueError: A parameter is a number in one space and a word in another.
-        """
-        merged = merged_space(self.spaces)
-        if all(space == merged for space in self.spaces):
-            return merged
-        configurations = [trial.configuration for trial in self.history()]
-        return SearchSpace(merged.domains, *infer_conditions(merged.domains, configurations))
 
 
 # ---- writing
@@ -209,7 +102,7 @@ def read_header(line: bytes, path: Path) -> Header:
         raise RecordError(f"{path} is no record of a study: its first line is damaged.") from error
 
 
-def read_study(paths: Sequence[Path]) -> Study:
+def read_study(paths: Sequence[Path]) -> RecordedStudy:
     """Return a study from its records; of a trial with several, the one that ended last.
 
     Lines that are damaged, as the last one of a killed process may be, are counted.
@@ -236,7 +129,7 @@ def read_study(paths: Sequence[Path]) -> Study:
     if not spaces:
         raise RecordError(f"{paths[0]} has no search space.")
     header = min(headers, key=lambda header: header.began)
-    return Study(header, tuple(spaces), trials, n_damaged)
+    return RecordedStudy(header, tuple(spaces), trials, n_damaged)
 
 
 def _read_line(

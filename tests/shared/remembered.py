@@ -10,7 +10,7 @@ import numpy as np
 
 from dre_plugins import AskTell
 from dre_plugins.memory import Memory
-from dre_plugins.memory.records import Header
+from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.study import StudyMemory
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, Integer, SearchSpace
