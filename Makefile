@@ -66,15 +66,15 @@ examples: $(INSTALLED)
 	done
 
 bench-speed: $(INSTALLED)
-	$(BIN)/dre bench speed
+	$(BIN)/dre-bench speed
 
 # Whether a change has made search worse (about 2 minutes of a core); a quarter of it is in CI.
 gate: $(INSTALLED)
-	$(BIN)/python -m dre_plugins.benchmarks.gate --jobs 2
+	$(BIN)/python -m dre_bench.gate --jobs 2
 
 # After a change that is meant to: store what search does now.
 gate-update: $(INSTALLED)
-	$(BIN)/python -m dre_plugins.benchmarks.gate --jobs 2 --update
+	$(BIN)/python -m dre_bench.gate --jobs 2 --update
 
 # make properties CASES=100000 JOBS=8: random studies in all frameworks, of which CI tries a few
 CASES ?= 100000
@@ -85,7 +85,7 @@ properties: $(INSTALLED)
 # make priors DATA=path/to/yahpo: rebuild the priors that ship (about 2 minutes on two cores)
 priors: $(INSTALLED)
 	@test -n "$(DATA)" || { echo "Name the folder of the YAHPO scenarios: make $@ DATA=path"; exit 1; }
-	$(BIN)/python -m dre_plugins.benchmarks.priors --data $(DATA) --jobs 2
+	$(BIN)/python -m dre_bench.priors --data $(DATA) --jobs 2
 
 # ---- reliability (docs/reliability.md); none of these is part of .ci/run
 
@@ -151,7 +151,10 @@ clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(INSTALLED): pyproject.toml $(LOCK_FILE)
+# The package and its benchmarks, which are a distribution of their own.
+EDITABLE := --editable '.[dev]' --editable './benchmarks[rivals]'
+
+$(INSTALLED): pyproject.toml benchmarks/pyproject.toml $(LOCK_FILE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
 		echo "dre-plugins needs Python 3.10 or newer, and $(PYTHON) is not: $$($(PYTHON) --version 2>&1)."; \
 		echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -163,6 +166,6 @@ $(INSTALLED): pyproject.toml $(LOCK_FILE)
 		echo "Name another: make TORCH='torch==2.8.0' $(MAKECMDGOALS), or another PYTHON=…"; exit 1; }
 	@# uv takes seconds where pip takes minutes; pip knows more indexes and proxies.
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet uv && \
-		$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]' $(LOCK) || \
-		$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]' $(LOCK)
+		$(BIN)/uv pip install --quiet --python $(BIN)/python $(EDITABLE) $(LOCK) || \
+		$(BIN)/python -m pip install --disable-pip-version-check --quiet $(EDITABLE) $(LOCK)
 	@touch $@

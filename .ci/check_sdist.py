@@ -5,7 +5,7 @@ import sys
 import tarfile
 
 # What only a clone needs, and what only a distribution has.
-LEFT_OUT = {".gitignore", "data/learner_evaluations/evaluations.npz"}
+LEFT_OUT = {".gitignore", "benchmarks/data/learner_evaluations/evaluations.npz"}
 ADDED = {"PKG-INFO"}
 
 with tarfile.open(sys.argv[1]) as archive:

@@ -2,7 +2,7 @@
 
 The examples, the notebook and the changelog become pages. A link out of this folder is written as
 it works in the repository (`../examples/demo.py`). On the site it leads to the file's page, or is
-plain text if there is none.
+plain text if there is none. The page of decisions gets a list of all records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 REPOSITORY = Path(__file__).parent.parent
-LINK = re.compile(r"\[(?P<text>[^\[\]]+)\]\((?P<target>\.\./[^)\s#]+)\)")
+LINK = re.compile(r"\[(?P<text>[^\[\]]+)\]\((?P<target>\.\./[^)\s#]+)(?:#[^)\s]*)?\)")
+DECISIONS = "decisions/index.md"
 PAGE_OF = {"CHANGELOG.md": "changelog.md", "README.md": "index.md"}
 
 
@@ -36,9 +37,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point links to files of the repository at their pages."""
+    """Point links to files of the repository at their pages, and list the decisions."""
     folder = posixpath.dirname(page.file.src_uri)
+    if page.file.src_uri == DECISIONS:
+        markdown += "\n" + "\n".join(_records())
     return LINK.sub(lambda link: _inward(link, folder), markdown)
+
+
+def _records() -> Iterator[str]:
+    """Yield a line of a list for each record."""
+    for path in sorted((REPOSITORY / "docs/decisions").glob("*.md")):
+        if path.name != "index.md":
+            title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+            yield f"- [{title}]({path.name})"
 
 
 def _inward(link: re.Match[str], folder: str) -> str:

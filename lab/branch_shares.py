@@ -1,6 +1,6 @@
 """Regret, rank and the share of trials in wrong branches, from runs of the conditional suite.
 
-    dre bench run --suite conditional --data PATH/yahpo -o conditional.jsonl
+    dre-bench run --suite conditional --data PATH/yahpo -o conditional.jsonl
     python lab/branch_shares.py conditional.jsonl
 
 A branch is wrong if its best value of all runs lies more than 2 % of the scale below the best

@@ -1,4 +1,7 @@
-"""The stagnation guard beside the universal prior: ``python lab/stagnation_guard.py OUT``."""
+"""Exploration of stagnating studies: ``python lab/stagnation_guard.py OUT``.
+
+Each run is made twice, with the explorations of `recommend/schedule.py` and without.
+"""
 
 from __future__ import annotations
 
@@ -7,53 +10,32 @@ import sys
 import zlib
 from collections.abc import Iterator
 from itertools import zip_longest
+from pathlib import Path
 
 import numpy as np
 import optuna
 from tuning_tasks import scenario_of
 
+from dre_bench.synthetic import synthetic_scenario
+from dre_bench.tasks import Scenario
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.benchmarks.synthetic import synthetic_scenario
-from dre_plugins.benchmarks.tasks import Scenario
-from dre_plugins.recommend import model, recommender
-from dre_plugins.recommend.lists import final_value
-from dre_plugins.recommend.stagnation import is_exploration_due
-from dre_plugins.recommend.trials import Trial
-from dre_plugins.recommend.turns import Proposer
+from dre_plugins.recommend import schedule
+from dre_plugins.recommend.schedule import Progress
 
 N_TRIALS = 50
 # Tasks of each function in a round; another round has others.
 FUNCTIONS = {"branches": 4, "mixed": 3, "hartmann6": 2, "levy8": 2}
-own_turns = recommender.Recommender._turns
+EXPLORES = schedule.is_exploration_due
 
 
-def never(n_since: int, index: int) -> bool:
-    """Leave the guard out."""
+def never(index: int, progress: Progress) -> bool:
+    """Leave explorations out."""
     return False
 
 
-def n_since_best(history: tuple[Trial, ...]) -> int:
-    """Return how many trials have ended since the best one; of sequential studies."""
-    values = [final_value(trial) for trial in history]
-    best = max(value for value in values if value is not None)
-    return len(values) - 1 - values.index(best)
-
-
-def turns_to_explore(self, task) -> list[Proposer]:  # type: ignore[no-untyped-def]
-    """Give the ensemble the turns of the universal prior in which an exploration is due."""
-    turns = own_turns(self, task)
-    is_ready = len(task.history) >= self.n_startup_trials
-    if turns == ["universal-prior"] and is_ready:
-        if is_exploration_due(n_since_best(task.history), task.index):
-            return ["model"]
-    return turns
-
-
-def values_of(scenario: Scenario, task: int, seed: int, variant: str) -> list[float]:
-    """Return the values of a study: "none", "guard" or "every third"."""
-    model.is_exploration_due = never if variant == "none" else is_exploration_due
-    is_every = variant == "every third"
-    recommender.Recommender._turns = turns_to_explore if is_every else own_turns
+def values_of(scenario: Scenario, task: int, seed: int, explores: bool) -> list[float]:
+    """Return the values of a study."""
+    schedule.is_exploration_due = EXPLORES if explores else never
     study = optuna.create_study(direction="maximize", sampler=DRESampler(seed=seed))
     study.optimize(lambda trial: scenario.objective(trial, task), n_trials=N_TRIALS)
     return [trial.value for trial in study.trials]
@@ -76,15 +58,20 @@ def runs() -> Iterator[tuple[str, Scenario, int, int]]:
 
 
 def main(out: str) -> None:
-    """Append a line for each run."""
+    """Append a line for each run; those that are there are not repeated."""
+    path = Path(out)
+    records = map(json.loads, path.read_text().splitlines() if path.exists() else [])
+    made = {(record["scenario"], record["task"], record["seed"]) for record in records}
     for name, scenario, task, seed in runs():
+        if (name, task, seed) in made:
+            continue
         sample = scenario.random_configurations(2000, np.random.default_rng(task))
         values = scenario.evaluate_many(task, sample)[scenario.metric]
         record = {"scenario": name, "task": task, "seed": seed}
         record |= {"median": float(np.median(values)), "best": float(values.max())}
         number = zlib.crc32(f"{name}/{task}/{seed}".encode())
-        for variant in ("none", "guard", "every third"):
-            record[variant] = values_of(scenario, task, number, variant)
+        for variant, explores in (("none", False), ("explores", True)):
+            record[variant] = values_of(scenario, task, number, explores)
         with open(out, "a") as file:
             file.write(json.dumps(record) + "\n")
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from dre_plugins.benchmarks.tasks import Configuration, Parameter, Scenario, YahpoScenario
+from dre_bench.tasks import Configuration, Parameter, Scenario, YahpoScenario
 
 DATA = Path("/work/shared/data/yahpo")
 TRAIN_SIZES = (1 / 27, 1 / 9, 1 / 3, 1.0)

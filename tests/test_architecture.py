@@ -36,30 +36,9 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"numpy", "scipy", "matplotlib"},
         {"engine", "space", "recommend", "transfer", "adapters"},
     ),
-    "baselines": (
-        {"numpy", "scipy", "torch", "botorch", "gpytorch", "sklearn"},
-        {"engine", "space", "transfer"},
-    ),
-    "benchmarks": (
-        NUMERICS
-        | FRAMEWORKS
-        | {"botorch", "filelock", "gpytorch", "matplotlib", "onnxruntime", "pandas", "rich"}
-        | {"scikit_posthocs", "sklearn", "smac", "ConfigSpace"},
-        {
-            "engine",
-            "space",
-            "universal",
-            "recommend",
-            "transfer",
-            "adapters",
-            "baselines",
-            "plots",
-        },
-    ),
     "cli": (
         NUMERICS | FRAMEWORKS | {"matplotlib", "rich", "typer"},
-        {"engine", "space", "universal", "recommend", "transfer", "memory"}
-        | {"adapters", "benchmarks"},
+        {"engine", "space", "universal", "recommend", "transfer", "memory", "adapters"},
     ),
 }
 # Files at the top of the package, which every room may import.
@@ -103,7 +82,7 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name_of(path)}: relative import"
+            assert node.level == 0, f"{path}: relative import"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
@@ -146,7 +125,7 @@ def test_a_framework_is_named_in_its_own_adapter_only(path):
     room, *places = path.relative_to(PACKAGE).parts
     if room == "adapters":
         assert named <= {FRAMEWORK_OF.get(places[0])}
-    elif room != "benchmarks":
+    else:
         assert not named
 
 
@@ -157,6 +136,13 @@ def test_an_adapter_imports_no_other_adapter(path):
     for name, _ in imports(path):
         if name.startswith("dre_plugins.adapters."):
             assert name.split(".")[2] in {place, "common"}, f"{name_of(path)} imports {name}"
+
+
+def test_nothing_imports_the_benchmarks():
+    """They depend on the package, never the other way round; nor do its tests need them."""
+    for path in [*MODULES, *Path(__file__).parent.rglob("*.py")]:
+        named = {name.split(".")[0] for name, _ in imports(path)}
+        assert "dre_bench" not in named, path
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

@@ -1,4 +1,4 @@
-"""The paper's and the thesis's studies, and the speed that docs/benchmarks.md states (slow)."""
+"""The paper's and the thesis's studies (slow)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import resource
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dre_plugins.benchmarks import speed
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
@@ -49,17 +47,6 @@ def test_the_sorting_study() -> None:
     assert in_range[1000, 100] >= 0.98
     assert in_range[1000, 3] >= 0.95
     assert 0.65 <= in_range[100, 3] <= 0.95  # the thesis has .77, with a spread of about .2
-
-
-def test_a_suggestion_is_fast_and_stays_fast() -> None:
-    def seconds(n_trials: int) -> float:
-        make = partial(speed.DRESampler, seed=0)
-        return float(np.median(speed.suggestion_seconds(make, n_trials, repeats=3)))
-
-    at_100, at_1000 = seconds(100), seconds(1000)
-    assert at_100 <= 1.0  # 0.26 on a quiet core
-    assert at_1000 <= 2.0 * at_100
-    assert speed.paper_procedure_seconds(100) >= 20.0 * at_100
 
 
 @pytest.mark.long

@@ -48,7 +48,7 @@ class DRETable:
 
     Args:
         seed: Non-negative seed. None takes one from the operating system, once.
-        prior: What is known beforehand, see `DRESampler`. Parameters of a prior of past tasks and
+        prior: What is known beforehand, see `DRESampler`. Parameters of a trained prior and
             the columns are matched by name.
         names: Names of the columns; None: "x0", "x1", …, as `load_hpob` names them.
         n_startup_trials: Rows that must be observed before the surrogate takes over; until then
@@ -145,9 +145,9 @@ class DRETable:
         """Return the recommender for tables of so many columns, made at the first call."""
         if self._recommender is None:
             self._recommender = self._new_recommender([f"x{i}" for i in range(n_columns)])
-        known = self._recommender.space.names
-        remedy = f"of {len(known)} columns, {', '.join(known)}; make another DRETable for others"
-        require(len(known) == n_columns, "X", f"{n_columns} columns", remedy)
+        names = self._recommender.space.names
+        remedy = f"of {len(names)} columns, {', '.join(names)}; make another DRETable for others"
+        require(len(names) == n_columns, "X", f"{n_columns} columns", remedy)
         return self._recommender
 
     def _new_recommender(self, names: Sequence[str]) -> Recommender:

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from dre_plugins import __version__
 from dre_plugins.cli.aligning import align
-from dre_plugins.cli.bench import bench
-from dre_plugins.cli.console import warn
+from dre_plugins.cli.errors import OneLineErrors
 from dre_plugins.cli.evaluating import evaluate
 from dre_plugins.cli.importing import importing
 from dre_plugins.cli.memory import memory
 from dre_plugins.cli.meta_training import meta_train
 from dre_plugins.cli.priors import priors
-
-
-class OneLineErrors(TyperGroup):
-    """Turn errors that the user can do something about into one line and exit code 1."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command; anything but bad input keeps its traceback."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:  # `dre priors list | head`: typer ends without a word
-            raise
-        except (ValueError, OSError) as error:
-            if ctx.params.get("debug"):
-                raise
-            warn(" ".join(str(error).split()))
-            raise typer.Exit(1) from error
-
 
 app = typer.Typer(
     cls=OneLineErrors,
@@ -80,4 +61,13 @@ app.command("meta-train")(meta_train)
 app.command("align")(align)
 app.add_typer(priors, name="priors")
 app.add_typer(memory, name="memory")
-app.add_typer(bench, name="bench")
+
+
+@app.command("bench", hidden=True, context_settings={"ignore_unknown_options": True})
+def bench(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Say where the benchmarks are."""
+    del arguments
+    raise ValueError(
+        "The benchmarks are a distribution of their own: in a clone of the repository run "
+        "pip install ./benchmarks, then dre-bench."
+    )

@@ -67,9 +67,10 @@ def console() -> Console:
     return SafeConsole(width=width, markup=False, highlight=False)
 
 
-def warn(text: str) -> None:
+def warn(text: str, program: str = "dre") -> None:
     """Print a remark beside the results."""
-    SafeConsole(stderr=True, markup=False, highlight=False).print(f"dre: {text}", soft_wrap=True)
+    remarks = SafeConsole(stderr=True, markup=False, highlight=False)
+    remarks.print(f"{program}: {text}", soft_wrap=True)
 
 
 def tracked(items: Iterable[Item], text: str, total: int) -> Iterator[Item]:

@@ -60,7 +60,8 @@ def log_rank_expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
 
     To move from rank 2 to 1 is worth as much as from 200 to 100. In plain ranks a candidate that
     may be anywhere between 1 and 150 promises more than one that is surely a little better than
-    the incumbent, so that late in a study nothing is refined (docs/decisions.md).
+    the incumbent, so that late in a study nothing is refined
+    (docs/decisions/log-rank-improvement.md).
 
     Args:
         ranks: Ranks of the candidates `[M, C]`.

@@ -114,7 +114,7 @@ def isolated(device: str | torch.device = "cpu", n_threads: int = 1) -> Iterator
     Args:
         device: Default device inside the block, also against `torch.set_default_device`.
         n_threads: Number of intra-op threads inside the block. For products of this size one
-            is fastest: several wait for each other (`docs/decisions.md`, Engine).
+            is fastest: several wait for each other (docs/decisions/one-thread.md).
     """
     place = torch.device(device)
     with (

@@ -76,7 +76,7 @@ def along_features(
 
     Random weights on all features at once bend along random directions, near the centre of the
     space. What hyperparameters do is mostly along one of them at a time, anywhere in its range
-    (docs/decisions.md, Search). Weights of the context stay as they are.
+    (docs/decisions/first-layer.md). Weights of the context stay as they are.
 
     Args:
         parameters: Random parameters, see the module's notation; left unchanged.

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
 from dre_plugins.plots.studies import Study, history_of, n_objectives
+from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.histories import StudyHistory, chosen_objective
 from dre_plugins.recommend.lists import final_value
-from dre_plugins.recommend.model import RankingModel
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import feasible
@@ -91,10 +91,12 @@ class Fitted:
         has_value = ~np.isnan(self.values)
         return Ensemble(self._fit(kept, self.units[has_value]), self._n_threads)
 
-    def _fit(self, kept: Sequence[int], candidates: Units | None) -> RankingModel:
+    def _fit(self, kept: Sequence[int], candidates: Units | None) -> FittedEnsemble:
         with isolated("cpu", self._n_threads):
             history = [self._trials[place] for place in kept]
-            return self._recommender.model(history, index=len(self._trials), candidates=candidates)
+            return self._recommender.ensemble(
+                history, index=len(self._trials), candidates=candidates
+            )
 
     def column(self, name: str) -> int:
         """Return the place of a parameter.
@@ -139,7 +141,7 @@ class Ensemble:
         n_threads: Threads that it may use.
     """
 
-    def __init__(self, model: RankingModel, n_threads: int) -> None:
+    def __init__(self, model: FittedEnsemble, n_threads: int) -> None:
         self._model = model
         self._n_threads = n_threads
         self.n_reference = model.n_reference
@@ -154,7 +156,7 @@ class Ensemble:
         with isolated("cpu", self._n_threads):
             return self._model.member_ranks(units)
 
-    def worth(self, units: Units) -> Units:
+    def acquisition_values(self, units: Units) -> Units:
         """Return the acquisition `[C]`."""
         with isolated("cpu", self._n_threads):
-            return self._model.worth(units)
+            return self._model.acquisition_values(units)

@@ -107,15 +107,15 @@ def plot_acquisition(
         ValueError: See `plot_predicted_ranks`.
     """
     view = _Slice.of(study, params, prior, settings, objective)
-    worth = view.ensemble.worth(view.units)
+    values = view.ensemble.acquisition_values(view.units)
     panel = new_panel()
     panel.set_title("Acquisition")
     text = "acquisition (the largest is suggested)"
     if len(view.axes) == 2:
-        _draw_plane(panel, view, worth, text, SHADES)
+        _draw_plane(panel, view, values, text, SHADES)
         legend_below(panel)
         return panel
-    _draw_line(panel, view.axes[0], worth, None, label="acquisition")
+    _draw_line(panel, view.axes[0], values, None, label="acquisition")
     places = view.axes[0].places(view.fitted.units[:, view.axes[0].column])
     panel.plot(
         places,
@@ -247,9 +247,9 @@ def _draw_trials_on_line(panel: Axes, view: _Slice, ranks: Array) -> None:
     panel.plot(_best_place(view, 0), rank[0], "*", ms=14, color=RED, label=BEST)
 
 
-def _draw_plane(panel: Axes, view: _Slice, worth: Array, text: str, shades: str) -> None:
+def _draw_plane(panel: Axes, view: _Slice, values: Array, text: str, shades: str) -> None:
     first, second = view.axes
-    square = worth.reshape(len(second.units), len(first.units))
+    square = values.reshape(len(second.units), len(first.units))
     drawn = panel.pcolormesh(first.edges(), second.edges(), square, cmap=shades, rasterized=True)
     plt.colorbar(drawn, ax=panel, label=text)
     first.label(panel, "x")

@@ -6,7 +6,7 @@ a greedy acquisition never corrects it. So branches are compared by how they dev
 bandits compare learners (Li et al., AAAI 2020), but by order only: a branch is beaten once its
 best value is below that of another one and its last ⌈log₂ n⌉ trials, of n, did not improve it.
 While any is not, every second suggestion goes to the one of them that has the fewest trials. As n
-grows, a beaten branch is tried again ever more rarely. Figures: docs/decisions.md, Search.
+grows, a beaten branch is tried again ever more rarely. Figures: docs/decisions/branch-guard.md.
 
 Notation: see docs/architecture.md.
 """
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import final_value
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
-from dre_plugins.recommend.turns import is_branch_turn
 from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
@@ -50,21 +49,18 @@ class _Branch:
     n_since: int
 
 
-def branch_to_try(
-    space: SearchSpace, history: Sequence[Trial], units: Units, index: int
-) -> Units | None:
+def branch_to_try(space: SearchSpace, history: Sequence[Trial], units: Units) -> Units | None:
     """Return coordinates `[P]` that lead into the branch with the fewest trials, NaN elsewhere.
 
     Args:
         space: The search space.
         history: Trials in the order in which they began, larger values are better.
         units: Canonical coordinates of their configurations `[N, P]`.
-        index: Number of the suggestion.
 
     Returns:
-        None if all branches but the leading one are beaten, or the suggestion is not to be led.
+        None if all branches but the leading one are beaten, or the space has none.
     """
-    if not is_branch_turn(index) or not space.choices:
+    if not space.choices:
         return None
     values = _values(history)
     has_ended = np.array([trial.state is not TrialState.RUNNING for trial in history], dtype=bool)

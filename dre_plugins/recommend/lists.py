@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.trials import ConstraintState, Trial, TrialState, constraint_states
+from dre_plugins.recommend.trials import Trial, TrialState
 
 # A rung list for each of the steps at which most trials were pruned; more would cost time for
 # lists that say little.
@@ -102,28 +102,6 @@ def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> li
     return [replace(one, trials=positions[one.trials]) for one in found]
 
 
-def leading(history: Sequence[Trial], ranked: TrialList) -> NDArray[np.bool_]:
-    """Return which trials of a list may be the incumbent `[N]`.
-
-    These are the trials with a value that are known to meet all constraints; until there is one,
-    those with a value of which that is unknown. Failures lead only where no trial has a value.
-
-    Args:
-        history: All trials.
-        ranked: A list of some of them, as `trial_lists` returns it.
-    """
-    states = constraint_states(history)
-    has_value = ranked.ranks > WORST
-    may_lead = has_value if has_value.any() else ~has_value
-    for wanted in (ConstraintState.MET, ConstraintState.UNKNOWN):
-        leads = may_lead & np.array(
-            [states[trial] is wanted for trial in ranked.trials], dtype=np.bool_
-        )
-        if leads.any():
-            return leads
-    return np.zeros(len(ranked.trials), dtype=np.bool_)
-
-
 def ranked_lists(
     values: NDArray[np.float64],
     failed: NDArray[np.bool_],
@@ -188,31 +166,31 @@ def thin(ranks: NDArray[np.float64], max_length: int) -> NDArray[np.intp]:
     return np.sort(order[np.concatenate([np.arange(n_best), rest])])
 
 
-def insert_believed(
+def insert_fantasies(
     ranks: NDArray[np.float64],
     predicted: NDArray[np.float64],
-    believed: NDArray[np.float64],
+    fantasies: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Place unfinished trials among finished ones, where the surrogate ranks them.
 
     Args:
         ranks: Observed ranks of finished trials `[N]`, larger is better.
         predicted: Predicted mean ranks of the same trials `[N]`, smaller is better.
-        believed: Predicted mean ranks of the unfinished trials `[U]`, smaller is better.
+        fantasies: Predicted mean ranks of the unfinished trials `[U]`, smaller is better.
 
     Returns:
         Dense ranks of finished and unfinished trials `[N + U]`: an unfinished one stands just
-        above the finished ones that it is believed to beat.
+        above the finished ones that it is expected to beat.
     """
-    n_better = np.searchsorted(np.sort(predicted), believed, side="left")
+    n_better = np.searchsorted(np.sort(predicted), fantasies, side="left")
     ascending = np.sort(ranks)
-    position = len(ranks) - n_better  # how many finished trials it is believed to beat
+    position = len(ranks) - n_better  # how many finished trials it is expected to beat
     below = ascending[np.clip(position - 1, 0, len(ranks) - 1)]
     placed = np.where(position == 0, ascending[0] - 0.5, below + 0.5)
     return dense_ranks([*ranks, *placed])
 
 
-def with_believed(
+def with_fantasies(
     lists: Sequence[TrialList],
     positions: NDArray[np.intp],
     predicted: Callable[[NDArray[np.intp]], NDArray[np.float64]],
@@ -224,11 +202,11 @@ def with_believed(
         positions: Positions of the unfinished trials in the history `[U]`.
         predicted: Positions -> predicted mean ranks, smaller is better.
     """
-    believed = predicted(positions)
+    fantasies = predicted(positions)
     if not lists:
-        return [TrialList(positions, dense_ranks(-believed), 1.0)]
+        return [TrialList(positions, dense_ranks(-fantasies), 1.0)]
     main = lists[0]
-    ranks = insert_believed(main.ranks, predicted(main.trials), believed)
+    ranks = insert_fantasies(main.ranks, predicted(main.trials), fantasies)
     return [TrialList(np.concatenate([main.trials, positions]), ranks, main.weight), *lists[1:]]
 
 

@@ -1,7 +1,8 @@
 """How many unfinished trials a model is told of, and how suggestions of one fit differ.
 
-A fit grows with every trial that it believes, so that the cost of a suggestion would grow with
-the number of running trials and with the size of a batch. Both are bounded here.
+A fit grows with every fantasy, that is, with every pending trial whose expected outcome it takes
+for granted. So the cost of a suggestion would grow with the number of running trials and with the
+size of a batch. Both are bounded here.
 
 Notation: see docs/architecture.md. `T` configurations that were just chosen, `U` unfinished
 trials.
@@ -20,7 +21,7 @@ Units = NDArray[np.float64]
 
 # Unfinished trials that a model is told of. Of more, such as those of workers that were killed,
 # those where a search would look again, and a spread of the rest.
-N_BELIEVED = 64
+MAX_FANTASIES = 64
 # Suggestions of a batch that are followed by a fit each; further ones share a fit, so many at a
 # time, because a fit for each would cost more the more there are.
 N_TOGETHER = 16
@@ -29,7 +30,7 @@ N_TOGETHER = 16
 NEAR = 0.25
 
 
-def believed(units: Units, predicted: Callable[[Units], Units]) -> Units:
+def worth_fantasizing(units: Units, predicted: Callable[[Units], Units]) -> Units:
     """Return the unfinished trials that a model is told of, all of them if they are few.
 
     Args:
@@ -37,9 +38,9 @@ def believed(units: Units, predicted: Callable[[Units], Units]) -> Units:
         predicted: Coordinates `[U, P]` -> how good they are expected to be `[U]`, larger is
             better.
     """
-    if len(units) <= N_BELIEVED:
+    if len(units) <= MAX_FANTASIES:
         return units
-    kept: Units = units[thin(predicted(units), N_BELIEVED)]
+    kept: Units = units[thin(predicted(units), MAX_FANTASIES)]
     return kept
 
 

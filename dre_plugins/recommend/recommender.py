@@ -1,22 +1,21 @@
-"""Turn a history into suggestions: the one place where decisions about the search are made."""
+"""Turn a history into suggestions: evidence, schedule, proposer, and the border of fallbacks."""
 
 from __future__ import annotations
 
 import logging
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset, require
-from dre_plugins.recommend.branches import branch_to_try
+from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.interruptions import is_interruption
-from dre_plugins.recommend.noise import repetition_keys, without_noise
-from dre_plugins.recommend.pareto import as_one_objective, draw_weights, n_objectives
+from dre_plugins.recommend.pareto import draw_weights, n_objectives
 from dre_plugins.recommend.pending import parts_of
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
@@ -26,58 +25,28 @@ from dre_plugins.recommend.prior import (
     aligned,
     check_turns,
 )
-from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.space_filling import SpaceFilling, completed
-from dre_plugins.recommend.suggestion import Suggestion
-from dre_plugins.recommend.trials import Trial, TrialState, as_of_now
-from dre_plugins.recommend.turns import (
-    Evidence,
-    Proposer,
+from dre_plugins.recommend.proposers import Batch, Choice, Proposers, Request
+from dre_plugins.recommend.proposers.space_filling import SpaceFilling, completed
+from dre_plugins.recommend.schedule import (
+    Turn,
     TurnRules,
     hindrance,
     is_universal_due,
     proposer_for,
 )
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.suggestion import Suggestion
+from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen
 
 if TYPE_CHECKING:
-    from dre_plugins.recommend.model import RankingModel
-    from dre_plugins.recommend.search import Choice
-    from dre_plugins.recommend.universal_model import UniversalModel
-
-    Model: TypeAlias = RankingModel | UniversalModel
+    from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
+    from dre_plugins.recommend.surrogates import Surrogates
 
 LOGGER = logging.getLogger("dre_plugins")
 
 Units = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """Hold what one call of `Recommender.suggest` is about, encoded once.
-
-    Args:
-        history: All trials so far.
-        units: Canonical coordinates of their configurations `[N, P]`.
-        fixed: Coordinates that are given `[P]`, NaN where they are free.
-        count: How many suggestions.
-        index: Number of the first one.
-        candidates: Canonical coordinates of what may be suggested `[C, P]`; None: all there is.
-        weights: Weights of the objectives `[O]`.
-        is_whole: Which trials stand for all configurations that agree with them `[N]`.
-        shares_fit: Whether all suggestions come from one fit.
-    """
-
-    history: tuple[Trial, ...]
-    units: Units
-    fixed: Units
-    count: int
-    index: int
-    candidates: Units | None
-    weights: Units
-    is_whole: NDArray[np.bool_]
-    shares_fit: bool = False
 
 
 class Recommender:
@@ -94,7 +63,7 @@ class Recommender:
         stats: Counters to add to: "suggestions" and their sources, see `Suggestion`; "fallbacks",
             how often a surrogate failed; "device_fallbacks", how often it did on a device other
             than the CPU, which then took over; and "skipped_turns", how often the ensemble
-            took the turn of the universal prior, see `turns.hindrance`.
+            took the turn of the universal prior, see `schedule.hindrance`.
         prior: What past tasks taught, such as a `dre_plugins.Prior`, or a list with one for each
             objective, None where there is none; "universal" starts the ensemble from random
             weights. Either takes turns with the universal prior; None is the ensemble alone.
@@ -141,7 +110,7 @@ class Recommender:
 
     @property
     def about_priors(self) -> str:
-        """Say in one line which parameters the priors of past tasks know; empty without any."""
+        """Say in one line which parameters the trained priors know; empty without any."""
         return "; ".join(prior.about for prior in self._priors if prior and prior.about)
 
     def suggest(
@@ -181,38 +150,29 @@ class Recommender:
                 the history, is none that its parameter can have.
         """
         require(count >= 1, "count", count, "at least 1")
+        given = self._fixed_units(fixed or {})
         suggestions: list[Suggestion] = []
-        known = [*history]
-        whole = np.zeros(len(known), dtype=np.bool_) if is_whole is None else is_whole
         for n_together in parts_of(count):
-            number = index + len(suggestions)
-            task = self._task(known, n_together, number, fixed, candidates, whole)
-            part = self._suggestions(replace(task, shares_fit=len(suggestions) > 0))
-            for suggestion in part:
+            pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
+            first = index + len(suggestions)
+            batch = Batch(
+                self._evidence([*history, *pending], first),
+                range(first, first + n_together),
+                given,
+                candidates,
+                is_whole,
+                shares_fit=bool(suggestions),
+            )
+            for suggestion in self._suggestions(batch):
                 suggestion.configuration.update(fixed or {})
                 self.stats["suggestions"] += 1
                 self.stats[suggestion.source] += 1
-            suggestions += part
-            known += [Trial(each.configuration, TrialState.RUNNING) for each in part]
-            whole = np.concatenate([whole, np.zeros(len(part), dtype=np.bool_)])
+                suggestions.append(suggestion)
         return suggestions
 
-    def _suggestions(self, task: _Task) -> list[Suggestion]:
-        turns = self._turns(task)
-        if set(turns) == {"random"}:
-            suggestions = self._startup_suggestions(task, "random")
-        else:
-            suggestions = self._model_suggestions(task, turns)
-        if task.candidates is not None:  # whose coordinates tell which one it is
-            return suggestions
-        return [
-            replace(each, units=completed(self.space, each.units, number, self.seed))
-            for number, each in enumerate(suggestions, task.index)
-        ]
-
-    def model(
+    def ensemble(
         self, history: Sequence[Trial], *, index: int, candidates: Units | None = None
-    ) -> RankingModel:
+    ) -> FittedEnsemble:
         """Return the ensemble, fitted as for a suggestion in its turn, to look into it.
 
         It is to be used within `engine.runtime.isolated`, like all that computes with torch.
@@ -226,57 +186,124 @@ class Recommender:
             ValueError: See `suggest`.
             FittingError: If the fit diverged.
         """
-        return self._model(self._task(history, 1, index, None, candidates), self.settings)
-
-    def _task(
-        self,
-        history: Sequence[Trial],
-        count: int,
-        index: int,
-        fixed: Mapping[str, Any] | None,
-        candidates: Units | None,
-        is_whole: NDArray[np.bool_] | None = None,
-    ) -> _Task:
-        n, n_priors = n_objectives(history), len(self._priors)
-        is_for = n_priors <= 1 or n in (0, n_priors)
-        require(
-            is_for, "history", f"trials of {n} objectives", f"of {n_priors}, as the priors are"
-        )
-        n = max(n, n_priors, 1)
-        weights = draw_weights(n, np.random.default_rng([self.seed, index]))
-        history = as_one_objective(as_of_now(history), weights)
-        units = self.space.to_units([trial.configuration for trial in history])
-        return _Task(
-            tuple(without_noise(history, repetition_keys(units))),
-            units,
-            self._fixed_units(fixed or {}),
-            count,
-            index,
-            candidates,
-            weights,
-            np.zeros(len(history), dtype=np.bool_) if is_whole is None else is_whole,
-        )
+        numbers = range(index, index + 1)
+        batch = Batch(self._evidence(history, index), numbers, self._fixed_units({}), candidates)
+        return self._surrogates(batch, self.settings).ensemble()
 
     @property
     def n_startup_trials(self) -> int:
         """Return how many trials must end before the ensemble is asked: 0 with a prior."""
         return self._rules.n_before_ensemble
 
-    def _turns(self, task: _Task) -> list[Proposer]:
-        """Return who proposes each suggestion, and say once why the universal prior does not."""
-        evidence = Evidence.of(
-            task.history,
-            n_objectives=len(task.weights),
-            has_parameters=self.space.n_parameters > 0,
+    # ---- from a batch to suggestions
+
+    def _suggestions(self, batch: Batch) -> list[Suggestion]:
+        """Return the suggestions of a batch, space-filling ones if the surrogate failed.
+
+        A broken surrogate must never cost its user a trial, whatever breaks: numerics,
+        memory, a device that is gone. So this one border catches everything that is not the
+        user's (see `interruptions`), counts it and says so once; the search goes on on the CPU if
+        it was on another device, otherwise with space-filling points.
+        """
+        self._count_skipped_turns(batch)
+        turns = {proposer_for(number, batch.evidence, self._rules) for number in batch.numbers}
+        if turns == {"random"}:
+            return self._space_filling(batch, "random")
+        for device in dict.fromkeys((self.settings.device, "cpu")):
+            try:
+                return self._modelled(batch, replace(self.settings, device=device))
+            except Exception as error:
+                if is_interruption(error):
+                    raise
+                self._count_failure(error, device)
+        return self._space_filling(batch, "fallback")
+
+    def _modelled(self, batch: Batch, settings: RecommenderSettings) -> list[Suggestion]:
+        if "torch" not in sys.modules:
+            self._logger.info("Importing torch for the first model, which takes some seconds.")
+        # torch: only when it is needed
+        from dre_plugins.engine.runtime import isolated
+
+        # Ranks and acquisitions too: on tensors this small, several threads that wait for each
+        # other cost 10 ms per operation, and the user's default device may be any.
+        with isolated("cpu", self.settings.n_threads):
+            surrogates = self._surrogates(batch, settings)
+            return self._in_turn(batch, surrogates.proposers, surrogates.request)
+
+    def _surrogates(self, batch: Batch, settings: RecommenderSettings) -> Surrogates:
+        from dre_plugins.recommend.surrogates import Surrogates
+
+        return Surrogates(
+            batch,
+            self._rules,
+            priors=self._priors,
+            universal=self._universal,
+            settings=settings,
+            seed=self.seed,
         )
-        numbers = range(task.index, task.index + task.count)
-        reason = hindrance(evidence, self._rules)
-        n_due = sum(is_universal_due(index, evidence, self._rules) for index in numbers)
-        if reason is not None and n_due:
-            if not self.stats["skipped_turns"]:
-                self._logger.info("The universal prior takes no turns, as %s.", reason)
-            self.stats["skipped_turns"] += n_due
-        return [proposer_for(index, evidence, self._rules) for index in numbers]
+
+    def _space_filling(self, batch: Batch, turn: Turn) -> list[Suggestion]:
+        filling = SpaceFilling(self.space, self.seed, batch.candidates)
+        proposers = Proposers({"space-filling": lambda: filling})
+
+        def request(number: int, seen: Seen, chosen: Units) -> Request:
+            return Request(number, turn, seen, batch.fixed)
+
+        return self._in_turn(batch, proposers, request)
+
+    def _in_turn(
+        self,
+        batch: Batch,
+        proposers: Proposers,
+        request_for: Callable[[int, Seen, Units], Request],
+    ) -> list[Suggestion]:
+        """Return the suggestions of a batch one after the other, different from each other."""
+        seen, chosen = self._seen(batch), batch.evidence.units[:0]
+        suggestions: list[Suggestion] = []
+        proposers.fantasize(batch.evidence.pending)
+        for number in batch.numbers:
+            choice = proposers.propose(request_for(number, seen, chosen))
+            suggestions.append(
+                self._suggestion(choice, number, is_given=batch.candidates is not None)
+            )
+            new = self.space.canonical(choice.units[None])
+            chosen = np.concatenate([chosen, new])
+            if not batch.shares_fit:
+                proposers.fantasize(new)
+            if not self.settings.allow_duplicates:
+                seen.include(new)
+        return suggestions
+
+    def _suggestion(self, choice: Choice, number: int, *, is_given: bool) -> Suggestion:
+        units = choice.units
+        if not is_given:  # the coordinates of a given candidate tell which one it is
+            units = completed(self.space, units, number, self.seed)
+        return Suggestion(
+            self.space.to_configuration(choice.units),
+            units,
+            choice.turn if choice.is_new else "exhausted",
+            choice.predicted_rank,
+            choice.spread,
+            choice.n_reference,
+            choice.prior_weight,
+        )
+
+    # ---- what is known and wanted
+
+    def _evidence(self, history: Sequence[Trial], index: int) -> Evidence:
+        n, n_priors = n_objectives(history), len(self._priors)
+        is_for = n_priors <= 1 or n in (0, n_priors)
+        require(
+            is_for, "history", f"trials of {n} objectives", f"of {n_priors}, as the priors are"
+        )
+        rng = np.random.default_rng([self.seed, index])
+        return Evidence.of(
+            self.space,
+            history,
+            weights=draw_weights(max(n, n_priors, 1), rng),
+            failed=self.settings.failed,
+            max_history=self.settings.max_history,
+        )
 
     def _fixed_units(self, fixed: Mapping[str, Any]) -> Units:
         """Return the coordinates `[P]` of fixed values, NaN for parameters that are free."""
@@ -290,32 +317,33 @@ class Recommender:
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
 
-    def _model_suggestions(self, task: _Task, turns: list[Proposer]) -> list[Suggestion]:
-        """Return the surrogate's suggestions, or space-filling ones if it failed.
+    def _seen(self, batch: Batch) -> Seen:
+        if self.settings.allow_duplicates:
+            return Seen()
+        units = batch.evidence.units
+        whole = np.zeros(len(units), dtype=np.bool_)
+        if batch.is_whole is not None:
+            whole[: len(batch.is_whole)] = batch.is_whole
+        return Seen.of(self.space, units, whole)
 
-        A broken surrogate must never cost its user a trial, whatever breaks: numerics,
-        memory, a device that is gone. So this one border catches everything that is not the
-        user's (see `interruptions`), counts it and says so once; the search goes on on the CPU if
-        it was on another device, otherwise with space-filling points.
-        """
-        device = self.settings.device
-        if device != "cpu":
-            try:
-                return self._ask_model(task, self.settings, turns)
-            except Exception as error:
-                if is_interruption(error):
-                    raise
-                self._count("device_fallbacks", error, f"fails on {device!r}", "the CPU")
-        try:
-            return self._ask_model(task, replace(self.settings, device="cpu"), turns)
-        except Exception as error:
-            if is_interruption(error):
-                raise
-            self._count("fallbacks", error, "failed", "space-filling points")
-            return self._startup_suggestions(task, "fallback")
+    # ---- what is counted and said
 
-    def _count(self, counter: str, error: Exception, what: str, instead: str) -> None:
+    def _count_skipped_turns(self, batch: Batch) -> None:
+        """Count turns that the universal prior does not take, and say once why."""
+        reason = hindrance(batch.evidence, self._rules)
+        n_due = sum(is_universal_due(n, batch.evidence, self._rules) for n in batch.numbers)
+        if reason is None or not n_due:
+            return
+        if not self.stats["skipped_turns"]:
+            self._logger.info("The universal prior takes no turns, as %s.", reason)
+        self.stats["skipped_turns"] += n_due
+
+    def _count_failure(self, error: Exception, device: str) -> None:
         """Count a failure of the surrogate, and say the first one."""
+        if device == "cpu":
+            counter, what, instead = "fallbacks", "failed", "space-filling points"
+        else:
+            counter, what, instead = "device_fallbacks", f"fails on {device!r}", "the CPU"
         if self.stats[counter] == 0:
             self._logger.warning(
                 "The surrogate %s (%s: %s); using %s instead. Further failures are only counted.",
@@ -325,148 +353,3 @@ class Recommender:
                 instead,
             )
         self.stats[counter] += 1
-
-    def model_type(self) -> type[RankingModel]:
-        """Return what scores candidates; an ablation may choose another one."""
-        from dre_plugins.recommend.model import RankingModel
-
-        return RankingModel
-
-    def _ask_model(
-        self, task: _Task, settings: RecommenderSettings, turns: list[Proposer]
-    ) -> list[Suggestion]:
-        if "torch" not in sys.modules:
-            self._logger.info("Importing torch for the first model, which takes some seconds.")
-        # torch: only when it is needed
-        from dre_plugins.engine.runtime import isolated
-
-        # Ranks and acquisitions too: on tensors this small, several threads that wait for each
-        # other cost 10 ms per operation, and the user's default device may be any.
-        with isolated("cpu", self.settings.n_threads):
-            models = self._models(task, settings, turns)
-            seen = self._seen(task)
-            pending = task.units[[t.state is TrialState.RUNNING for t in task.history]]
-            taken = task.units[:0]
-            suggestions: list[Suggestion] = []
-            for index, model in enumerate(models, task.index):
-                if len(pending):
-                    for each in dict.fromkeys(one for one in models if one is not None):
-                        each.believe(pending)
-                branch = self._branch(task, suggestions, index)
-                suggestion = self._next(task, model, seen, index, taken, branch)
-                suggestions.append(suggestion)
-                chosen = self.space.canonical(suggestion.units[None])
-                if task.shares_fit:
-                    pending, taken = pending[:0], np.concatenate([taken, chosen])
-                else:
-                    pending = chosen
-                if not self.settings.allow_duplicates:
-                    seen.include(chosen)
-            return suggestions
-
-    def _next(
-        self,
-        task: _Task,
-        model: Model | None,
-        seen: Seen,
-        index: int,
-        taken: Units,
-        branch: Units | None,
-    ) -> Suggestion:
-        """Return the suggestion of a model, or a space-filling one where it needs that."""
-        if model is None:
-            return self._startup_suggestion(task, seen, index, "random")
-        if model.needs_contrast and not len(taken):  # which the next fit is to learn from
-            suggestion = self._startup_suggestion(task, seen, index, "contrast")
-        else:
-            choice = model.choose(seen, task.fixed, index, taken=taken, branch=branch)
-            if branch is not None and not choice.is_new:  # all of the branch was tried
-                choice = model.choose(seen, task.fixed, index)
-            suggestion = self._chosen(model, choice)
-        return replace(suggestion, prior_weight=model.prior_weight)
-
-    def _branch(self, task: _Task, suggestions: Sequence[Suggestion], index: int) -> Units | None:
-        """Return the branch that a suggestion must look into, if any, see `branch_to_try`.
-
-        Where values or candidates are given, there is no choice of branches; a prior of past
-        tasks knows which of them are worth a trial (lab/2026-11-23-branches.md); and suggestions
-        that share a fit are chosen from one pool.
-        """
-        is_given = task.candidates is not None or not np.isnan(task.fixed).all()
-        if is_given or self._priors or task.shares_fit:
-            return None
-        pending = [Trial(each.configuration, TrialState.RUNNING) for each in suggestions]
-        coordinates = [self.space.canonical(each.units[None]) for each in suggestions]
-        units = np.concatenate([task.units, *coordinates])
-        return branch_to_try(self.space, (*task.history, *pending), units, index)
-
-    def _models(
-        self, task: _Task, settings: RecommenderSettings, turns: list[Proposer]
-    ) -> list[Model | None]:
-        """Return the model that makes each suggestion of a call, None for a start-up point."""
-        models: dict[str, Model | None] = {"random": None}
-        if "universal-prior" in turns:
-            models["universal-prior"] = self._universal_model(self._universal, task, settings)
-        if "model" in turns:
-            models["model"] = self._model(task, settings)
-        return [models[turn] for turn in turns]
-
-    def _model(self, task: _Task, settings: RecommenderSettings) -> RankingModel:
-        return self.model_type()(
-            self.space,
-            settings,
-            task.history,
-            task.units,
-            priors=self._priors,
-            weights=task.weights,
-            candidates=task.candidates,
-            reference_seed=self.seed,
-            rng=np.random.default_rng([self.seed, task.index]),
-        )
-
-    def _universal_model(
-        self, prior: Universal, task: _Task, settings: RecommenderSettings
-    ) -> UniversalModel:
-        from dre_plugins.recommend.universal_model import UniversalModel
-
-        return UniversalModel(
-            prior,
-            self.space,
-            settings,
-            task.history,
-            task.units,
-            priors=self._priors,
-            candidates=task.candidates,
-            reference_seed=self.seed,
-            rng=np.random.default_rng([self.seed, task.index]),
-        )
-
-    def _chosen(self, model: Model, choice: Choice) -> Suggestion:
-        return Suggestion(
-            self.space.to_configuration(choice.units),
-            choice.units,
-            choice.source if choice.is_new else "exhausted",
-            choice.predicted_rank,
-            choice.spread,
-            model.n_reference,
-        )
-
-    def _startup_suggestions(self, task: _Task, source: str) -> list[Suggestion]:
-        """Return points of the study's Sobol sequence, or others where those are taken."""
-        seen = self._seen(task)
-        suggestions = []
-        for number in range(task.index, task.index + task.count):
-            suggestions.append(self._startup_suggestion(task, seen, number, source))
-            if not self.settings.allow_duplicates:
-                seen.include(self.space.canonical(suggestions[-1].units[None]))
-        return suggestions
-
-    def _startup_suggestion(self, task: _Task, seen: Seen, number: int, source: str) -> Suggestion:
-        filling = SpaceFilling(self.space, self.seed, task.fixed, task.candidates)
-        units, is_new = filling.point(number, seen)
-        configuration = self.space.to_configuration(units)
-        return Suggestion(configuration, units, source if is_new else "exhausted")
-
-    def _seen(self, task: _Task) -> Seen:
-        is_empty = self.settings.allow_duplicates
-        return Seen() if is_empty else Seen.of(self.space, task.units, task.is_whole)

@@ -95,7 +95,7 @@ class RecommenderSettings:
     Args:
         n_startup_trials: Trials that must have ended before the surrogate takes over; until
             then suggestions are scrambled Sobol points. None takes 10 for the ensemble and 5 for
-            the universal prior in its turns, or 0 with a prior of past tasks.
+            the universal prior in its turns, or 0 with a trained prior.
         acquisition: See `Settings`, as for the other arguments that are not explained here.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials last, "ignore" leaves them out.

@@ -46,7 +46,7 @@ MAX_CONTEXTS = 128
 MAX_ALIGNMENTS = 64
 
 # A handful of tasks do not teach how to tell tasks apart, so there is no context, and more steps
-# only memorise them (docs/decisions.md, Transfer).
+# only memorise them (docs/decisions/few-studies.md).
 FEW_TASKS = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=4)
 
 

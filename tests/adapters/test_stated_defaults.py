@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import optuna
@@ -16,7 +17,6 @@ from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.adapters.syne_tune import DRE, DRESearcher
 from dre_plugins.adapters.table import DRETable
-from dre_plugins.benchmarks.samplers import with_settings
 from dre_plugins.engine import PRESETS
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
@@ -143,8 +143,12 @@ def defaults(classes: tuple[type, ...]) -> dict[str, Any]:
 
 def run(way: str, stated: Mapping[str, Any]) -> tuple[Points, int]:
     """Run a study with these arguments; all but a recommender take some in `settings`."""
-    arguments = stated if way == "recommender" else with_settings(stated)
-    return WAYS[way][0](arguments)
+    if way == "recommender":
+        return WAYS[way][0](stated)
+    names = {field.name for field in fields(Settings)}
+    arguments = {name: value for name, value in stated.items() if name not in names}
+    settings = {name: value for name, value in stated.items() if name in names}
+    return WAYS[way][0]({**arguments, "settings": Settings(**settings)} if settings else arguments)
 
 
 @pytest.fixture(scope="module")

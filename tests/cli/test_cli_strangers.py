@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -95,14 +94,6 @@ def test_a_table_of_a_stranger(dre, tmp_path, name):
         writer.writerows([[name, n / 7, n] for n in range(5)])
     assert_harmless(dre("import", "csv", path, "--value", "y", "--task", "data", "-o", output))
     assert_harmless(dre("import", "csv", path, "--value", "z", "-o", output, code=1))
-
-
-def test_runs_of_a_stranger(dre, tmp_path, name):
-    pytest.importorskip("optuna")
-    path = tmp_path / "runs.jsonl"
-    record = {"problem": name, "scenario": name, "task": name, "sampler": name}
-    path.write_text(json.dumps(record))
-    assert_harmless(dre("bench", "report", path, code=1))
 
 
 @given(st.text())

@@ -7,11 +7,10 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-# Benchmarks are repeated by hand: they take hours, or data that do not come with the repository.
-PAGES = [
-    ROOT / "README.md",
-    *(page for page in sorted(ROOT.glob("docs/**/*.md")) if page.stem != "benchmarks"),
-]
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+RECORDS = [path for path in sorted(ROOT.glob("docs/decisions/*.md")) if path.stem != "index"]
+# The dated notebook: it keeps what was measured, and its code is that of its day.
+LAB = sorted(ROOT.glob("lab/*.md"))
 NOTEBOOKS = sorted(ROOT.glob("examples/*.ipynb"))
 # A block that begins so is a file that other blocks use.
 FILE_NAME = re.compile(r"# (\w+\.py)\n")

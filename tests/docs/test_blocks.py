@@ -5,8 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 import re
-import runpy
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -28,8 +26,6 @@ FEWER = {
     "n_workers": 1,
 }
 ARGUMENT = re.compile(rf"\b({'|'.join(FEWER)})=(\d+)")
-# What files of pages are called with where no block does.
-ARGUMENTS = {"write_past.py": ["3", "20", "past.tasks"], "ask_seconds.py": ["20"]}
 
 pytestmark = [
     pytest.mark.slow,
@@ -44,7 +40,7 @@ pytestmark = [
 
 def fewer_trials(code: str) -> str:
     """Return the code with smaller numbers in what sets its length."""
-    return ARGUMENT.sub(lambda one: f"{one[1]}={min(int(one[2]), FEWER[one[1]])}", code)
+    return ARGUMENT.sub(lambda found: f"{found[1]}={min(int(found[2]), FEWER[found[1]])}", code)
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +103,6 @@ def test_the_blocks_of_a_page_run(
                 (tmp_path / name[1]).write_text(block, encoding="utf-8")
     names: dict[str, object] = {"__name__": "__main__"}
     for block in blocks:
-        if name := FILE_NAME.match(block):
-            arguments = ARGUMENTS.get(name[1])
-            if arguments is not None:
-                monkeypatch.setattr(sys, "argv", [name[1], *arguments])
-                runpy.run_path(name[1], run_name="__main__")
+        if FILE_NAME.match(block):
             continue
         exec(compile(fewer_trials(block), name_of(page), "exec"), names)

@@ -3,7 +3,7 @@
 Suggestions are compared exactly. Three invariances hold less far; what holds of them is tested:
 
 - The scale of the metric. The ensemble sees the order of trials alone. The Gaussian process in its
-  turns sees values as well, whatever their unit (`tests/recommend/test_universal_model.py`).
+  turns sees values as well, whatever their unit (`tests/recommend/test_universal_proposer.py`).
 - The order of parameters and of categories. Random weights and coordinates of the Sobol sequence
   are drawn by position, so that another order is another draw. They could be drawn by name
   instead, but then names would matter, and the same space is named differently in Ray Tune and in

@@ -13,7 +13,7 @@ from test_feasibility import PLANE, QUICK
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.lists import leading, trial_lists
+from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import ConstraintState, constraint_states
 
@@ -27,8 +27,8 @@ def trial(value: float | None = 0.0, **constraints: float) -> Trial:
 
 
 def leaders(history: list[Trial]) -> list[int]:
-    (ranked,) = trial_lists(history, failed="worst", max_length=128)
-    return sorted(ranked.trials[leading(history, ranked)].tolist())
+    evidence = Evidence.of(PLANE, history, weights=np.ones(1))
+    return sorted(evidence.lists[0].trials[evidence.may_lead].tolist())
 
 
 def infeasible(n: int) -> list[Trial]:
@@ -67,8 +67,7 @@ def test_a_crash_among_infeasible_trials_is_no_incumbent(constraints) -> None:
     history = [*infeasible(11), crashed]
     recommender = Recommender(PLANE, SETTINGS, seed=0)
     with isolated("cpu", 1):
-        model = recommender.model(history, index=12)
-        assert model.incumbent() is None
+        assert recommender.ensemble(history, index=12).incumbent_ranks() is None
 
 
 def test_a_crash_without_constraints_draws_no_search(monkeypatch) -> None:
@@ -78,9 +77,9 @@ def test_a_crash_without_constraints_draws_no_search(monkeypatch) -> None:
     parents = []
     original = CandidateSearch.pool
 
-    def pool(self, judge, value, *, elite, **arguments):
+    def pool(self, predict, acquisition, *, elite, **arguments):
         parents.append(elite)
-        return original(self, judge, value, elite=elite, **arguments)
+        return original(self, predict, acquisition, elite=elite, **arguments)
 
     monkeypatch.setattr(CandidateSearch, "pool", pool)
     crashed = Trial({"x": 0.9, "y": 0.9}, TrialState.FAILED)

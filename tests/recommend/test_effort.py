@@ -5,7 +5,7 @@ import pytest
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell
-from dre_plugins.recommend.effort import (
+from dre_plugins.recommend.ensemble.effort import (
     MAX_ROWS,
     MIN_LENGTH,
     MIN_MEMBERS,

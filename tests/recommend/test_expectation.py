@@ -7,7 +7,8 @@ import pytest
 from test_recommender_prior import PRESET, SPACE, FixedPrior
 
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.expectation import Expectation
+from dre_plugins.recommend.ensemble.expectation import Expectation
+from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.space.candidates import sobol
 
 SETTINGS = RecommenderSettings(preset=replace(PRESET, universal_turns=True))
@@ -16,7 +17,8 @@ POINTS = np.random.default_rng(1).random((40, 2))
 
 
 def expectation(*priors) -> Expectation:
-    return Expectation([one and one.on(SPACE) for one in priors], REFERENCE, SETTINGS)
+    aligned = [prior and prior.on(SPACE) for prior in priors]
+    return Expectation(aligned, REFERENCE, SETTINGS, Evidence.of(SPACE, [], weights=np.ones(1)))
 
 
 def test_shares_are_those_of_the_reference() -> None:

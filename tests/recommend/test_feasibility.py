@@ -9,7 +9,7 @@ import pytest
 
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.feasibility import constraints_of
+from dre_plugins.recommend.constraints import constraints_of
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import feasible
 from dre_plugins.space import Float, SearchSpace

@@ -13,9 +13,9 @@ from dre_plugins.engine import PRESETS, FittingSettings, ScorerSettings
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.joint import JointPart
+from dre_plugins.recommend.ensemble.joint import JointPart
+from dre_plugins.recommend.ensemble.mixture import Mixture, Part
 from dre_plugins.recommend.lists import TrialList
-from dre_plugins.recommend.mixture import Mixture, Part
 from dre_plugins.recommend.pareto import scalarised
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space import Float, SearchSpace
@@ -106,7 +106,7 @@ def test_each_part_is_fitted_to_its_own_objective() -> None:
 
 def test_believed_trials_stand_where_each_part_ranks_them() -> None:
     known = joint([0.5, 0.5], np.arange(50)).fit([], GRID, 0, 1.0)
-    told = known.believing(np.array([50, 51]), GRID)
+    told = known.with_fantasies(np.array([50, 51]), GRID)
     for objective, (own,) in enumerate(told.lists):
         assert own.trials[-2:].tolist() == [50, 51]
         ranks = Mixture([known.parts[objective]], GRID).mean_ranks(GRID[[50, 51]])

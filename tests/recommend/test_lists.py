@@ -8,7 +8,7 @@ import pytest
 from dre_plugins.recommend.lists import (
     WORST,
     dense_ranks,
-    insert_believed,
+    insert_fantasies,
     thin,
     trial_lists,
 )
@@ -97,17 +97,17 @@ def test_thinning_keeps_the_best_half_and_the_extremes() -> None:
 def test_believed_trials_take_the_place_the_surrogate_predicts() -> None:
     ranks = np.array([0.0, 1.0, 2.0, 3.0])
     predicted = np.array([40.0, 30.0, 20.0, 10.0])  # rank 1 = best: agrees with the order
-    believed = insert_believed(ranks, predicted, np.array([5.0, 15.0, 35.0, 99.0]))
+    believed = insert_fantasies(ranks, predicted, np.array([5.0, 15.0, 35.0, 99.0]))
     # The order becomes: 99, 0, 35, 1, 2, 15, 3, 5.
     assert believed.tolist() == [1, 3, 4, 6, 7, 5, 2, 0]
-    failures = insert_believed(np.array([WORST, WORST]), np.array([1.0, 2.0]), np.array([9.0]))
+    failures = insert_fantasies(np.array([WORST, WORST]), np.array([1.0, 2.0]), np.array([9.0]))
     assert failures.tolist() == [1, 1, 0]
 
 
 def test_beliefs_one_after_the_other_keep_their_order() -> None:
     ranks, predicted = np.array([0.0, 1.0]), np.array([20.0, 10.0])
     for better_and_better in (9.0, 8.0, 7.0):
-        ranks = insert_believed(ranks, predicted, np.array([better_and_better]))
+        ranks = insert_fantasies(ranks, predicted, np.array([better_and_better]))
         predicted = np.append(predicted, better_and_better)
     assert ranks.tolist() == [0, 1, 2, 3, 4]
 

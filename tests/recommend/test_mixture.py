@@ -11,8 +11,8 @@ from scipy.stats import spearmanr
 
 from dre_plugins.engine import FittingSettings, ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend.ensemble.mixture import Mixture, Part, padded
 from dre_plugins.recommend.lists import TrialList
-from dre_plugins.recommend.mixture import Mixture, Part, padded
 
 SCORER = ScorerSettings(
     n_members=2, hidden=(8, 8), activation="silu", range_limit=None, centred=True

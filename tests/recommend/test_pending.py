@@ -12,13 +12,13 @@ import torch
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, TrialState
 from dre_plugins.recommend.pending import (
-    N_BELIEVED,
+    MAX_FANTASIES,
     N_TOGETHER,
     NEAR,
-    believed,
     is_apart,
     parts_of,
     reach_of,
+    worth_fantasizing,
 )
 from dre_plugins.space import Float, Integer
 from dre_plugins.universal.processes import Processes
@@ -62,27 +62,27 @@ def configurations_of(batch: list[tuple[int, dict[str, Any]]]) -> list[dict[str,
 
 
 def test_of_many_running_trials_few_are_believed(sizes) -> None:
-    study = study_with(5 * N_BELIEVED)
+    study = study_with(5 * MAX_FANTASIES)
     batch = study.ask_batch(2)  # of the ensemble and of the universal prior
     assert study.stats["fallbacks"] == 0
-    assert set(sizes["fits"]) == {N_COMPLETE, N_COMPLETE + N_BELIEVED, N_COMPLETE + N_BELIEVED + 1}
-    assert max(sizes["processes"]) == N_COMPLETE + N_BELIEVED + 1
+    assert set(sizes["fits"]) == {N_COMPLETE, N_COMPLETE + MAX_FANTASIES}
+    assert max(sizes["processes"]) == N_COMPLETE + MAX_FANTASIES + 1
     running = [trial.configuration for trial in study.trials[:-2]]
     assert not [one for one in configurations_of(batch) if one in running]
 
 
 def test_those_are_believed_where_a_search_would_look_again() -> None:
-    units = np.random.default_rng(0).random((4 * N_BELIEVED, 3))
-    kept = believed(units, lambda coordinates: coordinates[:, 0])
-    best = np.sort(units[:, 0])[-N_BELIEVED // 2 :]
-    assert len(kept) == N_BELIEVED
+    units = np.random.default_rng(0).random((4 * MAX_FANTASIES, 3))
+    kept = worth_fantasizing(units, lambda coordinates: coordinates[:, 0])
+    best = np.sort(units[:, 0])[-MAX_FANTASIES // 2 :]
+    assert len(kept) == MAX_FANTASIES
     assert set(best) <= set(kept[:, 0])
     assert kept[:, 0].min() == units[:, 0].min()  # and a spread of the rest
 
 
 def test_few_are_all_believed_and_not_even_ranked() -> None:
-    units = np.random.default_rng(0).random((N_BELIEVED, 3))
-    assert believed(units, lambda _: pytest.fail("ranked")) is units
+    units = np.random.default_rng(0).random((MAX_FANTASIES, 3))
+    assert worth_fantasizing(units, lambda _: pytest.fail("ranked")) is units
 
 
 def test_configurations_of_all_running_trials_are_left_alone() -> None:
@@ -103,14 +103,15 @@ def test_a_batch_has_a_fit_for_each_of_the_first_and_then_shares_them(sizes) -> 
     batch = configurations_of(study.ask_batch(4 * N_TOGETHER))
     assert len({tuple(one.values()) for one in batch}) == 4 * N_TOGETHER
     assert study.stats["fallbacks"] == 0
-    # A fit of what is observed, then of what is believed: once before each of the first ones.
-    assert len(sizes["fits"]) == N_TOGETHER + 3 * 2
+    # A fit of what is observed, then of fantasies: once before each of the first ones, but not
+    # before the last, which is the universal prior's; then two for each further part.
+    assert len(sizes["fits"]) == N_TOGETHER - 1 + 3 * 2
     assert max(sizes["fits"]) == N_COMPLETE + 3 * N_TOGETHER
 
 
 def test_a_large_batch_believes_no_more_than_many_running_trials(sizes) -> None:
-    study_with(0).ask_batch(2 * N_BELIEVED)
-    assert max(sizes["fits"]) == N_COMPLETE + N_BELIEVED
+    study_with(0).ask_batch(2 * MAX_FANTASIES)
+    assert max(sizes["fits"]) == N_COMPLETE + MAX_FANTASIES
 
 
 @pytest.mark.parametrize("prior", ["universal", None])

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import optuna
 import pytest
-from test_universal_model import PLANE, QUICK, SETTINGS, bowl, history_of
+from test_universal_proposer import PLANE, QUICK, SETTINGS, bowl, history_of
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState

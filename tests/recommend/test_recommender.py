@@ -228,7 +228,7 @@ def test_a_failing_surrogate_falls_back_warns_once_and_is_counted(monkeypatch, c
         raise FittingError("scorer.0.weight is not finite after 100 fitting steps.")
 
     monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
-    monkeypatch.setattr("dre_plugins.recommend.universal_model.ready", broken)
+    monkeypatch.setattr("dre_plugins.recommend.proposers.universal.ready", broken)
     stats: Counter[str] = Counter()
     with caplog.at_level(logging.WARNING, logger="dre_plugins"):
         for index in range(3):

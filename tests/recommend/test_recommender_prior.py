@@ -193,7 +193,7 @@ def test_running_trials_count_once_among_those_that_check_the_prior() -> None:
     recommender = recommender_of(FixedPrior())
     rows = np.random.default_rng(0).random((200, 2))
     with isolated("cpu", 1):
-        ranks, _ = recommender.model((), index=0).predicted(SPACE.canonical(rows))
+        ranks, _ = recommender.ensemble((), index=0).predicted(SPACE.canonical(rows))
     order = np.argsort(ranks)
     (contrast,) = observed(rows[order[-1:]])
     favourites = [

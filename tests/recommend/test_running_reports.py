@@ -10,7 +10,7 @@ import optuna
 import pytest
 from ray import tune
 from syne_tune.config_space import uniform
-from test_universal_model import QUICK
+from test_universal_proposer import QUICK
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.ray_tune import DRESearch

@@ -5,7 +5,7 @@ import pytest
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell
-from dre_plugins.recommend.width import MAX_FEATURES, narrowed
+from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
 from dre_plugins.space import Categorical
 
 

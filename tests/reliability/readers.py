@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import warnings
 import zipfile
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -14,9 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from dre_plugins.benchmarks.reports.published import load_published
-from dre_plugins.benchmarks.runs import Sources, read_records
-from dre_plugins.benchmarks.table_sources import files as table_files
 from dre_plugins.engine import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
@@ -69,29 +65,8 @@ def make_csv(path: Path) -> None:
     path.write_text("\n".join(["x,n,kind,y", *rows]))
 
 
-def make_npz(path: Path) -> None:
-    np.savez_compressed(path, X=np.random.default_rng(0).random((6, 2)), y=np.arange(6.0))
-
-
 def make_initialisations(path: Path) -> None:
     path.write_text(json.dumps({"4796": {"3": {"test0": [0, 1, 2]}}}))
-
-
-def make_runs(path: Path) -> None:
-    run = {"sampler": "tpe", "scenario": "mixed", "task": 0, "seed": 1, "values": [0.5, 0.25]}
-    path.write_text("\n".join(json.dumps({**run, "seed": seed}) for seed in range(3)))
-
-
-def read_runs(path: Path) -> object:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a damaged line is left out
-        records = read_records(path)
-    assert all(isinstance(record, dict) for record in records)
-    return records
-
-
-def make_published(path: Path) -> None:
-    path.write_text(json.dumps({"4796": {"3": {"test0": [0.25, 0.5, 1.0]}}}))
 
 
 def make_space(path: Path) -> None:
@@ -174,10 +149,6 @@ READERS = {
     "HPO-B": Reader(lambda path: to_hpob_json({"4796": metadata()}, path), load_hpob, "a.json"),
     "HPO-B starts": Reader(make_initialisations, load_hpob_initialisations, "a.json"),
     "CSV": Reader(make_csv, lambda path: from_table(path, value="y"), "a.csv"),
-    "table.csv": Reader(make_csv, lambda p: table_files.read(Sources(), str(p)), "a.csv"),
-    "table.npz": Reader(make_npz, lambda p: table_files.read(Sources(), str(p)), "a.npz"),
-    "runs": Reader(make_runs, read_runs, "a.jsonl"),
-    "published": Reader(make_published, load_published, "a.json"),
     "space": Reader(make_space, read_space, "a.json"),
 }
 if find_spec("ray") is not None:

@@ -21,7 +21,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from readers import READERS, SPACE, broken, make_npz, make_prior, metadata
+from readers import READERS, SPACE, broken, make_prior, metadata
 
 from dre_plugins.engine import ScorerSettings, checkpoint
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
@@ -344,47 +344,37 @@ def test_hostile_arrays_are_refused(
     tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    past, table = Path("past.npz"), Path("table.npz")
+    past = Path("past.npz")
     metadata().save(past)
-    make_npz(table)
-    for path, name in ((past, "0.npy"), (table, "X.npy")):
-        repacked(path, name, ARRAYS[fault])
+    repacked(past, "0.npy", ARRAYS[fault])
     with pytest.raises(MetadataError, match=r"past\.npz.*damaged"):
-        archive_read(past)
-    with pytest.raises(ValueError, match="no NumPy archive"):
-        READERS["table.npz"].read(table)
+        READERS["metadata.npz"].read(past)
     assert not Path("sung").exists()
 
 
-def archive_read(path: Path) -> object:
-    return READERS["metadata.npz"].read(path)
-
-
 def test_an_archive_that_says_it_is_encrypted_is_refused(tmp_path: Path) -> None:
-    for kind in ("metadata.npz", "table.npz"):
-        path = tmp_path / f"{kind}.npz"
-        READERS[kind].make(path)
-        content = bytearray(path.read_bytes())
-        at = content.find(b"PK\x01\x02")
-        while at >= 0:  # each entry of the directory at the end; its flags are at 8
-            content[at + 8] |= 1
-            at = content.find(b"PK\x01\x02", at + 4)
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match="encrypted"):
-            READERS[kind].read(path)
+    path = tmp_path / "past.npz"
+    metadata().save(path)
+    content = bytearray(path.read_bytes())
+    at = content.find(b"PK\x01\x02")
+    while at >= 0:  # each entry of the directory at the end; its flags are at 8
+        content[at + 8] |= 1
+        at = content.find(b"PK\x01\x02", at + 4)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="encrypted"):
+        READERS["metadata.npz"].read(path)
 
 
 def test_an_archive_that_unpacks_to_more_than_memory_holds_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "MAX_UNPACKED", 2**20)
-    for kind, name in (("metadata.npz", "0.npy"), ("table.npz", "X.npy")):
-        path = tmp_path / f"{kind}.npz"
-        READERS[kind].make(path)
-        repacked(path, name, bytes(2**21))
-        assert path.stat().st_size < 2**16
-        with pytest.raises(ValueError, match="unpacks to"):
-            READERS[kind].read(path)
+    path = tmp_path / "past.npz"
+    metadata().save(path)
+    repacked(path, "0.npy", bytes(2**21))
+    assert path.stat().st_size < 2**16
+    with pytest.raises(ValueError, match="unpacks to"):
+        READERS["metadata.npz"].read(path)
     if "Syne Tune" in READERS:
         folder = tmp_path / "experiment"
         READERS["Syne Tune"].make(folder)

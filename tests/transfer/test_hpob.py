@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dre_plugins.benchmarks.tasks import TaskSample, load_extract
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space import Categorical, Float, SearchSpace
+from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 from dre_plugins.transfer.archive import MetadataError
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.sources.hpob import (
@@ -22,31 +20,34 @@ from dre_plugins.transfer.sources.hpob import (
     load_hpob_initialisations,
     to_hpob_json,
 )
-from dre_plugins.transfer.sources.tables import from_table
 
-EXTRACT = Path(__file__).parents[2] / "data" / "yahpo_extract.npz"
+SPACES = {
+    "rbv2_xgboost": SearchSpace(
+        {
+            "booster": Categorical(("gbtree", "gblinear", "dart")),
+            "eta": Float(1e-4, 1.0, "log"),
+            "max_depth": Integer(1, 15),
+            "rate_drop": Float(0.0, 1.0),
+        },
+        [Condition("rate_drop", "booster", ("dart",))],
+    ),
+    "rbv2_rpart": SearchSpace({"cp": Float(1e-4, 1.0, "log"), "minsplit": Integer(1, 100)}),
+}
+N_TASKS, N_ROWS = 8, 250
 
 
-def columns_of(sample: TaskSample) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {"task": [str(sample.task)] * len(sample.values)}
-    for name, column in zip(sample.parameters, sample.values.T, strict=True):
-        choices = sample.choices.get(name)
-        columns[name] = [
-            None if np.isnan(cell) else choices[int(cell)] if choices else float(cell)
-            for cell in column
-        ]
-    return columns | {"acc": sample.outputs["acc"].tolist()}
+def task_of(name: str, number: int) -> Task:
+    """Return a task that is smooth in its units; parameters without a value count as 0."""
+    space, rng = SPACES[name], np.random.default_rng(number)
+    units = space.canonical(rng.random((N_ROWS, space.n_parameters)))
+    peak = rng.random(space.n_parameters)
+    values = 1.0 - (np.nan_to_num(units - peak) ** 2).mean(axis=1)
+    return Task(str(number), space, units, values, np.zeros(N_ROWS, dtype=np.bool_))
 
 
 @pytest.fixture(scope="module")
 def extract() -> dict[str, MetaDataset]:
-    metadata = {}
-    samples = load_extract(EXTRACT)
-    for scenario in ("rbv2_xgboost", "rbv2_rpart"):
-        parts = [columns_of(sample) for sample in samples if sample.scenario == scenario]
-        columns = {name: [*chain.from_iterable(part[name] for part in parts)] for name in parts[0]}
-        metadata[scenario] = from_table(columns, value="acc", task="task", direction="maximize")
-    return metadata
+    return {name: MetaDataset.of([task_of(name, n) for n in range(N_TASKS)]) for name in SPACES}
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_tables_come_back_with_the_features_as_parameters(
             np.testing.assert_array_equal(task.values, original.values)
             features = original.space.features(original.units)
             np.testing.assert_array_equal(task.space.features(task.units), features)
-            assert task.counts() == {"complete": 250, "pruned": 0, "failed": 0}
+            assert task.counts() == {"complete": N_ROWS, "pruned": 0, "failed": 0}
 
 
 def test_spaces_and_splits_can_be_chosen(folder: Path) -> None:
@@ -86,7 +87,7 @@ def test_spaces_and_splits_can_be_chosen(folder: Path) -> None:
 
 def test_the_augmented_file_stands_in_for_the_training_file(folder: Path) -> None:
     (folder / "meta-train-dataset.json").rename(folder / "meta-train-dataset-augmented.json")
-    assert len(load_hpob(folder)["rbv2_rpart"]) == 8
+    assert len(load_hpob(folder)["rbv2_rpart"]) == N_TASKS
     (folder / "meta-test-dataset.json").unlink()
     with pytest.raises(MetadataError, match=r"meta-test-dataset\.json.*hpob-data"):
         load_hpob(folder, split="test")
@@ -206,7 +207,7 @@ def test_surrogates_predict_the_normalised_table(
     X = task.space.features(task.units).astype(np.float64)
     predicted = surrogates.evaluate("5860", task.name, X)
     low, high = task.values.min(), task.values.max()
-    assert predicted.shape == (250,)
+    assert predicted.shape == (N_ROWS,)
     assert 0.0 <= predicted.min() < predicted.max() <= 1.0
     assert np.abs(predicted - (task.values - low) / (high - low)).mean() < 0.05
     one = surrogates.evaluate("5860", task.name, X[:1])

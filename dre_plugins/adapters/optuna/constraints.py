@@ -79,10 +79,10 @@ class StatedConstraints:
         """
         if not self._unwritten:
             return [*history]
-        known = [self._unwritten.get((study.study_name, trial.number)) for trial in trials]
+        violated = [self._unwritten.get((study.study_name, trial.number)) for trial in trials]
         return [
             view if violations is None else replace(view, constraints=violations)
-            for view, violations in zip(history, known, strict=True)
+            for view, violations in zip(history, violated, strict=True)
         ]
 
 

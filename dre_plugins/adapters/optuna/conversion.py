@@ -93,9 +93,9 @@ def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistr
     for trial in trials:
         union.update(trial.distributions)
     return {
-        name: found
-        for name, found in union.items()
-        if not found.single() and _has_domain(name, found)
+        name: distribution
+        for name, distribution in union.items()
+        if not distribution.single() and _has_domain(name, distribution)
     }
 
 
@@ -107,14 +107,14 @@ def _has_domain(name: str, distribution: BaseDistribution) -> bool:
     return True
 
 
-def are_alike(one: BaseDistribution, other: BaseDistribution) -> bool:
+def are_alike(distribution: BaseDistribution, other: BaseDistribution) -> bool:
     """Return whether Optuna lets a parameter change from one distribution to the other.
 
     It raises where kind, scale or choices differ; ranges of numbers may.
     """
-    if isinstance(one, CategoricalDistribution) or type(one) is not type(other):
-        return one == other
-    return getattr(one, "log", False) == getattr(other, "log", False)
+    if isinstance(distribution, CategoricalDistribution) or type(distribution) is not type(other):
+        return distribution == other
+    return getattr(distribution, "log", False) == getattr(other, "log", False)
 
 
 def number_of(distribution: BaseDistribution, value: Any) -> float:
@@ -170,12 +170,12 @@ def configuration_of(
         if name not in numbers:
             continue
         number, is_asked = numbers[name], name in trial.params
-        own = trial.distributions[name] if is_asked else distribution
-        if own is distribution or are_alike(own, distribution):
-            own = distribution  # 1 and True are the same choice to Optuna: the newest is right
-        if has_value(own, number):
-            value = own.to_external_repr(number)
-            if own is distribution or _can_be(distribution, value):
+        asked = trial.distributions[name] if is_asked else distribution
+        if asked is distribution or are_alike(asked, distribution):
+            asked = distribution  # 1 and True are the same choice to Optuna: the newest is right
+        if has_value(asked, number):
+            value = asked.to_external_repr(number)
+            if asked is distribution or _can_be(distribution, value):
                 configuration[name] = value
                 continue
         if is_asked:  # a claim that makes no sense is none
@@ -246,9 +246,10 @@ def constraints_of(trial: FrozenTrial) -> dict[str, float]:
     What is no number is unknown, NaN.
     """
     try:
-        named = getattr(trial, "constraints", None)  # since Optuna 5
-        listed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
-        stated = named if named is not None else {str(k): one for k, one in enumerate(listed)}
+        stated = getattr(trial, "constraints", None)  # since Optuna 5
+        if stated is None:
+            listed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
+            stated = {str(place): violation for place, violation in enumerate(listed)}
     except TypeError:  # another program may have put anything there
         return {}
     return {name: real_of(violation) for name, violation in stated.items()}
@@ -285,8 +286,8 @@ def learnt_space(
     `define_by_run`.
     """
     domains = {
-        name: domain_of(name, one, order_numeric_choices=order_numeric_choices)
-        for name, one in search_space.items()
+        name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)
+        for name, distribution in search_space.items()
     }
     asked = [
         _asked(trial, converted.configuration)

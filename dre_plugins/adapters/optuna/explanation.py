@@ -18,15 +18,15 @@ from dre_plugins.space.base import is_real
 
 EXPLANATION_KEY = "dre:explanation"
 
-_FIELDS = tuple(one.name for one in fields(Explanation))
+_FIELDS = tuple(field.name for field in fields(Explanation))
 
 
 def attribute_of(explanation: Explanation) -> dict[str, Any]:
     """Return what is stored of an explanation: legible as it is, without what is not known."""
-    known = {name: value for name, value in asdict(explanation).items() if value is not None}
+    stated = {name: value for name, value in asdict(explanation).items() if value is not None}
     return {
         name: float(f"{value:.4g}") if isinstance(value, float) else value
-        for name, value in known.items()
+        for name, value in stated.items()
     }
 
 
@@ -48,9 +48,9 @@ def trial_in(study: Study, trial: FrozenTrial | int) -> FrozenTrial:
     if isinstance(trial, FrozenTrial):
         return trial
     trials = study.get_trials(deepcopy=False)
-    for one in trials:
-        if one.number == trial:
-            return one
+    for candidate in trials:
+        if candidate.number == trial:
+            return candidate
     raise ValueError(
         f"trial must be a FrozenTrial or the number of one of the study's {len(trials)} trials, "
         f"got {trial!r}."

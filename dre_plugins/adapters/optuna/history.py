@@ -61,10 +61,10 @@ class History:
             which its parameter cannot have, a sentence that says so; empty if there is none.
         """
         views = self.converted(trials, search_space, directions)
-        pairs = [(one, view) for one, view in zip(trials, views, strict=True) if view is not None]
-        left_out = [one for one, view in zip(trials, views, strict=True) if view is None]
+        read = [trial for trial, view in zip(trials, views, strict=True) if view is not None]
+        left_out = [trial for trial, view in zip(trials, views, strict=True) if view is None]
         problem = _problem(left_out[0], search_space, directions) if left_out else ""
-        return [one for one, _ in pairs], [view for _, view in pairs], problem
+        return read, [view for view in views if view is not None], problem
 
     def converted(
         self,
@@ -79,13 +79,13 @@ class History:
             self._kept = key, kept
         history: list[Trial | None] = []
         for trial in trials:
-            known = kept.get(trial.number)
-            if known is not None and known.source is trial:
-                history.append(known.trial)
+            ended = kept.get(trial.number)
+            if ended is not None and ended.source is trial:
+                history.append(ended.trial)
                 continue
             history.append(_readable(trial, search_space, directions))
             if trial.state.is_finished():
-                if known is not None:  # of another study, of which nothing may stay behind
+                if ended is not None:  # of another study, of which nothing may stay behind
                     kept = {}
                     self._kept = key, kept
                 kept[trial.number] = _Ended(trial, numbers_of(trial), history[-1])
@@ -93,8 +93,8 @@ class History:
 
     def numbers(self, trial: FrozenTrial) -> Mapping[str, float]:
         """Return the parameters of a trial in internal representation, see `numbers_of`."""
-        known = self._kept[1].get(trial.number)
-        return known.numbers if known is not None and known.source is trial else numbers_of(trial)
+        ended = self._kept[1].get(trial.number)
+        return ended.numbers if ended is not None and ended.source is trial else numbers_of(trial)
 
 
 def _readable(
@@ -127,8 +127,11 @@ def _key(
 
     The range of a number is not part of it: a define-by-run study may move it at every trial.
     """
-    decoding = tuple(
-        (name, match_key(one.choices) if isinstance(one, CategoricalDistribution) else type(one))
-        for name, one in search_space.items()
-    )
+    decoding = tuple((name, _kind_of(distribution)) for name, distribution in search_space.items())
     return decoding, tuple(directions)
+
+
+def _kind_of(distribution: BaseDistribution) -> Hashable:
+    if isinstance(distribution, CategoricalDistribution):
+        return match_key(distribution.choices)
+    return type(distribution)

@@ -57,7 +57,7 @@ def best_so_far(study: Study) -> NDArray[np.float64]:
     chosen_objective(len(study.directions), None)
     trials = study.get_trials(deepcopy=False)
     return best_values(
-        [trial_of(one, {}, study.directions) for one in trials if one.state.is_finished()]
+        [trial_of(trial, {}, study.directions) for trial in trials if trial.state.is_finished()]
     )
 
 

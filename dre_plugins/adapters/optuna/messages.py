@@ -18,7 +18,7 @@ class Messages:
     """
 
     def __init__(self) -> None:
-        self._said: set[tuple[str, str]] = set()
+        self._logged: set[tuple[str, str]] = set()
 
     def inform(self, study: Study, topic: str, text: str) -> None:
         """Log what happens."""
@@ -30,6 +30,6 @@ class Messages:
 
     def _log(self, level: int, study: Study, topic: str, text: str) -> None:
         key = (study.study_name, topic)
-        if key not in self._said:
-            self._said.add(key)
+        if key not in self._logged:
+            self._logged.add(key)
             get_logger(LOGGER_NAME).log(level, "%s", text)

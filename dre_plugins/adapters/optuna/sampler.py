@@ -41,9 +41,9 @@ from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.suggestion import Suggestion
-from dre_plugins.recommend.turns import N_STARTUP_TRIALS
 from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
@@ -103,7 +103,7 @@ class DRESampler(BaseSampler):
         seed: Non-negative seed. Workers of one study may be given the same seed: their trials
             differ by trial number. None takes one from the operating system, once.
         prior: "universal" alternates the universal prior and an ensemble from random weights;
-            None is the ensemble alone. A prior of past tasks is the name of one that ships with
+            None is the ensemble alone. A trained prior is the name of one that ships with
             the package ("xgboost", "decision-tree"), its path, or a `dre_plugins.Prior`: it
             proposes the first trial, even if the search spaces differ, and the ensemble starts
             from its weights; from the eleventh trial on the universal prior has its turns as
@@ -119,7 +119,7 @@ class DRESampler(BaseSampler):
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             parameters are points of one scrambled Sobol sequence. Trials of all workers count,
             as do enqueued and added ones. None takes 10 for the ensemble and 5 for the universal
-            prior in its turns, or 0 with a prior of past tasks.
+            prior in its turns, or 0 with a trained prior.
         independent_sampler: Optuna sampler of parameters that no earlier trial had and the prior
             does not know; without a prior every parameter of the first trial. None takes the
             Sobol sequence.
@@ -152,8 +152,8 @@ class DRESampler(BaseSampler):
 
     Note:
         `explain` reads the user attribute "dre:explanation" of a trial. Its source is "random"
-        (start-up), "prior" (a prior of past tasks, before anything was observed), "model" (the
-        ensemble), "universal-prior", "contrast" (a Sobol point by which a prior of past tasks is
+        (start-up), "prior" (a trained prior, before anything was observed), "model" (the
+        ensemble), "universal-prior", "contrast" (a Sobol point by which a trained prior is
         checked), "exploration" (the best candidate far from all trials, while the study
         stagnates), "independent" (the parameters were new to the study), "fallback" (a model
         failed), "exhausted" (every configuration was tried) or "enqueued".

@@ -48,17 +48,17 @@ def metadata_from_studies(
     """
     sources = [studies] if isinstance(studies, (optuna.Study, BaseStorage, str)) else [*studies]
     wanted = None if study_names is None else set(study_names)
-    known: list[str] = []
+    names: list[str] = []
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
     for source in sources:
         for name, study in _studies(source, wanted):
-            known.append(name)
+            names.append(name)
             task = None if study is None else _task(study, _ended(study), skipped)
             tasks += [] if task is None else [task]
-    missing = sorted((wanted or set()) - set(known))
+    missing = sorted((wanted or set()) - set(names))
     if missing:
-        raise ValueError(f"There are no studies {missing}; the names are {known}.")
+        raise ValueError(f"There are no studies {missing}; the names are {names}.")
     places = dict.fromkeys(_hidden(source) for source in sources if isinstance(source, str))
     return MetaDataset.of(tasks, source=f"Optuna {', '.join(places)}".strip(), skipped=skipped)
 

@@ -81,7 +81,8 @@ class ThisProcess:
             is_crowded
             or len(self._open) > 1
             or any(
-                one.state is OptunaState.RUNNING and one.number != trial.number for one in trials
+                other.state is OptunaState.RUNNING and other.number != trial.number
+                for other in trials
             )
         )
 
@@ -97,8 +98,8 @@ class ThisProcess:
         Optuna ends the study if `sample_relative` returns a parameter of another kind or with
         other choices than the objective asks for, and stored trials may have had either.
         """
-        known = self._asked.get((study.study_name, name))
-        return known is not None and are_alike(known, distribution)
+        asked = self._asked.get((study.study_name, name))
+        return asked is not None and are_alike(asked, distribution)
 
     def choose(
         self, study: Study, trial: FrozenTrial, values: Mapping[str, Any], source: str

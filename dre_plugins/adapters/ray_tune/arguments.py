@@ -38,7 +38,7 @@ class Evaluated:
 def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[str]:
     """Return the direction of a mode, or of each of several; None is "min"."""
     if isinstance(mode, (list, tuple)):
-        return [DIRECTIONS[one] for one in mode]
+        return [DIRECTIONS[part] for part in mode]
     return DIRECTIONS[mode or "min"]
 
 
@@ -59,24 +59,24 @@ def check_objectives(metric: Any, mode: Any) -> None:
     for name in metric or ():
         if not isinstance(name, str):
             raise ValueError(f"metric must be the name of a metric, got {name!r}.")
-    for one in mode or ():
-        if one not in DIRECTIONS:
-            raise ValueError(f"mode must be 'min' or 'max', got {one!r}.")
+    for part in mode or ():
+        if part not in DIRECTIONS:
+            raise ValueError(f"mode must be 'min' or 'max', got {part!r}.")
 
 
-def only(name: str, own: Any, given: Any) -> Any:
+def only(name: str, ours: Any, given: Any) -> Any:
     """Return what was given to the searcher or to the Tuner, or to both alike."""
-    if own is not None and given is not None and own != given:
+    if ours is not None and given is not None and ours != given:
         raise ValueError(
-            f"{name} is {own!r} for DRESearch and {given!r} for the Tuner; give it once."
+            f"{name} is {ours!r} for DRESearch and {given!r} for the Tuner; give it once."
         )
-    return given if own is None else own
+    return given if ours is None else ours
 
 
 def warm_start(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], list[Evaluated]]:
     """Return the points to run and those that were evaluated."""
     points = [] if points is None else points
-    is_list = isinstance(points, Sequence) and all(isinstance(one, Mapping) for one in points)
+    is_list = isinstance(points, Sequence) and all(isinstance(point, Mapping) for point in points)
     if not is_list:
         raise ValueError(f"points_to_evaluate must be a list of dictionaries, got {points!r}.")
     if rewards is None:

@@ -128,8 +128,8 @@ class ParamSpace:
         mine, others = self.space, other.space
         return {name: mine.domains[name] for name in mine.names} == {
             name: others.domains[name] for name in others.names
-        } and {one.child: one for one in mine.conditions} == {
-            one.child: one for one in others.conditions
+        } and {condition.child: condition for condition in mine.conditions} == {
+            condition.child: condition for condition in others.conditions
         }
 
 

@@ -63,7 +63,7 @@ def mark(result: Mapping[str, Any]) -> tuple[Any, Any]:
 def numbers_of(value: Any) -> float | tuple[float, ...]:
     """Return a value, or the values of several objectives, as `number_of` does."""
     if isinstance(value, (list, tuple)):
-        return tuple(number_of(one) for one in value)
+        return tuple(number_of(part) for part in value)
     return number_of(value)
 
 

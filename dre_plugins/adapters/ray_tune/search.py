@@ -42,26 +42,31 @@ from dre_plugins.transfer.knowledge import GivenPrior, Known
 
 
 class DRESearch(RestorableSearcher):
-    """Search with a deep ranking ensemble (Khazi, Pineda Arango and Grabocka, ICLR 2023).
+    """Search algorithm that alternates a universal prior and a deep ranking ensemble.
 
-    An ensemble of neural networks learns to *rank* configurations, with a weighted list-wise loss
-    that cares most about the best ones; the next trial is where the expected improvement of the
-    rank is largest. Only the order of the metric's values counts, so their scale, outliers and
-    infinities do no harm.
+    The first five trials are points of a scrambled Sobol sequence. Then a *universal prior*, a
+    network that was meta-trained on synthetic functions and needs no training in the experiment,
+    proposes every second trial by expected improvement. After ten trials the others are those
+    of a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023): neural networks
+    learn to rank the configurations, and the candidate with the largest expected improvement of
+    its rank is proposed. If one model is confidently wrong, the other explores elsewhere.
+
+    Use it where a trial takes much longer than a second, for tens to a few hundred trials, alone
+    or beside a scheduler that stops trials early.
 
     - Every domain of Ray Tune is searched as it is: quantised ones on their grid, `tune.randn`,
       choices of any values, domains in dictionaries and lists. A choice of dictionaries with
-      domains inside makes conditional parameters: each is modelled where it exists.
+      domains inside makes conditional parameters, each of which is modelled where it exists.
       `tune.sample_from` is left to Ray.
-    - Trials that run at the same time are taken into account, and no configuration is suggested
-      twice (see `allow_duplicates`). A finite space ends the experiment when it is used up.
-    - What trials report on their way is learnt from at once. Trials that a scheduler has stopped
-      are compared with others at the iterations that they reported.
-    - Failed trials, those that report NaN and those without the metric rank last, so that regions
-      that fail are avoided.
-    - A suggestion depends on the trials so far and `seed` only. So an experiment that was killed
+    - Only the order of the metric's values counts, so that their scale and outliers do no harm.
+    - Running trials are taken into account, and no configuration is suggested twice (see
+      `allow_duplicates`). A finite space ends the experiment when it is used up.
+    - Reports of running trials are learnt from at once. Trials that a scheduler has stopped are
+      compared with others at the iterations that they reported.
+    - Failed trials, those that report NaN and those without the metric rank last.
+    - A suggestion depends only on the trials so far and `seed`. An experiment that was killed
       and restored with `Tuner.restore` goes on as if it had never stopped.
-    - If the surrogate fails, space-filling points take its place: one warning, and
+    - If a model fails, a Sobol point takes its place: one warning, and
       `search.stats["fallbacks"]` counts.
 
     Example:
@@ -97,11 +102,12 @@ class DRESearch(RestorableSearcher):
         evaluated_rewards: Values of the metric at `points_to_evaluate`, which are then learnt
             from and not run.
         seed: Non-negative seed; None draws one.
-        prior: What is known beforehand: "universal" (of functions on any space), None (nothing),
-            or what past tasks taught: the name of a prior that ships with the package
-            ("xgboost", "decision-tree"), the path of one, or a `dre_plugins.Prior`. The first
-            trial comes from it, even if the search spaces differ. With several metrics a list
-            of these, one for each, None where there is none.
+        prior: "universal" alternates the universal prior and an ensemble from random weights;
+            None is the ensemble alone. A trained prior is the name of one that ships with
+            the package ("xgboost", "decision-tree"), its path, or a `dre_plugins.Prior`: it
+            proposes the first trial, even if the search spaces differ, and the ensemble starts
+            from its weights. With several metrics a list with one for each, None where there is
+            none.
         past_results: Experiments of the same kind to learn from: what `Tuner.fit` has returned,
             an `ExperimentAnalysis`, a folder of experiments, several of these, or a
             `dre_plugins.MetaDataset`. Their metric has the same name. Learning takes some
@@ -234,14 +240,14 @@ class DRESearch(RestorableSearcher):
         metric = only("metric", self._metric, metric)
         mode = only("mode", self._mode, mode)
         given = self._converted(config)
-        own = self._param_space
-        if own is None:
+        ours = self._param_space
+        if ours is None:
             param_space = given
-        elif not given.space.n_parameters or given.searches_like(own):
-            param_space = own.beside(given)
+        elif not given.space.n_parameters or given.searches_like(ours):
+            param_space = ours.beside(given)
         else:
             raise ValueError(
-                f"DRESearch searches {list(own.space.names)} already, and the param_space of the "
+                f"DRESearch searches {list(ours.space.names)} already, and the param_space of the "
                 f"Tuner has other domains, of {list(given.space.names)}; give all of them in one "
                 "place, and use a new DRESearch for a new param_space."
             )
@@ -354,7 +360,7 @@ class DRESearch(RestorableSearcher):
             ValueError: If the configuration is not complete or not of the space.
         """
         values = [number_of(reported) for reported in intermediate_values or ()]
-        rungs = {float(iteration): one for iteration, one in enumerate(values, start=1)}
+        rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
         state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
         point = Evaluated(dict(parameters), numbers_of(value), state, rungs)
         if self._study is None or self._param_space is None:

@@ -275,4 +275,4 @@ def _without_objects(item: Any) -> Any:
 
 def _is_object(value: Any) -> bool:
     values: Iterable[Any] = value if isinstance(value, list) else [value]
-    return any(isinstance(one, str) and _OBJECT.fullmatch(one) for one in values)
+    return any(isinstance(part, str) and _OBJECT.fullmatch(part) for part in values)

@@ -151,8 +151,8 @@ class RestorableSearcher(LearningSearcher):
                 self.on_trial_complete(
                     trial.trial_id, dict(trial.result) or None, error=has_failed
                 )
-        known = {trial.trial_id for trial in trials}
-        self._lost = tuple(trial_id for trial_id in self._running if trial_id not in known)
+        stored = {trial.trial_id for trial in trials}
+        self._lost = tuple(trial_id for trial_id in self._running if trial_id not in stored)
 
     def _take_over(self, trial_id: str) -> None:
         """Let a new trial run what was suggested to one that Ray has forgotten."""
@@ -218,8 +218,8 @@ def _newest(folder: Path, template: str) -> tuple[Any, tuple[str, ...]]:
 
 
 def _turn_of(state: Any) -> int:
-    known = state.get("state") if isinstance(state, dict) else None
-    return int(known.get("_n_saved", 0)) if isinstance(known, dict) else 0
+    attributes = state.get("state") if isinstance(state, dict) else None
+    return int(attributes.get("_n_saved", 0)) if isinstance(attributes, dict) else 0
 
 
 def _known_to_ray(folder: Path) -> list[KnownToRay]:
@@ -248,7 +248,7 @@ def _trial_of(trial: Mapping[str, Any], results: Mapping[str, Any]) -> KnownToRa
 def _with_objects(item: Any) -> Any:
     """Return what was written, with objects that are not of JSON."""
     if isinstance(item, list):
-        return [_with_objects(one) for one in item]
+        return [_with_objects(part) for part in item]
     if not isinstance(item, dict):
         return item
     if item.items() >= OBJECT.items():

@@ -112,15 +112,15 @@ class Group(Node):
         if not isinstance(given, Mapping):
             raise ValueError(f"{self.name!r} must be a {self.kind.__name__}, got {given!r}.")
         parts = {str(key): part for key, part in self.parts.items()}
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, value in given.items():
             if str(key) not in parts:
                 raise ValueError(
                     f"There is no parameter {path(self.name, key)!r}; "
-                    f"there are {[path(self.name, one) for one in parts]}."
+                    f"there are {[path(self.name, part) for part in parts]}."
                 )
-            found.update(parts[str(key)].read(value, is_strict=is_strict))
-        return found
+            values.update(parts[str(key)].read(value, is_strict=is_strict))
+        return values
 
     def beside(self, other: Node) -> Group:
         if not isinstance(other, Group) or self.kind is not dict or other.kind is not dict:
@@ -174,10 +174,10 @@ def nested(config: Mapping[str, Any]) -> dict[Any, Any]:
     return merged
 
 
-def _merged(one: Any, other: Any) -> Any:
-    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
+def _merged(first: Any, other: Any) -> Any:
+    if not (isinstance(first, Mapping) and isinstance(other, Mapping)):
         return other
-    return {**one, **{k: _merged(one[k], v) if k in one else v for k, v in other.items()}}
+    return {**first, **{k: _merged(first[k], v) if k in first else v for k, v in other.items()}}
 
 
 def is_placeholder(value: object) -> bool:
@@ -198,9 +198,9 @@ def _listed(domain: Domain) -> tuple[Any, ...]:
     return domain.values if isinstance(domain, Ordinal) else ()
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(value: Any, other: Any) -> bool:
     """Say whether values are equal, by type too; files of Ray have lists instead of tuples."""
-    return match_key(_without_tuples(one)) == match_key(_without_tuples(other))
+    return match_key(_without_tuples(value)) == match_key(_without_tuples(other))
 
 
 def _without_tuples(value: Any) -> Any:

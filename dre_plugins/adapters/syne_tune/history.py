@@ -66,7 +66,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         # What was suggested and has no trial id yet: number in the study -> configuration.
         self._waiting: dict[int, Hashable] = {}
         # Trial id -> configuration and number in the study, None if it cannot be one of the study.
-        self._known: dict[int, tuple[Hashable, int | None]] = {}
+        self._heard_of: dict[int, tuple[Hashable, int | None]] = {}
         self._lost: list[int] = []
         self._n_at_once: int | None = None
 
@@ -97,9 +97,9 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         Raises:
             ValueError: If nothing was heard of such a trial.
         """
-        is_known = trial_id in self._known
-        require(is_known, "trial_id", trial_id, f"one of {len(self._known)} trials heard of")
-        _, number = self._known[trial_id]
+        is_known = trial_id in self._heard_of
+        require(is_known, "trial_id", trial_id, f"one of {len(self._heard_of)} trials heard of")
+        _, number = self._heard_of[trial_id]
         return Explanation("unknown") if number is None else self._study.explain(number)
 
     # ---- suggesting
@@ -138,8 +138,8 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     def on_trial_add(self, trial_id: int, config: Mapping[str, Any]) -> None:
         """Learn the id of a trial that was suggested, or of one that comes from elsewhere."""
         key = self._key(config)
-        if self._known.get(trial_id, (None, None))[0] != key or key in self._waiting.values():
-            self._known[trial_id] = key, self._number_for(trial_id, key, config)
+        if self._heard_of.get(trial_id, (None, None))[0] != key or key in self._waiting.values():
+            self._heard_of[trial_id] = key, self._number_for(trial_id, key, config)
 
     def on_trial_error(self, trial_id: int, config: Mapping[str, Any] | None = None) -> None:
         """Learn that a trial failed.
@@ -149,7 +149,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             config: Its configuration; without it, a trial of which nothing was heard before
                 cannot be told from others, and stays among the running ones.
         """
-        _, presumed = self._known.get(trial_id, (None, None))
+        _, presumed = self._heard_of.get(trial_id, (None, None))
         if presumed in self._presumed_stopped:
             self._presumed_stopped -= {presumed}
             self._study.restart(presumed)
@@ -198,15 +198,15 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
 
     def _reporting(self, trial_id: int, config: Mapping[str, Any]) -> int | None:
         """Return the number of a trial that reports on its way, see `_running`."""
-        if not self._known:  # nobody has said that the trial began
+        if not self._heard_of:  # nobody has said that the trial began
             self._n_at_once = max(1, len(self._waiting))
         return self._running(trial_id, config)
 
     def _running(self, trial_id: int, config: Mapping[str, Any] | None) -> int | None:
         """Return the number of a trial in the study, or None if nothing can be learnt of it."""
-        if config is not None and self._known.get(trial_id, (None,))[0] != self._key(config):
+        if config is not None and self._heard_of.get(trial_id, (None,))[0] != self._key(config):
             self.on_trial_add(trial_id, config)
-        _, number = self._known.get(trial_id, (None, None))
+        _, number = self._heard_of.get(trial_id, (None, None))
         if number is None or not self._study.is_running(number):
             logger.debug("Trial %s is not known, or it has ended: nothing is learnt.", trial_id)
             return None

@@ -279,7 +279,7 @@ def _checked_metrics(metrics: Any) -> list[str]:
 def _one_for_each(do_minimize: Any, metrics: Sequence[str]) -> list[bool]:
     is_list = isinstance(do_minimize, Sequence)
     given = [*do_minimize] if is_list else [do_minimize] * len(metrics)
-    are_bools = all(isinstance(one, (bool, np.bool_)) for one in given)
+    are_bools = all(isinstance(flag, (bool, np.bool_)) for flag in given)
     wanted = f"True or False, or a list of these, one for each of {[*metrics]}"
     require(are_bools and len(given) == len(metrics), "do_minimize", do_minimize, wanted)
-    return [bool(one) for one in given]
+    return [bool(flag) for flag in given]

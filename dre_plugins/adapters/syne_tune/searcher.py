@@ -24,14 +24,20 @@ from dre_plugins.transfer.knowledge import GivenPrior
 
 
 class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[misc]
-    """Search with a deep ranking ensemble (Khazi, Pineda Arango and Grabocka, ICLR 2023).
+    """Searcher that alternates a universal prior and a deep ranking ensemble.
 
-    An ensemble of neural networks learns to *rank* configurations; the next one is where the
-    expected improvement of the rank is largest. It goes with every scheduler of Syne Tune that
-    takes a searcher, and with `LastValueMultiFidelitySearcher` and
-    `IndependentMultiFidelitySearcher`, which take the class. The schedulers `DRE`, `ASHADRE` and
-    `DRETransfer` tell it more than those of Syne Tune: which trials failed without a report, and
-    which were stopped.
+    The first five trials are points of a scrambled Sobol sequence. Then a *universal prior*, a
+    network that was meta-trained on synthetic functions and needs no training in the experiment,
+    proposes every second trial by expected improvement. After ten trials the others are those
+    of a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023): neural networks
+    learn to rank the configurations, and the candidate with the largest expected improvement of
+    its rank is proposed. If one model is confidently wrong, the other explores elsewhere.
+
+    Use it where a trial takes much longer than a second, for tens to a few hundred trials. It
+    goes with every scheduler of Syne Tune that takes a searcher, and with
+    `LastValueMultiFidelitySearcher` and `IndependentMultiFidelitySearcher`, which take the class.
+    The schedulers `DRE`, `ASHADRE` and `DRETransfer` tell it more than those of Syne Tune: which
+    trials failed without a report, and which were stopped.
 
     - Trials that run are taken into account: those that have reported count by their reports, the
       others are not suggested again. Nothing is suggested twice (see `allow_duplicates`) by one
@@ -40,7 +46,7 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
     - Results with a resource level are compared at equal levels, others by their number.
     - Results of trials that it has not suggested count as well.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
-    - If the surrogate fails, space-filling points take its place: one warning, and
+    - If a model fails, a Sobol point takes its place: one warning, and
       `searcher.stats["fallbacks"]` counts.
 
     Example:
@@ -63,15 +69,15 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         points_to_evaluate: Configurations to begin with, in order. Parameters that are missing
             are chosen to go with the others; a number out of its range is tried as it is.
         random_seed: Non-negative seed; None takes one from the operating system.
-        prior: What is known beforehand. "universal": of functions on any search space, which
-            takes turns with an ensemble from random weights (or the path of another one, of
-            `dre meta-train --synthetic`); None: nothing, the ensemble alone. Or what past tasks
-            taught: the name of a prior that ships with the package, the path of one, or a
-            `dre_plugins.Prior`. The very first trial comes from it; from the eleventh on the
-            universal prior, which reads what it expects, has its turns as well.
+        prior: "universal" alternates the universal prior and an ensemble from random weights;
+            None is the ensemble alone. A trained prior is the name of one that ships with
+            the package ("xgboost", "decision-tree"), its path, or a `dre_plugins.Prior`: it
+            proposes the first trial, even if the search spaces differ, and the ensemble starts
+            from its weights; from the eleventh trial on the universal prior has its turns as
+            well. The path of a file of `dre meta-train --synthetic` is another universal prior.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             suggestions are points of one scrambled Sobol sequence. None takes 10 for the
-            ensemble and 5 for the universal prior in its turns, or 0 with a prior of past tasks.
+            ensemble and 5 for the universal prior in its turns, or 0 with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
         settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,

@@ -251,7 +251,7 @@ def _trials(
         of_trial = reports.setdefault(columns[ST_TRIAL_ID][row], {})
         step = number(columns[resource][row]) if resource and resource in columns else np.nan
         of_trial[step if np.isfinite(step) else len(of_trial) + 1.0] = row
-    highest = max((step for one in reports.values() for step in one), default=0.0)
+    highest = max((step for steps in reports.values() for step in steps), default=0.0)
     trials = []
     for steps in reports.values():
         last_step, last = [*steps.items()][-1]
@@ -312,9 +312,9 @@ def _offline_task(
 
 def _mean_over_seeds(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return means of what is not NaN, `[N, seeds, fidelities]` -> `[N, fidelities]`."""
-    known = ~np.isnan(values)
+    is_number = ~np.isnan(values)
     with np.errstate(invalid="ignore"):  # inf - inf, and no seed at all
-        return np.asarray(np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1))
+        return np.asarray(np.where(is_number, values, 0.0).sum(axis=1) / is_number.sum(axis=1))
 
 
 def _offline_trial(configuration: Mapping[str, Any], reported: NDArray[np.float64]) -> Trial:

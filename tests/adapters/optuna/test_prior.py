@@ -292,7 +292,7 @@ def test_a_surrogate_that_fails_costs_no_trial(prior, monkeypatch, caplog):
     def fail(*_, **__):
         raise RuntimeError("no more memory")
 
-    monkeypatch.setattr("dre_plugins.recommend.mixture.Part.scores", fail)
+    monkeypatch.setattr("dre_plugins.recommend.ensemble.mixture.Part.scores", fail)
     study = tuned(sampler_of(prior=prior), 6)
     assert len(study.trials) == 6 and study.sampler.stats["fallbacks"] >= 6
     assert len([r for r in caplog.records if "no more memory" in r.message]) == 1

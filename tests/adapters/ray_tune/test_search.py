@@ -23,6 +23,7 @@ from ray.tune.search import ConcurrencyLimiter, Repeater, Searcher
 from ray_tune_worker import MIXED_SPACE, SMALL_SPACE, mixed_value, tiny_search
 
 from dre_plugins.adapters.ray_tune import DRESearch
+from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import UnsupportedDomainError
@@ -497,7 +498,6 @@ def fit_raises(*_: Any, **__: Any) -> Any:
 def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Break the surrogate in the way that the test names."""
     from dre_plugins.engine import surrogate
-    from dre_plugins.recommend import model
 
     fit = surrogate.DeepRankingEnsemble.fit
 
@@ -511,7 +511,7 @@ def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     elif request.param == "weights are NaN":
         monkeypatch.setattr(surrogate.DeepRankingEnsemble, "fit", fit_to_nan)
     else:
-        monkeypatch.setattr(model.RankingModel, "choose", fit_raises)
+        monkeypatch.setattr(EnsembleProposer, "propose", fit_raises)
 
 
 FAULTS = ["fit raises", "weights are NaN", "scoring raises"]

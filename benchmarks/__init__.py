@@ -1,1 +1,0 @@
-"""Programs that make data for benchmarks and priors; the package never imports them."""

@@ -1,0 +1,406 @@
+"""`dre-bench`: compare samplers, and report what came out."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.table import Table
+
+from dre_plugins import __version__
+from dre_plugins.cli.checks import check_folder
+from dre_plugins.cli.console import console, printable, tracked
+from dre_plugins.cli.errors import OneLineErrors
+from dre_plugins.engine.settings import check_device, require
+
+
+class BenchErrors(OneLineErrors):
+    """Name this program in front of an error."""
+
+    program = "dre-bench"
+
+
+app = typer.Typer(
+    cls=BenchErrors,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="dre-bench")
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"dre-bench of dre-plugins {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def dre_bench(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show it."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
+    ] = False,
+) -> None:
+    """Compare samplers; check what is claimed.
+
+    dre-bench run --suite quick --jobs 2
+
+    dre-bench report runs.jsonl --html report.html
+    """
+
+
+@app.command("suites")
+def suites() -> None:
+    """List the suites.
+
+    Example:
+
+        dre-bench suites
+    """
+    from dre_bench.problems.catalogue import problem_of
+    from dre_bench.suites import SUITES
+
+    table = Table()
+    table.add_column("name", no_wrap=True)
+    table.add_column("purpose")
+    table.add_column("samplers")
+    table.add_column("data", no_wrap=True)
+    for name, suite in SUITES.items():
+        samplers = suite.samplers or tuple(
+            dict.fromkeys(one for part in suite.problems for one in problem_of(part).samplers)
+        )
+        table.add_row(name, suite.purpose, ", ".join(samplers), suite.needs or "none")
+    console().print(table)
+
+
+@app.command("problems")
+def problems() -> None:
+    """List the problems that suites are made of.
+
+    Example:
+
+        dre-bench problems
+    """
+    from dre_bench.problems.catalogue import PROBLEMS
+
+    table = Table()
+    for title in ("name", "purpose", "samplers"):
+        table.add_column(title, no_wrap=title == "name")
+    table.add_column("trials", justify="right")
+    for name, problem in PROBLEMS.items():
+        table.add_row(name, problem.purpose, ", ".join(problem.samplers), str(problem.trials))
+    console().print(table)
+
+
+@app.command("run")
+def run(
+    suite: Annotated[str, typer.Option(help="Name of a suite, see dre-bench suites.")] = "quick",
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of the runs.")] = Path(
+        "runs.jsonl"
+    ),
+    out: Annotated[Path | None, typer.Option("--out", hidden=True)] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with the scenarios of YAHPO Gym.")
+    ] = None,
+    hpob: Annotated[Path | None, typer.Option(help="Folder with the files of HPO-B.")] = None,
+    problems: Annotated[str, typer.Option(help="Others than the suite's: asha,table,…")] = "",
+    samplers: Annotated[str, typer.Option(help="Others than the suite's: random,tpe,dre:…")] = "",
+    scenarios: Annotated[str, typer.Option(help="Others than the suite's: branin,botorch:…")] = "",
+    split: Annotated[
+        str, typer.Option(help="Other tasks than the suite's: train, validation or test.")
+    ] = "",
+    tasks: Annotated[int | None, typer.Option(help="Tasks of each scenario.")] = None,
+    trials: Annotated[int | None, typer.Option(help="Another length of the studies.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Another number of seeds.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes of one thread each.")] = 1,
+    ray_address: Annotated[
+        str | None, typer.Option(help="Address of a Ray cluster, or local to start one.")
+    ] = None,
+) -> None:
+    """Run a suite. What is in the file already is not run again.
+
+    Example:
+
+        dre-bench run --suite quick --jobs 2
+
+        dre-bench report runs.jsonl --html report.html
+    """
+    from dre_bench import runs
+    from dre_bench.problems import catalogue
+    from dre_bench.samplers import split_specifications
+    from dre_bench.suites import suite_of
+    from dre_bench.tasks import SPLITS
+
+    out = output if out is None else out
+    chosen = suite_of(suite)
+    require(jobs >= 1, "--jobs", jobs, "at least 1")
+    for option, number in (("--tasks", tasks), ("--trials", trials), ("--seeds", seeds)):
+        require(number is None or number >= 1, option, number, "at least 1")
+    require(split in ("", *SPLITS), "--split", split, f"one of {', '.join(SPLITS)}")
+    named = problems.split(",") if problems else chosen.problems
+    nested = ray_address is not None and "ray" in named
+    require(not nested, "--ray-address", ray_address, "left out: ray starts clusters of its own")
+    check_folder(out)
+    # Set here because the workers inherit it, and numpy and torch read it when they are imported.
+    os.environ.update(runs.ONE_THREAD)
+    sources = runs.Sources(
+        data=data and data.resolve(),
+        hpob=hpob and hpob.resolve(),
+        priors=out.resolve().with_suffix(".priors"),
+    )
+    planned = catalogue.plan(
+        sources,
+        named,
+        samplers=split_specifications(samplers) if samplers else chosen.samplers,
+        scenarios=scenarios.split(",") if scenarios else chosen.scenarios,
+        split=cast(Any, split) or chosen.split,
+        tasks_per_scenario=tasks or chosen.tasks_per_scenario,
+        seeds=seeds or chosen.seeds,
+        trials=trials or chosen.trials,
+    )
+    missing = catalogue.missing_libraries(planned)
+    for (problem, sampler), library in missing.items():
+        console().print(f"Skipped {sampler} of {problem}: pip install {library}")
+    planned = [one for one in planned if (one.problem, one.sampler) not in missing]
+    todo = runs.unfinished(planned, out)
+    console().print(f"{len(todo)} runs to do, {len(planned) - len(todo)} done before, in {out}")
+    n_failed = runs.execute(
+        catalogue.study, sources, todo, out=out, jobs=jobs, ray_address=ray_address
+    )
+    if n_failed:
+        raise ValueError(f"{n_failed} runs failed; their errors are in {out}.")
+    console().print(f"Now: dre-bench report {out} --html report.html")
+
+
+@app.command("speed")
+def speed(
+    samplers: Annotated[str, typer.Option(help="Others than ours and its rivals.")] = "",
+    dimensions: Annotated[str, typer.Option(help="Numbers of parameters.")] = "10",
+    trials: Annotated[str, typer.Option(help="Numbers of trials.")] = "10,50,100,300,1000",
+    threads: Annotated[str, typer.Option(help="Numbers of threads.")] = "1",
+    repeats: Annotated[int, typer.Option(help="Suggestions of each, an even number.")] = 6,
+) -> None:
+    """Time suggestions: mean and 95th percentile, by the number of trials.
+
+    Not the median: without a prior, fast and slow suggestions take turns.
+
+    Example:
+
+        dre-bench speed --dimensions 5,10,20,40 --trials 10,100,1000,3000 --threads 1,2
+    """
+    from dre_bench import speed as measured
+    from dre_bench.samplers import split_specifications
+
+    require(repeats >= 1, "--repeats", repeats, "at least 1")
+    table = Table("sampler", "parameters", "trials", "threads", "mean, s", "95 %, s")
+    chosen = split_specifications(samplers) if samplers else measured.SAMPLERS
+    sizes = (
+        _numbers("--dimensions", dimensions),
+        _numbers("--trials", trials),
+        _numbers("--threads", threads),
+    )
+    found = measured.timings(chosen, *sizes, repeats)
+    ours = None
+    for one in tracked(found, "suggesting", math.prod(map(len, (chosen, *sizes)))):
+        table.add_row(
+            one.sampler,
+            *map(str, (one.dimension, one.trials, one.threads)),
+            *(f"{seconds:.3f}" for seconds in (one.mean, one.late)),
+        )
+        if measured.is_comparable(one):
+            ours = one.mean
+    console().print(table)
+    if ours is not None:
+        paper = measured.paper_procedure_seconds(measured.PAPER_TRIALS)
+        console().print(
+            f"At {measured.PAPER_TRIALS} trials the paper's procedure fits for {paper:.1f} s, a "
+            f"whole suggestion takes {ours:.3f} s: {paper / ours:.0f} times less."
+        )
+        for n in measured.STEP_TRIALS:
+            step, floor = measured.step_and_floor_seconds(n)
+            console().print(
+                f"A step of the fit to {n} trials takes {1000 * step:.2f} ms, its matrix products "
+                f"alone {1000 * floor:.2f} ms: {step / floor:.1f} times."
+            )
+
+
+@app.command("calibration")
+def calibration(
+    scenarios: Annotated[str, typer.Option(help="Names of tables.")] = "mixed,branches",
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with the scenarios of YAHPO Gym.")
+    ] = None,
+    prior: Annotated[str, typer.Option(help="shipped, a name or a path.")] = "",
+    split: Annotated[str, typer.Option(help="train, validation or test.")] = "validation",
+    tasks: Annotated[int, typer.Option(help="Tasks of each scenario.")] = 5,
+    trials: Annotated[str, typer.Option(help="Numbers of trials to learn from.")] = "10,20,40,80",
+) -> None:
+    """Report how often true ranks lie within the intervals that are predicted for them.
+
+    Example:
+
+        dre-bench calibration --scenarios branin,hartmann6,mixed
+    """
+    from dre_bench import calibration as measured
+    from dre_bench.runs import Sources
+    from dre_bench.tasks import SPLITS, Split
+    from dre_plugins.recommend.coverage import INTERVALS
+
+    require(tasks >= 1, "--tasks", tasks, "at least 1")
+    require(bool(trials), "--trials", trials, "numbers separated by commas")
+    require(split in SPLITS, "--split", split, f"one of {SPLITS}")
+    covered = [f"in {one:.0%}" for one in INTERVALS]
+    table = Table("tables", "trials", *covered, "factor")
+    names, numbers = scenarios.split(","), _numbers("--trials", trials)
+    found = measured.coverages(
+        Sources(data=data),
+        names,
+        numbers,
+        split=cast(Split, split),
+        prior=prior or None,
+        n_tasks=tasks,
+    )
+    parts = [*tracked(found, "fitting", len(names) * len(numbers))]
+    for one in [*parts, measured.pooled(parts)]:
+        shares = [f"{share:.0%}" for share in one.covered]
+        table.add_row(one.scenario, str(one.trials or "all"), *shares, f"{one.factor:.2f}")
+    console().print(table)
+
+
+@app.command("scale")
+def scale(
+    candidates: Annotated[int, typer.Option(help="Candidates to choose among.")] = 1_000_000,
+    batches: Annotated[
+        str, typer.Option(help="Lists that each member sees in one step.")
+    ] = "1,16,256",
+    tasks: Annotated[int, typer.Option(help="Past tasks to meta-train on.")] = 1000,
+    evaluations: Annotated[int, typer.Option(help="Evaluations of each.")] = 1000,
+    members: Annotated[int, typer.Option(help="Scorers of the ensemble.")] = 10,
+    devices: Annotated[str, typer.Option(help="Without it: cpu, and cuda if there is one.")] = "",
+) -> None:
+    """Time the choice among many candidates, and meta-training from a folder by batch.
+
+    Of 16 parameters. On a CPU, seconds are those of one thread of the processor.
+
+    Example:
+
+        dre-bench scale --batches 1,16,256,4096 --tasks 20000
+    """
+    from dre_bench import scale as measured
+
+    for option, number in (
+        ("--candidates", candidates),
+        ("--tasks", tasks),
+        ("--evaluations", evaluations),
+        ("--members", members),
+    ):
+        require(number >= 1, option, number, "at least 1")
+    sizes = _numbers("--batches", batches)
+    require(all(size >= 1 for size in sizes), "--batches", batches, "at least 1")
+    chosen = devices.split(",") if devices else measured.devices()
+    for device in chosen:
+        check_device(device)
+    choice = Table("device", "candidates", "score, s", "rank, s", "choose, s", "memory, MB")
+    for device in chosen:
+        one = measured.scoring(device, candidates, members)
+        seconds = (f"{part:.3f}" for part in one.seconds)
+        choice.add_row(device, str(candidates), *seconds, f"{one.memory / 1e6:.0f}")
+    console().print(choice)
+    speeds = Table("device", "batch", "ms a step", "lists/s", "streamed", "memory, MB")
+    for device in chosen:
+        for row in measured.throughputs(device, sizes, members, tasks, evaluations):
+            rates = (f"{rate:.0f}" for rate in (row.in_memory, row.streamed))
+            step = f"{1e3 * row.step:.1f}"
+            speeds.add_row(device, str(row.n_lists), step, *rates, f"{row.memory / 1e6:.0f}")
+    console().print(speeds)
+
+
+@app.command("report")
+def report(
+    runs: Annotated[list[Path] | None, typer.Argument(help="Files of runs.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Page with all of it, to be written.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Folder for all figures, as PNG and SVG.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Picture of the curves of each scenario.")
+    ] = None,
+    published: Annotated[
+        list[Path] | None,
+        typer.Option(help="Published curves of HPO-B: a file, or a folder of them."),
+    ] = None,
+    against: Annotated[str, typer.Option(help="Sampler that others are compared with.")] = "",
+    samplers: Annotated[str, typer.Option(help="Only these: random,tpe,dre:…")] = "",
+    problem: Annotated[str, typer.Option(help="Only this problem.")] = "",
+    scenario: Annotated[str, typer.Option(help="Only this scenario.")] = "",
+    checkpoints: Annotated[str, typer.Option(help="Numbers of trials: 10,20,50.")] = "",
+) -> None:
+    """Report regret, ranks and significance: as text, and as a page that needs no network.
+
+    Each problem is a part of it. The page says what all terms mean. A terminal gets tables to look
+    at, a file or a pipe gets them as Markdown.
+
+    Example:
+
+        dre-bench report runs.jsonl --html report.html
+    """
+    if not (runs or published):
+        raise ValueError("Give files of runs, or --published.")
+    from dre_bench.reports import report as reports
+    from dre_bench.samplers import split_specifications
+
+    made = reports.load(
+        runs or [],
+        published or [],
+        # Separated by spaces, as earlier versions had it, and by commas as everywhere.
+        samplers=[name for name in split_specifications(",".join(samplers.split())) if name],
+        problem=problem or None,
+        scenario=scenario or None,
+        against=against or None,
+        checkpoints=_numbers("--checkpoints", checkpoints),
+    )
+    if console().is_terminal:
+        for part in reports.for_terminal(made):
+            console().print(part)
+    else:
+        typer.echo(printable(reports.text(made)))
+    options = [
+        ("--html", html),
+        ("--figures", figures),
+        ("--plot", plot),
+        *(("--published", path) for path in published or []),
+        ("--against", against),
+        ("--samplers", samplers),
+        ("--problem", problem),
+        ("--scenario", scenario),
+        ("--checkpoints", checkpoints),
+    ]
+    given = [part for name, value in options if value for part in (name, str(value))]
+    command = shlex.join(["dre-bench", "report", *map(str, runs or []), *given])
+    reports.write(made, command=command, html=html, figures=figures, plot=plot)
+    if html is not None:
+        console().print(f"Page: {html}")
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")] if text else []
+    except ValueError as error:
+        raise ValueError(f"{option} must be numbers separated by commas, got {text!r}.") from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Rebuild the priors that ship with the package, from the YAHPO Gym surrogates.
+
+    python -m dre_bench.priors --data PATH --jobs 2
+
+Metadata are evaluations of the training tasks: random configurations, and the steps of a local
+search from the best of them, because a study spends most of its trials near the optimum, where no
+random configuration ever is. Validation tasks decide when to stop; test tasks are not touched.
+
+`--mirrored --out FOLDER` builds priors that take the worst for the best, to see whether a study
+shakes them off; their files are named after the scenario. `--metric timetrain --out FOLDER` builds
+those of another objective, small is good; their files are named after scenario and metric.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+from dre_bench.tasks import Parameter, Scenario, Split, YahpoScenario
+from dre_plugins.space.candidates import mutate
+from dre_plugins.space.conditions import Condition
+from dre_plugins.space.domains import Categorical, Domain, Float, Integer
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.prior import CATALOGUE, Prior
+from dre_plugins.transfer.spaces.aliases import LEARNER_DEFAULTS
+
+N_RANDOM = 1000
+N_ROUNDS = 10
+N_CHILDREN = 100
+N_PARENTS = 20
+
+PRIORS = {
+    "xgboost": ("rbv2_xgboost", "XGBoost on OpenML classification data sets, by accuracy"),
+    "decision-tree": ("rbv2_rpart", "Decision trees (rpart) on OpenML data sets, by accuracy"),
+}
+SOURCE = "YAHPO Gym (Pfisterer et al., 2022), scenario {}, surrogates of rbv2; training tasks only"
+LICENCE = "Apache-2.0"
+METRICS = {"acc": 1.0, "timetrain": -1.0, "memory": -1.0}
+"""What can be learnt, and its sign: larger is better."""
+SPLITS: tuple[Split, Split] = ("train", "validation")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Rebuild the priors from the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m dre_bench.priors",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the scenarios")
+    parser.add_argument("--out", type=Path, default=CATALOGUE, help="folder of the priors")
+    parser.add_argument("--names", default=",".join(PRIORS), help="which priors")
+    parser.add_argument("--jobs", type=int, default=1, help="priors that are built at once")
+    parser.add_argument("--mirrored", action="store_true", help="learn from minus the values")
+    parser.add_argument("--metric", choices=METRICS, default="acc", help="what to learn")
+    options = parser.parse_args(arguments)
+    ships = not options.mirrored and options.metric == "acc"
+    if not ships and options.out == CATALOGUE:
+        parser.error("--mirrored and --metric need --out: such a prior must never ship")
+    options.out.mkdir(parents=True, exist_ok=True)
+    build_one = partial(
+        build,
+        data=options.data,
+        out=options.out,
+        metric=options.metric,
+        mirrored=options.mirrored,
+    )
+    # Spawned, not forked: torch and onnxruntime do not survive a fork with threads.
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+        for line in pool.map(build_one, options.names.split(",")):
+            print(line, flush=True)
+
+
+def build(name: str, data: Path, out: Path, metric: str = "acc", mirrored: bool = False) -> str:
+    """Build one prior and return a line about it."""
+    scenario_name, description = PRIORS[name]
+    scenario = YahpoScenario(data / scenario_name)
+    training, validation = (scenario_metadata(scenario, one, metric) for one in SPLITS)
+    if mirrored:
+        training, validation = _mirrored(training), _mirrored(validation)
+    prior = Prior.train(
+        training,
+        validation=validation,
+        name=name,
+        description=description,
+        defaults=LEARNER_DEFAULTS[name],
+        rebuild="python -m dre_bench.priors --data PATH",
+        progress=True,
+    )
+    file = name
+    if mirrored:
+        file = scenario_name
+    if metric != "acc":
+        file = f"{scenario_name}-{metric}"
+    path = out / f"{file}.safetensors"
+    prior.save(path)
+    return f"{path}: {path.stat().st_size / 1024:.0f} KiB, validation {prior.card.validation}"
+
+
+def scenario_metadata(scenario: Scenario, split: Split, metric: str | None = None) -> MetaDataset:
+    """Evaluate random and locally improved configurations on the tasks of a split.
+
+    Args:
+        scenario: Says what a configuration is, and what it reaches.
+        split: Which tasks.
+        metric: Name of an output; None: that of the scenario.
+    """
+    space = search_space(scenario.parameters)
+    tasks = [
+        _task(scenario, space, task, metric or scenario.metric) for task in scenario.splits[split]
+    ]
+    return MetaDataset.of(tasks, source=SOURCE.format(scenario.name), licence=LICENCE)
+
+
+def _mirrored(metadata: MetaDataset) -> MetaDataset:
+    return replace(metadata, tasks=tuple(replace(task, values=-task.values) for task in metadata))
+
+
+def search_space(parameters: Sequence[Parameter]) -> SearchSpace:
+    """Return the search space of a scenario."""
+    conditions = [
+        Condition(one.name, one.parent, one.active_for)
+        for one in parameters
+        if one.parent is not None
+    ]
+    return SearchSpace({one.name: _domain(one) for one in parameters}, conditions)
+
+
+def _domain(parameter: Parameter) -> Domain:
+    scale = "log" if parameter.log else "linear"
+    if parameter.kind == "categorical":
+        return Categorical(parameter.choices)
+    if parameter.kind == "int":
+        return Integer(int(parameter.low), int(parameter.high), scale)
+    return Float(parameter.low, parameter.high, scale)
+
+
+def _task(scenario: Scenario, space: SearchSpace, task: int, metric: str) -> Task:
+    rng = np.random.default_rng(task)
+    units = space.canonical(rng.random((N_RANDOM, space.n_parameters)))
+    values = _evaluated(scenario, space, task, units, metric)
+    for _ in range(N_ROUNDS):
+        best = np.argsort(-values, kind="stable")[:N_PARENTS]
+        children = space.canonical(mutate(space, units[best], N_CHILDREN, rng))
+        units = np.concatenate([units, children])
+        values = np.concatenate([values, _evaluated(scenario, space, task, children, metric)])
+    return Task(str(task), space, units, values, np.zeros(len(values), dtype=np.bool_))
+
+
+def _evaluated(
+    scenario: Scenario, space: SearchSpace, task: int, units: np.ndarray, metric: str
+) -> np.ndarray:
+    configurations = [space.to_configuration(row) for row in units]
+    return METRICS.get(metric, 1.0) * scenario.evaluate_many(task, configurations)[metric]
+
+
+if __name__ == "__main__":
+    main()

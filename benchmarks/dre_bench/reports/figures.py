@@ -1,0 +1,237 @@
+"""Figures of benchmark runs; every function returns a Matplotlib figure.
+
+Colours are those of Okabe and Ito, which colour-blind readers can tell apart; with more samplers
+than colours the dashes differ. A sampler has the same colour in all figures of a report.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from scikit_posthocs import critical_difference_diagram
+
+from dre_bench.reports.results import Analysis, Results, by_sampler, ranks
+from dre_bench.reports.statistics import ALPHA, CriticalDifference
+from dre_bench.reports.tables import duration
+from dre_plugins.plots.style import COLOURS
+
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
+WIDTH = 11.0
+MAX_BANDS = 8
+"""With more samplers than this the bands would hide the curves."""
+MAX_NAME = 36
+LEAST_REGRET = 1e-4
+LEAST_SECONDS = 1e-4
+
+STYLE: Any = {
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    # Names of samplers may hold dollars.
+    "text.parse_math": False,
+    # Ids are the same in every run.
+    "svg.hashsalt": "dre-bench",
+}
+
+
+def draw_all(analysis: Analysis) -> dict[str, Figure]:
+    """Draw every figure of a report, by the name of its file."""
+    results = analysis.results
+    drawn = {"regret": regret_curves(results), "rank": rank_curves(analysis)}
+    for n, found in analysis.differences.items():
+        title = f"after {n} {results.protocol.step}"
+        drawn[f"critical-difference-{n}"] = critical_difference(found, title)
+    if results.seconds_per_ask().notna().any(axis=None):
+        drawn["time"] = time_per_suggestion(results)
+    if len(results.scenarios) > 1:
+        for name in results.scenarios:
+            drawn[scenario_file(name)] = regret_curves(results.of_scenario(name))
+    return drawn
+
+
+def scenario_file(scenario: str) -> str:
+    """Return the name of the figure of a scenario."""
+    return f"regret-{re.sub(r'[^A-Za-z0-9._-]', '_', scenario)}"
+
+
+@matplotlib.rc_context(STYLE)
+def regret_curves(results: Results) -> Figure:
+    """Draw mean regret over runs, linear and logarithmic; bands are standard errors over tasks."""
+    figure = _figure(results)
+    linear, log = figure.subplots(1, 2)
+    _draw_regret(linear, results, is_log=False)
+    _draw_regret(log, results, is_log=True)
+    linear.set(title="linear", ylabel="mean regret (lower is better)")
+    log.set(title="logarithmic")
+    _legend(figure, linear, results)
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def scenario_curves(results: Results) -> Figure:
+    """Draw mean regret on a logarithmic scale, one panel for each scenario."""
+    n_columns = min(3, len(results.scenarios))
+    n_rows = -(-len(results.scenarios) // n_columns)
+    figure = Figure(figsize=(5.0 * n_columns + 3.0, 3.6 * n_rows), layout="constrained")
+    panels = figure.subplots(n_rows, n_columns, squeeze=False)
+    for panel in panels.flat[len(results.scenarios) :]:
+        panel.set_axis_off()
+    for panel, name in zip(panels.flat, results.scenarios, strict=False):
+        _draw_regret(panel, results.of_scenario(name), is_log=True)
+        panel.set(title=short_names([name])[0], ylabel="mean regret")
+    _legend(figure, panels[0, 0], results)
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def rank_curves(analysis: Analysis) -> Figure:
+    """Draw average ranks over runs with bootstrap confidence bands over tasks."""
+    results = analysis.results
+    figure = _figure(results)
+    panel = figure.subplots()
+    _draw(panel, by_sampler(ranks(results.regret)), *analysis.rank_bands)
+    panel.set(xlabel=results.protocol.step, ylabel="average rank (lower is better)")
+    _legend(figure, panel, results)
+    return figure
+
+
+@matplotlib.rc_context(STYLE | {"axes.grid": False})
+def critical_difference(found: CriticalDifference, title: str = "") -> Figure:
+    """Draw mean ranks; a bar joins samplers that do not differ significantly."""
+    names = short_names([*found.ranks.index])
+    figure = Figure(figsize=(WIDTH, 1.9 + 0.15 * len(names)), layout="constrained")
+    panel = figure.subplots()
+    critical_difference_diagram(
+        dict(zip(names, found.ranks.tolist(), strict=True)),
+        pd.DataFrame(found.p.to_numpy(), index=names, columns=names),
+        alpha=ALPHA,
+        ax=panel,
+        # Spaces that do not break: others are dropped at the ends of a text.
+        label_fmt_left="{label}  {rank:.2f}\u00a0",
+        label_fmt_right="\u00a0{rank:.2f}  {label}",
+        text_h_margin=0.02 * len(names),
+        color_palette={name: style_of(i)["color"] for i, name in enumerate(names)},
+    )
+    panel.set_title(f"{title}: critical difference {found.difference:.2f}".removeprefix(": "))
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def time_per_suggestion(results: Results) -> Figure:
+    """Draw the median seconds of a suggestion and, as a line, what 90 % of them take."""
+    seconds = results.seconds_per_ask()
+    known = [i for i, is_known in enumerate(seconds.notna().all(axis=1)) if is_known]
+    figure = Figure(figsize=(WIDTH, 0.9 + 0.32 * len(known)), layout="constrained")
+    panel = figure.subplots()
+    for row, i in enumerate(known):
+        colour = style_of(i)["color"]
+        low, median, high = np.maximum(seconds.iloc[i], LEAST_SECONDS)
+        panel.plot([low, high], [row, row], lw=3, alpha=0.35, color=colour)
+        panel.plot(median, row, "o", ms=8, color=colour)
+        text = f"  {duration(seconds.iloc[i, 1])}"
+        panel.text(high, row, text, va="center")
+    panel.set(xscale="log", xlabel="seconds of a suggestion (logarithmic)")
+    names = short_names(results.samplers)
+    panel.set_yticks(range(len(known)), [names[i] for i in known])
+    panel.invert_yaxis()
+    panel.margins(x=0.15)
+    return figure
+
+
+def save(figures: Mapping[str, Figure], folder: Path, prefix: str = "") -> list[Path]:
+    """Save figures as PNG and SVG, and return the files.
+
+    Args:
+        figures: By the names of their files, without an ending.
+        folder: Made where it is missing.
+        prefix: Begins the names.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{prefix}{name}.png", dpi=150)
+        (folder / f"{prefix}{name}.svg").write_bytes(_svg(figure))
+        files += [folder / f"{prefix}{name}.{ending}" for ending in ("png", "svg")]
+    return files
+
+
+def data_uri(figure: Figure) -> str:
+    """Return a figure as the source of an image: the page needs no other file."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(_svg(figure)).decode()}"
+
+
+@matplotlib.rc_context(STYLE)
+def _svg(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def style_of(index: int) -> dict[str, Any]:
+    """Return the colour and the dashes of a sampler's curve, by its number."""
+    dashes = DASHES[index // len(COLOURS) % len(DASHES)]
+    return {"color": COLOURS[index % len(COLOURS)], "linestyle": dashes}
+
+
+def short_names(samplers: Sequence[str]) -> list[str]:
+    """Shorten names for figures, in their middle; two that become the same are numbered."""
+    half = MAX_NAME // 2
+    short = [n if len(n) <= MAX_NAME else f"{n[: half - 1]}…{n[-half:]}" for n in samplers]
+    return [f"{n} ({i + 1})" if short.count(n) > 1 else n for i, n in enumerate(short)]
+
+
+def _figure(results: Results) -> Figure:
+    height = max(4.2, 1.2 + 0.2 * len(results.samplers))
+    return Figure(figsize=(WIDTH, height), layout="constrained")
+
+
+def _legend(figure: Figure, panel: Any, results: Results) -> None:
+    names = short_names(results.samplers)
+    figure.legend(panel.get_lines(), names, loc="outside right center", frameon=False)
+
+
+def _draw(panel: Any, mean: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame) -> None:
+    """Draw a curve for each row, with a band where there are few."""
+    steps = mean.columns.to_numpy()
+    for i in range(len(mean)):
+        style = style_of(i)
+        if len(mean) <= MAX_BANDS:
+            ends = low.iloc[i], high.iloc[i]
+            panel.fill_between(steps, *ends, alpha=0.13, lw=0, color=style["color"])
+        panel.plot(steps, mean.iloc[i], lw=1.8, **style)
+    panel.set_xlim(steps[0], max(steps[-1], steps[0] + 1))
+    panel.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+
+
+def _draw_regret(panel: Any, results: Results, *, is_log: bool) -> None:
+    mean, error = by_sampler(results.regret), results.standard_error()
+    positive = mean.to_numpy()[mean.to_numpy() > LEAST_REGRET]
+    lowest = float(positive.min()) / 1.6 if positive.size else LEAST_REGRET
+    # Curves that reach 0 are drawn on the lower edge of a logarithmic axis.
+    floor = max(LEAST_REGRET, lowest) if is_log else 0.0
+    _draw(panel, mean.clip(lower=floor), (mean - error).clip(lower=floor), mean + error)
+    panel.set_xlabel(results.protocol.step)
+    if is_log:
+        panel.set_yscale("log")
+        panel.set_ylim(floor, 1.3 * max(float(mean.max(axis=None)), 2 * floor))
+        panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        panel.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        # The first, random trials can be so bad that nothing else would be seen.
+        early = mean.iloc[:, mean.shape[1] // 20 :]
+        panel.set_ylim(0, 1.05 * max(float(early.max(axis=None)), LEAST_REGRET))

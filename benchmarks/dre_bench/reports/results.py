@@ -1,0 +1,311 @@
+"""Regret curves of paired runs in one frame, whatever they were read from.
+
+Only (scenario, task, seed) that every sampler finished are kept: each comparison is a paired one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from dre_bench.reports import statistics
+from dre_bench.reports.statistics import CriticalDifference, Floats
+from dre_bench.runs import Record, run_of
+from dre_bench.samplers import N_STARTUP_TRIALS
+
+Key: TypeAlias = tuple[str, int | str, int]
+"""Scenario, task, seed: what samplers are compared on."""
+TaskKey: TypeAlias = tuple[str, int | str]
+RUN = ["scenario", "task", "seed"]
+INDEX = ["sampler", *RUN]
+SEED = 0
+"""Of the bootstrap, so that a report can be repeated."""
+STAGNATION_TRIALS = 20
+STAGNATION_REGRET = 0.02
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the numbers of runs are to be read.
+
+    Attributes:
+        regret: What regret is, in a sentence or two.
+        step: What is counted: "trials", or "steps" after initial ones.
+        first_step: How many of them are done at the first number of a curve.
+        n_startup: First steps whose suggestions take no time and are left out of times.
+        checkpoints: Numbers of steps that are reported by default.
+    """
+
+    regret: str
+    step: str = "trials"
+    first_step: int = 1
+    n_startup: int = N_STARTUP_TRIALS
+    checkpoints: tuple[int, ...] = (20, 30, 50)
+
+
+STUDIES = Protocol(
+    "Normalised: (best − x) / (best − median) of the best value x so far. “best” is the highest "
+    "value known for the task, over all runs given and the random sample that every run records; "
+    "“median” is that sample's. 0 is as good as anything known, 1 is what half of random search "
+    "reaches at its first trial. It depends on the runs that are given together, through “best”."
+)
+TABLES = Protocol(
+    "The distance of the best row so far to the best row of the task's table, as a share of the "
+    "range of the table: 0 is its best, 1 its worst. Rows without a value count as its worst.",
+    step="evaluations",
+    n_startup=5,
+    checkpoints=(10, 20, 35, 50, 100),
+)
+
+
+def by_sampler(runs: pd.DataFrame) -> pd.DataFrame:
+    """Average over runs."""
+    return runs.groupby(level="sampler", sort=False).mean()
+
+
+def ranks(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the place of each sampler among those of the same run; ties share their mean."""
+    return runs.groupby(level=RUN, sort=False).rank()
+
+
+def by_task(column: pd.Series) -> pd.DataFrame:
+    """Average over the seeds of each task: a frame ``[samplers, tasks]``."""
+    means = column.groupby(level=INDEX[:3], sort=False).mean()
+    samplers = means.index.unique("sampler")
+    tasks = [key[1:] for key in means.index[: len(means) // len(samplers)]]
+    return pd.DataFrame(means.to_numpy().reshape(len(samplers), -1), samplers, tasks)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Paired runs: a row for each sampler and key, in this order, a column for each step.
+
+    Attributes:
+        regret: Normalised regret of the best so far; columns say how many steps are done.
+        seconds: Seconds of each suggestion; NaN if not known.
+        protocol: How to read them.
+    """
+
+    regret: pd.DataFrame
+    seconds: pd.DataFrame
+    protocol: Protocol
+
+    @property
+    def samplers(self) -> list[str]:
+        """Names, in their order."""
+        return [*self.regret.index.unique("sampler")]
+
+    @property
+    def keys(self) -> list[Key]:
+        """(scenario, task, seed) of all runs of a sampler, sorted."""
+        return [*self.regret.loc[self.samplers[0]].index]
+
+    @property
+    def scenarios(self) -> list[str]:
+        """Names of the scenarios, sorted."""
+        return sorted({key[0] for key in self.keys})
+
+    @property
+    def tasks(self) -> list[TaskKey]:
+        """The tasks, sorted: scenario and name."""
+        return [*dict.fromkeys(key[:2] for key in self.keys)]
+
+    def of_scenario(self, scenario: str) -> Results:
+        """The runs of one scenario."""
+        chosen = self.regret.index.get_level_values("scenario") == scenario
+        return replace(self, regret=self.regret[chosen], seconds=self.seconds[chosen])
+
+    def reaches(self, steps: Sequence[int]) -> list[int]:
+        """Return the steps as columns.
+
+        Raises:
+            ValueError: If the runs do not reach one of them.
+        """
+        first, last = self.regret.columns[[0, -1]]
+        outside = [str(step) for step in steps if not first <= step <= last]
+        if outside:
+            raise ValueError(
+                f"checkpoints must be from {first} to {last}, what the runs have, "
+                f"got {', '.join(outside)}."
+            )
+        return [*steps]
+
+    def standard_error(self) -> pd.DataFrame:
+        """Of the mean over tasks, ``[samplers, steps]``; 0 where there is only one task."""
+        tasks = self.regret.groupby(level=INDEX[:3], sort=False).mean()
+        return tasks.groupby(level="sampler", sort=False).sem().fillna(0.0)
+
+    def rank_bands(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Ends of the confidence bands of the mean ranks, each ``[samplers, steps]``."""
+        places = ranks(self.regret).to_numpy()
+        shape = (len(self.samplers), len(self.keys), -1)
+        tasks = [self.tasks.index(key[:2]) for key in self.keys]
+        bands = statistics.bootstrap_bands(
+            places.reshape(shape), tasks, np.random.default_rng(SEED)
+        )
+        low, high = (pd.DataFrame(band, self.samplers, self.regret.columns) for band in bands)
+        return low, high
+
+    def stagnating(self) -> pd.Series:
+        """Share of runs that are stuck: no gain in their last trials, and not good."""
+        last = self.regret.iloc[:, -1]
+        before = self.regret.iloc[:, max(-STAGNATION_TRIALS - 1, -self.regret.shape[1])]
+        return by_sampler((last == before) & (last > STAGNATION_REGRET))
+
+    def seconds_per_ask(self) -> pd.DataFrame:
+        """Quantiles of seconds after the start-up trials, ``[samplers, (5 %, 50 %, 95 %)]``."""
+        later = self.seconds.iloc[:, self.protocol.n_startup :]
+        quantiles = {
+            name: np.nanquantile(part, (0.05, 0.5, 0.95))
+            if part.notna().any(axis=None)
+            else np.nan
+            for name, part in later.groupby(level="sampler", sort=False)
+        }
+        return pd.DataFrame(quantiles, index=[0.05, 0.5, 0.95]).T
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Curves and what is computed from them, once and where it is needed.
+
+    Attributes:
+        results: The paired runs.
+        against: The sampler that others are compared with.
+        checkpoints: Numbers of trials that are reported.
+    """
+
+    results: Results
+    against: str
+    checkpoints: tuple[int, ...]
+
+    @cached_property
+    def rank_bands(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """See `Results.rank_bands`."""
+        return self.results.rank_bands()
+
+    @cached_property
+    def differences(self) -> dict[int, CriticalDifference]:
+        """By checkpoint; none of fewer than three samplers or two tasks."""
+        regret = self.results.regret
+        found = {n: statistics.critical_difference(by_task(regret[n])) for n in self.checkpoints}
+        return {n: difference for n, difference in found.items() if difference is not None}
+
+
+def finished(records: Sequence[Record]) -> list[Record]:
+    """Return the records of runs that did not fail; of one that is there twice the later one."""
+    return [*{run_of(record): record for record in records if "error" not in record}.values()]
+
+
+def key_of(record: Record) -> Key:
+    """What samplers are compared on."""
+    return record["scenario"], record["task"], record["seed"]
+
+
+def comparable(records: Sequence[Record]) -> list[list[Record]]:
+    """Group finished runs of one problem: a file may hold runs of several suites.
+
+    Returns:
+        Groups of scenarios with the same samplers and lengths of studies. What no (scenario,
+        task, seed) pairs is left out.
+    """
+    samplers = defaultdict[tuple[str, int], set[str]](set)
+    for record in records:
+        samplers[record["scenario"], record["trials"]].add(record["sampler"])
+    groups = defaultdict[tuple[frozenset[str], int], list[Record]](list)
+    for record in records:
+        alike = frozenset(samplers[record["scenario"], record["trials"]])
+        groups[alike, record["trials"]].append(record)
+    return [group for group in groups.values() if paired_keys(group)]
+
+
+def paired_keys(records: Sequence[Record]) -> list[Key]:
+    """Return what every sampler finished, sorted."""
+    keys = defaultdict[str, set[Key]](set)
+    for record in records:
+        keys[record["sampler"]].add(key_of(record))
+    return sorted(set.intersection(*keys.values()))
+
+
+def best_known(records: Sequence[Record]) -> dict[TaskKey, float]:
+    """Return the highest value of each task, over finished runs and their random samples."""
+    best: dict[TaskKey, float] = defaultdict(lambda: -np.inf)
+    for record in records:
+        reached = np.fmax.reduce(record["values"], initial=record["reference"]["best"])
+        best[key_of(record)[:2]] = max(best[key_of(record)[:2]], reached)
+    return best
+
+
+def collect(records: Sequence[Record], best: Mapping[TaskKey, float]) -> Results:
+    """Arrange finished studies by sampler and key, normalised by the best known of each task.
+
+    Raises:
+        ValueError: If no (scenario, task, seed) was finished by every sampler.
+    """
+    curves = {
+        (record["sampler"], *key_of(record)): statistics.normalised_regret(
+            record["values"], best[key_of(record)[:2]], record["reference"]["median"]
+        )
+        for record in records
+    }
+    return paired(curves, _seconds(records), STUDIES)
+
+
+def collect_tables(records: Sequence[Record]) -> Results:
+    """Arrange finished runs on tables by sampler and key.
+
+    Raises:
+        ValueError: If no (scenario, task, seed) was finished by every sampler.
+    """
+    curves = {(record["sampler"], *key_of(record)): table_regret(record) for record in records}
+    return paired(curves, _seconds(records), TABLES)
+
+
+def table_regret(record: Record) -> Floats:
+    """Return the regret after each evaluation of a table, ``[trials]``.
+
+    A run that ended early, because its table was exhausted, stays at what it had found.
+    """
+    reference = record["reference"]
+    regret = statistics.normalised_regret(record["values"], reference["best"], reference["worst"])
+    return np.pad(regret, (0, max(0, record["trials"] - len(regret))), mode="edge")
+
+
+def _seconds(records: Sequence[Record]) -> dict[tuple[str, str, int | str, int], list[float]]:
+    return {(record["sampler"], *key_of(record)): record["ask_seconds"] for record in records}
+
+
+def paired(
+    regret: Mapping[tuple[str, str, int | str, int], Floats],
+    seconds: Mapping[tuple[str, str, int | str, int], Sequence[float]],
+    protocol: Protocol,
+) -> Results:
+    """Keep what every sampler finished; the shortest run sets the length.
+
+    Args:
+        regret: Curves ``[steps]`` by sampler and key.
+        seconds: Seconds of suggestions by sampler and key, where they are known.
+        protocol: How to read them.
+
+    Raises:
+        ValueError: If no key is every sampler's.
+    """
+    keys = defaultdict[str, set[Key]](set)
+    for name, *key in regret:
+        keys[name].add(tuple(key))  # type: ignore[arg-type]
+    everywhere = sorted(set.intersection(*keys.values())) if keys else []
+    if not everywhere:
+        raise ValueError("no (scenario, task, seed) was finished by every sampler.")
+    index = [(name, *key) for name in keys for key in everywhere]
+    length = min(len(regret[run]) for run in index)
+    rows = pd.MultiIndex.from_tuples(index, names=INDEX)
+    steps = range(protocol.first_step, protocol.first_step + length)
+    # A table that was exhausted ended the suggestions; its curve goes on.
+    padded = [[*seconds.get(run, ()), *[np.nan] * length][:length] for run in index]
+    curves = pd.DataFrame([regret[run][:length] for run in index], rows, steps)
+    return Results(curves, pd.DataFrame(padded, rows, steps), protocol)

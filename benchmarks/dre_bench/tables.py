@@ -1,0 +1,183 @@
+"""Tasks all of whose configurations are known: of scenarios, of HPO-B, of files of yours.
+
+    rbv2_xgboost, branin, …   1000 random configurations of a scenario (see ``scenarios``)
+    hpob:5971                 a search space of HPO-B, from the folder ``--hpob``; ``hpob``: all
+    file:PATH                 a file (CSV, npz) for each task, or a folder of them
+    syne-tune:NAME            an entry of Syne Tune's blackbox repository
+
+All begin with the same few rows, which the benchmark gives, or a seed draws.
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_bench.priors import scenario_metadata, search_space
+from dre_bench.runs import Sources
+from dre_bench.scenarios import scenario_of
+from dre_bench.tasks import Scenario, Split
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.metadata import MetaDataset, Task
+
+N_ROWS = 1000
+N_INITIAL = 5
+
+Units = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Hold all configurations of a task and their values.
+
+    Attributes:
+        space: The search space.
+        units: Canonical coordinates `[R, P]`.
+        values: Values `[R]`, larger is better; NaN where there is none.
+        start: Rows to begin with.
+    """
+
+    space: SearchSpace
+    units: Units
+    values: Units
+    start: list[int]
+
+    @property
+    def features(self) -> Units:
+        """What methods see that know no search space: a column for each feature `[R, D]`."""
+        return self.space.features(self.units).astype(np.float64)
+
+
+class Tables(ABC):
+    """Hold the tables of one search space, some of them for learning."""
+
+    @abstractmethod
+    def tasks(self, split: Split) -> Sequence[int | str]:
+        """Return the tasks of a split."""
+
+    @abstractmethod
+    def table(self, task: int | str, seed: int) -> Table:
+        """Return a task's table, and the rows that a seed begins with."""
+
+    @abstractmethod
+    def metadata(self, split: Split) -> MetaDataset:
+        """Return the evaluations of a split, to learn from."""
+
+
+class ScenarioTables(Tables):
+    """Random configurations of a scenario; what is learnt from has good ones besides."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._space = search_space(scenario.parameters)
+
+    def tasks(self, split: Split) -> Sequence[int]:
+        """Return the tasks of a split."""
+        return self._scenario.splits[split]
+
+    def table(self, task: int | str, seed: int) -> Table:
+        """Return 1000 configurations that are the same for all seeds."""
+        number = int(task)
+        rng = np.random.default_rng(number)
+        units = self._space.canonical(rng.random((N_ROWS, self._space.n_parameters)))
+        configurations = [self._space.to_configuration(row) for row in units]
+        values = self._scenario.evaluate_many(number, configurations)[self._scenario.metric]
+        order = np.random.default_rng([seed, number]).permutation(N_ROWS)
+        return Table(self._space, units, values, order[:N_INITIAL].tolist())
+
+    def metadata(self, split: Split) -> MetaDataset:
+        """Return random and locally improved configurations of a split's tasks."""
+        return scenario_metadata(self._scenario, split)
+
+
+class MetaTables(Tables):
+    """Evaluations that somebody else made.
+
+    Args:
+        load: Returns the evaluations of a split.
+        starts: Rows to begin with, a list for each seed, by task; for others they are drawn.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[Split], MetaDataset],
+        starts: Mapping[str, Sequence[Sequence[int]]] | None = None,
+    ) -> None:
+        self._load = cache(load)
+        self._starts = starts or {}
+
+    def tasks(self, split: Split) -> Sequence[str]:
+        """Return the tasks of a split."""
+        return [task.name for task in self._load(split)]
+
+    def table(self, task: int | str, seed: int) -> Table:
+        """Return all evaluations of a task.
+
+        Raises:
+            ValueError: There is no such task, or it has no initial rows for this seed.
+        """
+        found = self._task(str(task))
+        return Table(found.space, found.units, found.values, self._start(found, seed))
+
+    def metadata(self, split: Split) -> MetaDataset:
+        """Return the evaluations of a split."""
+        return self._load(split)
+
+    def _task(self, name: str) -> Task:
+        splits: tuple[Split, ...] = ("test", "validation", "train")
+        for split in splits:
+            for task in self._load(split):
+                if task.name == name:
+                    return task
+        raise ValueError(f"there is no table {name!r}.")
+
+    def _start(self, task: Task, seed: int) -> list[int]:
+        given = self._starts.get(task.name)
+        if given is None:  # drawn for each task: they must not share their luck
+            rng = np.random.default_rng([seed, zlib.crc32(task.name.encode())])
+            drawn: list[int] = rng.permutation(len(task))[:N_INITIAL].tolist()
+            return drawn
+        if seed >= len(given):
+            raise ValueError(
+                f"{task.name!r} has initial rows for {len(given)} seeds, not for seed {seed}."
+            )
+        return [*given[seed]]
+
+
+@cache
+def tables_of(sources: Sources, name: str) -> Tables:
+    """Return tables by their name, read once a process.
+
+    Raises:
+        ValueError: There are none of that name, or their data are missing.
+    """
+    kind, _, rest = name.partition(":")
+    if kind not in READERS:
+        return ScenarioTables(scenario_of(sources, name))
+    module, function = READERS[kind].split(":")
+    tables: Tables = getattr(import_module(module), function)(sources, rest)
+    return tables
+
+
+def expanded(sources: Sources, names: Sequence[str]) -> list[str]:
+    """Return the names with `hpob` replaced by all of its search spaces."""
+    return [one for name in names for one in (_spaces(sources) if name == "hpob" else [name])]
+
+
+def _spaces(sources: Sources) -> list[str]:
+    return [f"hpob:{space}" for space in import_module(PACKAGE + "hpob").spaces(sources)]
+
+
+PACKAGE = "dre_bench.table_sources."
+READERS = {
+    "hpob": f"{PACKAGE}hpob:read",
+    "file": f"{PACKAGE}files:read",
+    "syne-tune": f"{PACKAGE}blackboxes:read",
+}

@@ -1,0 +1,40 @@
+"""The import rules of the benchmarks, read from the source of every module."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "dre_bench"
+RIVALS = {"numpy", "scipy", "torch", "botorch", "gpytorch", "sklearn"}
+ALLOWED = RIVALS | {
+    *("dre_bench", "dre_plugins", "optuna", "ray", "syne_tune", "smac", "ConfigSpace"),
+    *("filelock", "jinja2", "matplotlib", "onnxruntime", "pandas", "rich", "scikit_posthocs"),
+    "typer",
+}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    nodes = [*ast.walk(ast.parse(path.read_text()))]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return names | {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_imports(path: Path) -> None:
+    names = imported(path)
+    packages = {name.split(".")[0] for name in names} - sys.stdlib_module_names
+    room = path.relative_to(PACKAGE).parts[0]
+    if room == "learner_evaluations":  # runs in an environment without either package
+        assert "dre_plugins" not in packages
+        inside = {name for name in names if name.startswith("dre_bench")}
+        assert all(name.startswith("dre_bench.learner_evaluations") for name in inside)
+    elif room == "rivals":  # of public libraries, like methods that others publish
+        assert packages <= RIVALS | {"dre_bench", "dre_plugins"}
+        assert all(n.startswith("dre_bench.rivals") for n in names if n.startswith("dre_bench"))
+    else:
+        assert packages <= ALLOWED

@@ -1,0 +1,253 @@
+"""`dre-bench`: run, interrupt, resume, report."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("optuna")
+pytest.importorskip("typer")
+
+from dre_bench.runs import read_records
+
+SMALL = ("--scenarios", "branches,mixed", "--samplers", "random,tpe", "--trials", "4")
+
+
+def rows(path: Path) -> dict[tuple[Any, ...], Any]:
+    """Return what each run came to, apart from its time."""
+    records = read_records(path)
+    keys = [(r["sampler"], r["scenario"], r["task"], r["seed"]) for r in records]
+    assert len(set(keys)) == len(keys)  # nothing is counted twice
+    return {
+        key: (r["configurations"], r["values"], r["reference"])
+        for key, r in zip(keys, records, strict=True)
+    }
+
+
+def test_suites_are_listed(bench) -> None:
+    output = bench("suites").stdout
+    assert "quick" in output and "--data" in output and "ablation-losses" in output
+
+
+def test_what_is_there_is_not_run_again(bench, tmp_path) -> None:
+    out = tmp_path / "runs.jsonl"
+    assert "8 runs to do" in bench("run", *SMALL, "-o", out).stdout
+    whole = rows(out)
+    configurations, values, _ = whole["tpe", "branches", 0, 1]
+    assert len(configurations) == len(values) == 4 and "branch" in configurations[0]
+    # As a kill leaves it: a line that was cut off.
+    lines = out.read_text().splitlines(keepends=True)
+    out.write_text("".join(lines[:5]) + lines[5][:40])
+    with pytest.warns(UserWarning, match="damaged line"):
+        assert "3 runs to do, 5 done" in bench("run", *SMALL, "-o", out).stdout
+    with pytest.warns(UserWarning, match="damaged line"):
+        assert rows(out) == whole
+    with pytest.warns(UserWarning, match="damaged line"):
+        assert "0 runs to do" in bench("run", *SMALL, "-o", out).stdout
+
+
+def test_options_are_spelt_as_everywhere_and_as_before(bench, tmp_path) -> None:
+    out = tmp_path / "runs.jsonl"
+    few = ("--scenarios", "mixed", "--samplers", "random", "--trials", 1, "--seeds", 1)
+    bench("run", *few, "--output", out)
+    assert len(read_records(out)) == 1
+    for option in ("-o", "--out"):
+        assert "0 runs to do, 1 done before" in bench("run", *few, option, out).stdout
+    shown = bench("run", "--help").stdout
+    assert "--output" in shown and "--out " not in shown
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, '{"a":' * 100_000, "[]", "1", "\udce9", "9" * 9_000]
+)
+def test_lines_that_are_no_records_are_left_out(bench, tmp_path, content) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(content, errors="surrogateescape")
+    with pytest.warns(UserWarning, match="damaged line"):
+        assert read_records(path) == []
+    with pytest.warns(UserWarning, match="damaged line"):
+        assert "no (scenario, task, seed)" in bench("report", path, code=1).stderr
+    curves = tmp_path / "curves.json"
+    curves.write_text(content, errors="surrogateescape")
+    assert "curves.json" in bench("report", "--published", curves, code=1).stderr
+
+
+def test_one_crash_fails_that_run_only(bench, tmp_path) -> None:
+    out = tmp_path / "runs.jsonl"
+    samplers = "random,optuna.samplers.NoSuchSampler"
+    arguments = ("--scenarios", "mixed", "--samplers", samplers, "--trials", "3", "--seeds", "1")
+    result = bench("run", *arguments, "-o", out, code=1)
+    assert "1 runs failed" in result.stderr
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert sorted("error" in record for record in records) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--suite", "no"), "known: quick"),
+        (("--suite", "transfer"), "--data"),
+        (("--scenarios", "unheard"), "unknown scenario"),
+        (("--jobs", "0"), "--jobs"),
+        (("--trials", "0"), "--trials"),
+        (("-o", "no/such/folder/runs.jsonl"), "make the folder"),
+    ],
+)
+def test_bad_input_is_one_line(bench, tmp_path, monkeypatch, arguments, message) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in bench("run", *arguments, code=1).stderr
+
+
+def test_a_report_is_text_and_a_page(bench, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("scikit_posthocs")
+    out, page = tmp_path / "runs.jsonl", tmp_path / "report.html"
+    bench("run", *SMALL, "-o", out)
+    result = bench("report", out, "--html", page, "--against", "tpe", "--checkpoints", "2,4")
+    assert "| tpe |" in result.stdout and str(page.name) in result.stdout
+    content = page.read_text()
+    assert content.startswith("<!doctype html>") or content.lower().startswith("<!doctype html")
+    assert content.count("<svg") >= 3 and "http://" not in content.replace("http://www.w3.org", "")
+    assert "--against tpe" in content  # the command that made it
+
+
+def test_calibration_is_measured(bench) -> None:
+    output = bench("calibration", "--scenarios", "mixed", "--trials", "10", "--tasks", "1")
+    last = next(line for line in output.stdout.splitlines() if " all " in line)
+    assert 0.1 < float(last.split()[-2]) < 10.0
+    assert "--split" in bench("calibration", "--split", "x", code=1).stderr
+    assert "--trials" in bench("calibration", "--trials", "", code=1).stderr
+
+
+@pytest.mark.filterwarnings("ignore")  # as an error, one of BoTorch's ends its fit
+def test_speed_is_measured(bench) -> None:
+    samplers = "dre,dre with a prior,tpe,gp"
+    if find_spec("syne_tune") is not None and find_spec("botorch") is not None:
+        samplers += ",syne-tune-botorch"
+    options = ("--trials", "12", "--dimensions", "2", "--repeats", "1", "--samplers", samplers)
+    output = bench("speed", *options).stdout
+    rows = [line.split() for line in output.splitlines() if "12" in line]
+    assert len(rows) == len(samplers.split(",")) and all(float(row[-2]) > 0.0 for row in rows), (
+        output
+    )
+    assert "--trials must be numbers" in bench("speed", "--trials", "x", code=1).stderr
+
+
+@pytest.mark.parametrize("is_in_processes", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_scale_is_measured(bench, monkeypatch, is_in_processes) -> None:
+    if not is_in_processes:  # which take seconds to start
+        from dre_bench import scale
+
+        monkeypatch.setattr(scale, "_in_fresh_process", lambda compute, *given: compute(*given))
+    sizes = ("--candidates", "700", "--tasks", "5", "--evaluations", "30", "--members", "2")
+    output = bench("scale", *sizes, "--batches", "3,1", "--devices", "cpu").stdout
+    rows = [line.replace("│", "").split() for line in output.splitlines() if "cpu" in line]
+    assert [row[1] for row in rows] == ["700", "1", "3"], output
+    for row in rows:
+        numbers = [float(one) for one in row[2:]]
+        assert min(numbers) >= 0.0 and numbers[-1] > 50.0  # MB
+        assert not is_in_processes or numbers[-1] < 2000.0
+    for _, _, step, in_memory, streamed, _ in rows[1:]:
+        assert float(step) > 0.0 and float(in_memory) >= float(streamed) > 0.0
+    assert "--batches must be at least 1" in bench("scale", "--batches", "0", code=1).stderr
+    assert "'tpu'" in bench("scale", "--devices", "tpu", code=1).stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("ignore:.*damaged line")
+def test_a_killed_run_is_resumed(bench, tmp_path) -> None:
+    whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
+    arguments = (*SMALL, "--seeds", "3")
+    bench("run", *arguments, "-o", whole)
+    command = [sys.executable, "-m", "dre_bench.cli", "run", *arguments, "-o", killed]
+    process = subprocess.Popen([*map(str, command)], start_new_session=True)
+    while not killed.exists() or killed.read_text().count("\n") < 2:
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert killed.read_text().count("\n") < 12
+    bench("run", *arguments, "-o", killed)
+    assert rows(killed) == rows(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_an_interruption_does_not_wait_for_what_has_not_begun(tmp_path) -> None:
+    out = tmp_path / "runs.jsonl"
+    long = ("--scenarios", "mixed", "--samplers", "tpe", "--trials", "150", "--seeds", "200")
+    command = [sys.executable, "-m", "dre_bench.cli", "run", *long, "-o", str(out)]
+    # As in a terminal: a shell's background jobs, CI's for one, are born deaf to SIGINT.
+    hear = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(command, start_new_session=True, preexec_fn=hear)
+    try:
+        while not out.exists() or out.read_text().count("\n") < 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(timeout=60) != 0
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert out.read_text().count("\n") < 20
+
+
+def processes_of_group(group: int) -> list[str]:
+    """Return the commands of a process group's live processes; Linux only."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().rpartition(") ")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has just ended
+        state, _, its_group, *_ = rest.split()
+        if int(its_group) == group and state not in "ZX":
+            found.append(name)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_workers_end_with_the_process_that_started_them(tmp_path) -> None:
+    out = tmp_path / "runs.jsonl"
+    long = ("--scenarios", "mixed", "--samplers", "tpe", "--trials", "150", "--seeds", "200")
+    command = [sys.executable, "-m", "dre_bench.cli", "run", *long, "-o", str(out)]
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        while not out.exists() or out.read_text().count("\n") < 1:
+            assert process.poll() is None
+            time.sleep(0.05)
+        assert len(processes_of_group(process.pid)) >= 2
+        process.kill()
+        process.wait()
+        for _ in range(200):
+            if not processes_of_group(process.pid):
+                break
+            time.sleep(0.05)
+        assert processes_of_group(process.pid) == []
+    finally:
+        if processes_of_group(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+@pytest.mark.timeout(300)
+def test_a_ray_cluster_gives_the_same_rows(bench, tmp_path) -> None:
+    pytest.importorskip("ray")
+    here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
+    bench("run", *SMALL, "-o", here)
+    bench("run", *SMALL, "-o", there, "--ray-address", "local", "--jobs", 2)
+    assert rows(here) == rows(there)

@@ -1,0 +1,79 @@
+"""Files of runs, curves and tables from strangers: a clear error or a correct load."""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from readers import Reader, broken, make_csv
+
+from dre_bench.reports.published import load_published
+from dre_bench.runs import Sources, read_records
+from dre_bench.table_sources import files as table_files
+
+
+def make_npz(path: Path) -> None:
+    np.savez_compressed(path, X=np.random.default_rng(0).random((6, 2)), y=np.arange(6.0))
+
+
+def make_runs(path: Path) -> None:
+    run = {"sampler": "tpe", "scenario": "mixed", "task": 0, "seed": 1, "values": [0.5, 0.25]}
+    path.write_text("\n".join(json.dumps({**run, "seed": seed}) for seed in range(3)))
+
+
+def read_runs(path: Path) -> object:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a damaged line is left out
+        records = read_records(path)
+    assert all(isinstance(record, dict) for record in records)
+    return records
+
+
+def make_published(path: Path) -> None:
+    path.write_text(json.dumps({"4796": {"3": {"test0": [0.25, 0.5, 1.0]}}}))
+
+
+READERS = {
+    "table.csv": Reader(make_csv, lambda p: table_files.read(Sources(), str(p)), "a.csv"),
+    "table.npz": Reader(make_npz, lambda p: table_files.read(Sources(), str(p)), "a.npz"),
+    "runs": Reader(make_runs, read_runs, "a.jsonl"),
+    "published": Reader(make_published, load_published, "a.json"),
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_a_damaged_file_is_read_or_refused(tmp_path: Path, kind: str) -> None:
+    reader = READERS[kind]
+    path = tmp_path / reader.name
+    reader.make(path)
+    whole = path.read_bytes()
+    reader.read(path)
+    for seed in range(200):
+        path.write_bytes(broken(whole, random.Random(seed)))
+        try:
+            reader.read(path)
+        except ValueError as error:
+            assert str(error)
+
+
+def test_an_archive_with_objects_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "table.npz"
+    np.savez(path, X=np.array([[{}]], dtype=object), y=np.arange(1.0))
+    with pytest.raises(ValueError, match=r"table\.npz"):
+        READERS["table.npz"].read(path)
+
+
+@pytest.mark.parametrize("name", ["<b>", "\x1b[2J\x1b]0;title\x07", "\u202egnp.exe"])
+def test_a_name_does_not_command_the_terminal(
+    bench: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps({"problem": name, "scenario": name, "task": name, "sampler": name}))
+    output = bench("report", path, code=1).output
+    assert not set(output) & set("\x1b\x07\u202e")

@@ -1,0 +1,113 @@
+"""What trained priors expect of configurations, and how far they are trusted.
+
+Notation: see docs/architecture.md; `A` priors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.engine.settings import get_preset
+from dre_plugins.recommend.ensemble.mixture import Mixture, Part
+from dre_plugins.recommend.ensemble.trust import trust
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.recommend.settings import RecommenderSettings
+
+Units = NDArray[np.float64]
+
+
+class Expectation:
+    """Rank configurations by priors alone.
+
+    Args:
+        priors: Meta-trained scorers: of all objectives as one, or of each of them, None for those
+            without; empty where there is none at all.
+        reference: Canonical coordinates that ranks are taken against `[K, P]`.
+        settings: The recommender's settings.
+        evidence: What is known of the trials, by which priors are trusted.
+
+    Attributes:
+        priors: The priors.
+    """
+
+    def __init__(
+        self,
+        priors: Sequence[AlignedPrior | None],
+        reference: Units,
+        settings: RecommenderSettings,
+        evidence: Evidence,
+    ) -> None:
+        device, n_threads = settings.device, settings.n_threads
+        preset = get_preset(settings.preset)
+        parts = [
+            Part(prior.ensemble.to(device, n_threads), prior.encode, preset.from_prior)
+            for prior in priors
+            if prior is not None
+        ]
+        self.priors = priors
+        self._default_members = preset.scorer.n_members
+        self._mixtures = [Mixture([part], reference) for part in parts]
+        self._n_reference = len(reference)
+        self._evidence = evidence
+
+    def shares(self, units: Units) -> Units:
+        """Return ranks as a share of the reference, 0 = best, `[A, N]`.
+
+        Args:
+            units: Canonical coordinates `[N, P]`.
+        """
+        if not len(units):
+            return np.empty((len(self._mixtures), 0))
+        ranks = [mixture.mean_ranks(units) for mixture in self._mixtures]
+        return np.reshape(ranks, (len(self._mixtures), len(units))) / self._n_reference
+
+    def features(self, units: Units) -> Units:
+        """Return logarithms of ranks, on a scale from 0 = best to 1, `[N, A]`.
+
+        As logarithms, what a prior likes best differs as much as all the rest, which is what a
+        search asks about (docs/decisions/prior-turns.md).
+
+        Args:
+            units: Canonical coordinates `[N, P]`.
+        """
+        ranks = self._n_reference * self.shares(units).T
+        return np.asarray(np.log1p(ranks) / np.log1p(self._n_reference))
+
+    @cached_property
+    def trusts(self) -> list[float]:
+        """Return how far each prior is trusted `[A]`, by the order of its own objective."""
+        evidence = self._evidence
+        of_each = [evidence.lists] if len(self.priors) == 1 else evidence.objective_lists
+        observed = [
+            lists for lists, prior in zip(of_each, self.priors, strict=False) if prior is not None
+        ]
+        return [
+            trust(shares[lists[0].trials], lists[0].ranks) if lists else 1.0
+            for shares, lists in zip(self.shares(evidence.units), observed, strict=False)
+        ]
+
+    @property
+    def trust(self) -> float:
+        """Return how far the priors are trusted on average, from 0 to 1."""
+        return sum(self.trusts) / len(self.trusts) if self.trusts else 0.0
+
+    @property
+    def n_members(self) -> int:
+        """Return how many members an ensemble has: as many as the priors have in common."""
+        numbers = [prior.ensemble.settings.n_members for prior in self.priors if prior is not None]
+        return min(numbers, default=self._default_members)
+
+    @property
+    def n_trusted(self) -> int:
+        """Return how many members of an ensemble come from the priors."""
+        return round(self.trust * self.n_members) if self.priors else 0
+
+    @property
+    def prior_weight(self) -> float | None:
+        """Return the share of members that come from the priors; None without priors."""
+        return self.n_trusted / self.n_members if self.priors else None

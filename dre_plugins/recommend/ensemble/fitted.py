@@ -1,0 +1,273 @@
+"""An ensemble fitted to what is known of a study: `fit_ensemble` and what it returns.
+
+Notation: see docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
+from dre_plugins.engine.settings import get_preset
+from dre_plugins.recommend.ensemble.effort import of_constraints
+from dre_plugins.recommend.ensemble.expectation import Expectation
+from dre_plugins.recommend.ensemble.feasibility import Feasibility
+from dre_plugins.recommend.ensemble.initial_members import InitialMembers
+from dre_plugins.recommend.ensemble.mixture import Members, Mixture, fit_all
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.lists import TrialList, with_fantasies
+from dre_plugins.recommend.pending import worth_fantasizing
+from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
+from dre_plugins.recommend.settings import RecommenderSettings
+
+Units = NDArray[np.float64]
+
+# A fantasy needs a nudge, not a new fit.
+REFIT_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class FittedEnsemble:
+    """Predict the ranks of configurations, and what is gained on the incumbent.
+
+    Args:
+        evidence: What is known of the trials.
+        search: What ranks are taken against.
+        settings: The recommender's settings.
+        parts: The fitted members.
+        feasibilities: The fitted members of violated constraints.
+        lists: The lists of the evidence; in the first one fantasies come after its trials.
+        units: Canonical coordinates of the trials and of fantasies `[N + U, P]`.
+        prior_weight: Share of the members that came from trained priors; None without any.
+        n_fits: How often the members were fitted.
+    """
+
+    evidence: Evidence
+    search: CandidateSearch
+    settings: RecommenderSettings
+    parts: tuple[Members, ...]
+    feasibilities: tuple[Feasibility, ...]
+    lists: list[TrialList]
+    units: Units
+    prior_weight: float | None
+    n_fits: int = 1
+
+    @property
+    def n_reference(self) -> int:
+        """Return the number of points that ranks are taken against."""
+        return self._mixture.n_reference
+
+    def ranks(self, units: Units) -> torch.Tensor:
+        """Return ranks `[M, C]` of canonical coordinates `[C, P]` against the reference."""
+        # Thompson sampling takes the first member: another one after each fit of a batch.
+        return self._mixture.ranks(units).roll(1 - self.n_fits, dims=0)
+
+    def predictions(self, candidates: Units) -> torch.Tensor:
+        """Return ranks, and last the chances to meet all constraints, `[M + 1, C]`.
+
+        Args:
+            candidates: Coordinates `[C, P]`.
+        """
+        units = self.evidence.space.canonical(candidates)
+        chance = torch.ones(len(candidates), dtype=torch.float32)
+        for feasibility in self.feasibilities:
+            chance = chance * feasibility.probability(units)
+        return torch.cat([self.ranks(units), chance[None]])
+
+    def acquisition(
+        self, predictions: torch.Tensor, incumbent: torch.Tensor | None, index: int = 0
+    ) -> torch.Tensor:
+        """Return the acquisition values of candidates `[C]`.
+
+        Until something met all constraints, the chance to meet them is all that counts; while
+        nothing is observed, the rank: the first suggestion is the best of all members, the next
+        ones are those of single members.
+
+        Args:
+            predictions: What `predictions` returned `[M + 1, C]`.
+            incumbent: Ranks of the incumbent `[M]`, see `incumbent_ranks`.
+            index: Number of the suggestion.
+        """
+        ranks, chance = predictions[:-1], predictions[-1]
+        if incumbent is not None:
+            preset = get_preset(self.settings.preset)
+            gain = get_acquisition(self.settings.acquisition or preset.acquisition)
+            return self._constrained(gain(ranks, incumbent), chance)
+        if self.feasibilities:
+            return chance
+        return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
+
+    def incumbent_ranks(self, branch: Units | None = None) -> torch.Tensor | None:
+        """Return the ranks `[M]` of the best observed configuration (section 3.4), if any.
+
+        Args:
+            branch: Where it must lie, if any trial that may lead does, see `Evidence.incumbents`.
+        """
+        best = self.evidence.incumbents(branch)
+        if not len(best):
+            return None
+        ranks = self.ranks(self.units[best])
+        return ranks[:, ranks.mean(0).argmin()]
+
+    def elite(self) -> Units:
+        """Return the best trials and fantasies `[E, P]`, first those that may lead."""
+        if not self.lists:
+            return self.units[:0]
+        first, is_observed = self.lists[0], np.zeros(0, dtype=np.bool_)
+        if self.evidence.lists:
+            is_observed = self.evidence.may_lead
+        n_fantasies = len(first.trials) - len(is_observed)
+        leads = np.concatenate([is_observed, np.ones(n_fantasies, dtype=np.bool_)])
+        return self.units[first.trials[np.lexsort([-first.ranks, ~leads])[:N_PARENTS]]]
+
+    # ---- what plots and reports ask
+
+    def predicted(self, units: Units) -> tuple[Units, Units]:
+        """Return what ranks configurations are expected to have, and the standard error.
+
+        Members that were fitted to the same trials agree more than they are right: their
+        disagreement is tempered by a factor that was measured on validation tasks.
+
+        Args:
+            units: Canonical coordinates `[C, P]`.
+
+        Returns:
+            Mean ranks `[C]`, 1 = best of the reference, and standard errors `[C]`.
+        """
+        return self.tempered(self.ranks(units))
+
+    def tempered(self, ranks: torch.Tensor) -> tuple[Units, Units]:
+        """Return mean `[C]` and standard error `[C]` of ranks `[M, C]`, see `predicted`."""
+        mean, spread = rank_statistics(ranks)
+        error = get_preset(self.settings.preset).tempering * spread
+        return mean.numpy().astype(np.float64), error.numpy().astype(np.float64)
+
+    def member_ranks(self, units: Units) -> Units:
+        """Return the ranks `[M, C]` that each member gives, of canonical coordinates `[C, P]`."""
+        return self.ranks(units).numpy().astype(np.float64)
+
+    def acquisition_values(self, units: Units) -> Units:
+        """Return the acquisition `[C]`, with the chance to meet all constraints.
+
+        Args:
+            units: Canonical coordinates `[C, P]`.
+        """
+        values = self.acquisition(self.predictions(units), self.incumbent_ranks())
+        return values.numpy().astype(np.float64)
+
+    # ---- fantasies
+
+    def fantasized(self, pending: Units, rng: np.random.Generator) -> FittedEnsemble:
+        """Return the ensemble fitted a little further, to pending trials at their predicted ranks.
+
+        Args:
+            pending: Canonical coordinates of the pending trials `[U, P]`, of which at most
+                `pending.N_BELIEVED` are taken.
+            rng: Source of the seeds of the fit.
+
+        Raises:
+            FittingError: If the fit diverged.
+        """
+        pending = worth_fantasizing(pending, lambda units: -self._mixture.mean_ranks(units))
+        positions = np.arange(len(self.units), len(self.units) + len(pending))
+        units = np.concatenate([self.units, pending])
+        lists = with_fantasies(
+            self.lists, positions, lambda at: self._mixture.mean_ranks(units[at])
+        )
+        parts = [part.with_fantasies(positions, units) for part in self.parts]
+        fitted = fit_all(parts, [lists] * len(parts), units, _seeds(parts, rng), REFIT_SHARE)
+        return replace(self, parts=tuple(fitted), lists=lists, units=units, n_fits=self.n_fits + 1)
+
+    @cached_property
+    def _mixture(self) -> Mixture:
+        return Mixture(self.parts, _reference(self.search, self.lists, self.units))
+
+    def _constrained(self, gain: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
+        """Return the expected constrained improvement `[C]`."""
+        if not self.feasibilities:
+            return gain
+        # Some acquisitions are negative, of which a small share would be a gain.
+        return (gain - gain.min().clamp_max(0.0)) * chance
+
+
+def fit_ensemble(
+    evidence: Evidence,
+    expectation: Expectation,
+    search: CandidateSearch,
+    settings: RecommenderSettings,
+    rng: np.random.Generator,
+) -> FittedEnsemble:
+    """Return an ensemble fitted to the evidence, and members fitted to each violated constraint.
+
+    Members of constraints are fitted in one batch with fresh ones of the objective. Their boundary
+    is one surface: members that bend at many places doubt all of it.
+
+    Args:
+        evidence: What is known of the trials; something that can be ranked, or there are priors.
+        expectation: What trained priors expect.
+        search: What ranks are taken against.
+        settings: The recommender's settings.
+        rng: Source of the first weights and of the seeds of the fit.
+
+    Raises:
+        FittingError: If a fit diverged.
+    """
+    constraints, units = evidence.violated_constraints, evidence.units
+    is_table = search.candidates is not None
+    initial = InitialMembers(evidence, settings, expectation, is_table=is_table, rng=rng)
+    parts = initial.parts(_reference(search, evidence.lists, units))
+    n_members, length = _constraint_effort(evidence, expectation, settings)
+    fresh = [initial.smooth(n_members) for _ in constraints]
+    lists = [evidence.lists] * len(parts)
+    violations = [[constraint.list(length)] for constraint in constraints]
+    longest = settings.max_history
+    if any(length < min(len(constraint.trials), longest) for constraint in constraints):
+        # One batch would pad lists that were shortened, see `effort`.
+        members = fit_all(parts, lists, units, _seeds(parts, rng), 1.0)
+        members += fit_all(fresh, violations, units, _seeds(fresh, rng), 1.0)
+    else:
+        together = [*parts, *fresh]
+        members = fit_all(together, lists + violations, units, _seeds(together, rng), 1.0)
+    of_constraint = zip(constraints, members[len(parts) :], strict=True)
+    return FittedEnsemble(
+        evidence=evidence,
+        search=search,
+        settings=settings,
+        parts=tuple(members[: len(parts)]),
+        feasibilities=tuple(
+            Feasibility(constraint, units, [part], search.reference)
+            for constraint, part in of_constraint
+        ),
+        lists=evidence.lists,
+        units=units,
+        prior_weight=expectation.prior_weight,
+    )
+
+
+def _reference(search: CandidateSearch, lists: Sequence[TrialList], units: Units) -> Units:
+    """Return the reference points `[K, P]` of fitted members."""
+    observed = lists[0].trials if lists else np.empty(0, dtype=np.intp)
+    return search.resolving(units[observed])
+
+
+def _constraint_effort(
+    evidence: Evidence, expectation: Expectation, settings: RecommenderSettings
+) -> tuple[int, int]:
+    """Return members and list length of each violated constraint."""
+    n_members, longest = get_preset(settings.preset).scorer.n_members, settings.max_history
+    constraints = evidence.violated_constraints
+    if not constraints:
+        return n_members, longest
+    length = min(longest, max(len(constraint.trials) for constraint in constraints))
+    n_others = expectation.n_members * (1 + evidence.n_objectives) // 2
+    return of_constraints(len(constraints), n_members, length, n_others)
+
+
+def _seeds(parts: Sequence[Members], rng: np.random.Generator) -> list[int]:
+    return [int(rng.integers(2**63)) for _ in parts]

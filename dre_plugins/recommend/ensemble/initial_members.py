@@ -1,0 +1,142 @@
+"""The members of an ensemble before they are fitted: the priors' as far as they are trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dre_plugins.engine.settings import get_preset
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend.ensemble.effort import of_objectives
+from dre_plugins.recommend.ensemble.expectation import Expectation
+from dre_plugins.recommend.ensemble.joint import JointPart
+from dre_plugins.recommend.ensemble.mixture import Members, Part
+from dre_plugins.recommend.ensemble.retrieval import disagreement, draw_tasks
+from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.lists import TrialList
+from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.recommend.schedule import DISTRUSTED
+from dre_plugins.recommend.settings import RecommenderSettings
+
+Units = NDArray[np.float64]
+
+
+class InitialMembers:
+    """Make the members that a fit starts from.
+
+    Args:
+        evidence: What is known of the trials.
+        settings: The recommender's settings.
+        expectation: What trained priors expect, and how far they are trusted.
+        is_table: Whether the candidates are given.
+        rng: Source of randomness.
+    """
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        settings: RecommenderSettings,
+        expectation: Expectation,
+        *,
+        is_table: bool,
+        rng: np.random.Generator,
+    ) -> None:
+        self._evidence = evidence
+        self._settings = settings
+        self._preset = get_preset(settings.preset)
+        self._expectation = expectation
+        self._priors = expectation.priors
+        self._is_table = is_table
+        careful = self._preset.under_constraints if evidence.violated_constraints else None
+        self._from_random = careful or self._preset.from_random
+        self._rng = rng
+
+    def parts(self, reference: Units) -> list[Members]:
+        """Return the ensemble's parts: the priors' as far as they are trusted, and fresh ones.
+
+        Args:
+            reference: Points that ranks of single objectives are taken against `[K, P]`.
+        """
+        n_members, n_trusted = self._expectation.n_members, self._expectation.n_trusted
+        parts: list[Members] = []
+        if n_trusted:
+            parts.append(self._from_priors(n_trusted, reference))
+        n_fresh = n_members - n_trusted
+        weights, lists = self._evidence.weights, self._evidence.objective_lists
+        if len(weights) > 1 and n_fresh > 1:
+            # Half of them rank each objective alone and half all of them as one, which together
+            # is better than either (docs/decisions/several-objectives.md).
+            n_each = of_objectives(len(weights), n_fresh - n_fresh // 2)
+            by_objective = tuple(self.fresh(n_each) for _ in weights)
+            parts.append(JointPart(by_objective, lists, weights, reference))
+            n_fresh //= 2
+        if n_fresh:
+            parts.append(self.fresh(n_fresh))
+        return parts
+
+    def fresh(self, n_members: int) -> Part:
+        """Return members with random weights."""
+        return self._random(n_members, self._preset.first_slope)
+
+    def smooth(self, n_members: int) -> Part:
+        """Return members with random weights that bend at few places before they are fitted."""
+        return self._random(n_members, None)
+
+    def _random(self, n_members: int, first_slope: float | None) -> Part:
+        ensemble = DeepRankingEnsemble.initialise(
+            replace(self._preset.scorer, n_members=n_members),
+            min(self._evidence.space.n_features, MAX_FEATURES),
+            seed=int(self._rng.integers(2**63)),
+            first_slope=first_slope,
+            device=self._settings.device,
+            n_threads=self._settings.n_threads,
+        )
+        # Not snapped: what was observed outside today's range is taught where it was.
+        return Part(ensemble, self.encode, self._from_random)
+
+    def encode(self, units: Units) -> NDArray[np.float32]:
+        """Return what fresh members read of canonical coordinates `[C, P]`, `[C, D]`."""
+        return narrowed(self._evidence.space.features(units))
+
+    def _from_priors(self, n_members: int, reference: Units) -> Members:
+        """Return members of the prior; of one for each objective, members that join them.
+
+        Those of objectives whose own prior has lost its credit are fresh.
+        """
+        if len(self._priors) == 1 and self._priors[0] is not None:
+            return self._from_prior(self._priors[0], n_members, self._evidence.lists)
+        remaining = iter(self._expectation.trusts)
+        objective_lists = self._evidence.objective_lists
+        parts = tuple(
+            self._from_prior(prior, n_members, lists)
+            if prior is not None and next(remaining) >= DISTRUSTED
+            else self.fresh(n_members)
+            for prior, lists in zip(self._priors, objective_lists, strict=True)
+        )
+        weights = self._evidence.weights
+        if not self._evidence.lists:  # nobody knows anything of the others yet
+            weights = weights * [prior is not None for prior in self._priors]
+        return JointPart(parts, objective_lists, weights, reference)
+
+    def _from_prior(self, prior: AlignedPrior, n_members: int, lists: Sequence[TrialList]) -> Part:
+        """Return members of a prior; in a table, in contexts of past tasks that resemble it.
+
+        In a whole space these lead to corners that no member leaves
+        (docs/decisions/table-contexts.md).
+        """
+        ensemble = prior.ensemble.first(n_members)
+        ensemble = ensemble.to(self._settings.device, self._settings.n_threads)
+        if self._is_table and lists and prior.contexts is not None:
+            main, contexts = lists[0], torch.from_numpy(prior.contexts)
+            features = torch.from_numpy(prior.encode(self._evidence.units[main.trials]))
+            scores = ensemble.scores_by_context(features, contexts)
+            wrong = disagreement(scores, torch.from_numpy(main.ranks))
+            drawn = draw_tasks(wrong, len(main.trials), n_members, self._rng)
+            ensemble = ensemble.with_contexts(contexts[drawn])
+            return Part(ensemble, prior.encode, self._preset.from_tasks)
+        return Part(ensemble, prior.encode, self._preset.from_prior)

@@ -1,0 +1,195 @@
+"""The ensemble of a suggestion: members that come from a prior beside freshly drawn ones.
+
+Ranks of different members are comparable whatever they were trained on (DESIGN, section 6), so a
+mixture is nothing but their ranks, one below the other. Each part reads features of its own.
+
+Notation: see docs/architecture.md. `Mp` members come from the prior, `M - Mp` are fresh.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dre_plugins.engine.ranks import ascending, ranks_among
+from dre_plugins.engine.settings import FittingSettings
+from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists, fit_together
+from dre_plugins.recommend.lists import TrialList
+from dre_plugins.recommend.prior import Encode
+
+Units = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Hold members that start alike and read the same features.
+
+    Args:
+        ensemble: The members.
+        encode: Canonical coordinates `[C, P]` -> features `[C, D]`.
+        fitting: How they are fitted.
+    """
+
+    ensemble: DeepRankingEnsemble
+    encode: Encode
+    fitting: FittingSettings
+
+    def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> Part:
+        """Return the part as it is: the lists that it is fitted to hold the fantasies."""
+        return self
+
+    def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Part:
+        """Return the part fitted to the lists, from where it is.
+
+        Args:
+            lists: Lists of positions in `units`; without any, nothing changes.
+            units: Canonical coordinates `[N, P]`.
+            seed: Seed of the supports.
+            share: Share of the steps to take.
+
+        Raises:
+            FittingError: If the fit diverged.
+        """
+        if not lists:
+            return self
+        fitted = self.ensemble.fit(self.padded(lists, units), self.shortened(share), seed=seed)
+        return replace(self, ensemble=fitted)
+
+    def padded(self, lists: Sequence[TrialList], units: Units) -> RankingLists:
+        """Return the lists as the members read them."""
+        return padded(lists, torch.from_numpy(self.encode(units)))
+
+    def shortened(self, share: float) -> FittingSettings:
+        """Return how a share of the steps is taken."""
+        return replace(self.fitting, n_steps=round(share * self.fitting.n_steps))
+
+    def scores(self, units: Units) -> torch.Tensor:
+        """Return the scores of all members `[M, C]` on the CPU.
+
+        Raises:
+            FloatingPointError: If they are not finite.
+        """
+        scores = self.ensemble.scores(torch.from_numpy(self.encode(units)))
+        if not torch.isfinite(scores).all():
+            raise FloatingPointError("scores are not finite")
+        return scores.cpu()
+
+
+class Members(Protocol):
+    """Describe a part of a mixture (for type checking; do not subclass)."""
+
+    def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> Members:
+        """Return the part told of unfinished trials."""
+
+    def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Members:
+        """Return the part fitted."""
+
+    def scores(self, units: Units) -> torch.Tensor:
+        """Return the scores of all members `[M, C]`."""
+
+
+class Mixture:
+    """Rank configurations by the members of all parts, against one set of reference points.
+
+    Args:
+        parts: The parts, at least one.
+        reference: Canonical coordinates of the reference points `[K, P]`.
+    """
+
+    def __init__(self, parts: Sequence[Members], reference: Units) -> None:
+        self._parts = tuple(parts)
+        self._reference = [ascending(part.scores(reference)) for part in self._parts]
+
+    @property
+    def n_reference(self) -> int:
+        """Return the number of reference points `K`."""
+        return int(self._reference[0].shape[-1])
+
+    def ranks(self, units: Units) -> torch.Tensor:
+        """Return ranks `[M, C]` of canonical coordinates `[C, P]` against the reference."""
+        return torch.cat(
+            [
+                ranks_among(part.scores(units), reference)
+                for part, reference in zip(self._parts, self._reference, strict=True)
+            ]
+        )
+
+    def mean_ranks(self, units: Units) -> NDArray[np.float64]:
+        """Return ranks `[C]`, the mean of all members, of canonical coordinates `[C, P]`."""
+        return self.ranks(units).mean(0).numpy().astype(np.float64)
+
+
+def fit_all(
+    parts: Sequence[Members],
+    lists: Sequence[Sequence[TrialList]],
+    units: Units,
+    seeds: Sequence[int],
+    share: float,
+) -> list[Members]:
+    """Return the parts fitted, each to its own lists; those that are alike in one batch.
+
+    Args:
+        parts: The parts.
+        lists: Lists of positions in `units`, for each part.
+        units: Canonical coordinates `[N, P]`.
+        seeds: Seed of the supports, for each part.
+        share: Share of the steps to take.
+
+    Raises:
+        FittingError: If a fit diverged.
+    """
+    fitted = [*parts]
+    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for place, part in enumerate(parts):
+        groups[_kind(part) if lists[place] else (place,)].append(place)
+    for places in groups.values():
+        alike = [part for place in places if isinstance(part := parts[place], Part)]
+        if len(alike) < 2:
+            (place,) = places
+            fitted[place] = parts[place].fit(lists[place], units, seeds[place], share)
+            continue
+        batch = [
+            part.padded(lists[place], units) for part, place in zip(alike, places, strict=True)
+        ]
+        ensembles = fit_together(
+            [part.ensemble for part in alike], batch, alike[0].shortened(share)
+        )
+        for place, part, ensemble in zip(places, alike, ensembles, strict=True):
+            fitted[place] = replace(part, ensemble=ensemble)
+    return fitted
+
+
+def _kind(part: Members) -> Hashable:
+    """Return what is equal for parts that can be fitted in one batch."""
+    if not isinstance(part, Part) or part.ensemble.settings.context is not None:
+        return (id(part),)
+    settings = replace(part.ensemble.settings, n_members=1)
+    return part.encode, part.fitting, settings, part.ensemble.device
+
+
+def padded(lists: Sequence[TrialList], features: torch.Tensor) -> RankingLists:
+    """Pad lists to one batch: features `[1, B, N, D]`.
+
+    Args:
+        lists: Lists of positions in `features`.
+        features: Features of all trials `[N, D]`.
+    """
+    length = max(len(one.trials) for one in lists)
+    shape = (1, len(lists), length)
+    # The dtypes are stated because a user's default may be float64.
+    batch = torch.zeros((*shape, features.shape[1]), dtype=torch.float32)
+    values = torch.zeros(shape, dtype=torch.float32)
+    mask = torch.zeros(shape, dtype=torch.bool)
+    for row, one in enumerate(lists):
+        n = len(one.trials)
+        batch[0, row, :n] = features[torch.from_numpy(one.trials)]
+        values[0, row, :n] = torch.from_numpy(one.ranks).float()
+        mask[0, row, :n] = True
+    weights = torch.tensor([one.weight for one in lists], dtype=torch.float32)
+    return RankingLists(batch, values, mask, weights)

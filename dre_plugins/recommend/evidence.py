@@ -1,0 +1,212 @@
+"""Everything that is known of the trials of a study, worked out once for each suggestion.
+
+No other place decides which trials are pending, which meet the constraints, and which is the
+incumbent. Parts that only some proposers need are computed when they are first asked for.
+
+Notation: see docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.recommend.branches import is_within
+from dre_plugins.recommend.constraints import Constraint, constraints_of
+from dre_plugins.recommend.lists import WORST, TrialList, final_value, last_step, trial_lists
+from dre_plugins.recommend.noise import repetition_keys, without_noise
+from dre_plugins.recommend.pareto import as_one_objective, objective_alone
+from dre_plugins.recommend.placing import final_scale, one_list, places
+from dre_plugins.recommend.trials import (
+    ConstraintState,
+    Trial,
+    TrialState,
+    as_of_now,
+    constraint_states,
+)
+from dre_plugins.space.search_space import SearchSpace
+
+Units = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Positions = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Hold the trials of a study and answer what follows from them.
+
+    Args:
+        space: The search space.
+        trials: The trials, larger values are better: several objectives as one value, running
+            trials that have reported as if they were stopped now, and differences that are noise
+            levelled.
+        units: Canonical coordinates of their configurations `[N, P]`.
+        weights: Weights of the objectives in that one value `[O]`.
+        failed: "worst" ranks failed trials last, "ignore" leaves them out.
+        max_history: Longest list of trials, see `lists.thin`.
+    """
+
+    space: SearchSpace
+    trials: tuple[Trial, ...]
+    units: Units
+    weights: Units
+    failed: str
+    max_history: int
+
+    @classmethod
+    def of(
+        cls,
+        space: SearchSpace,
+        history: Sequence[Trial],
+        *,
+        weights: Units,
+        failed: str = "worst",
+        max_history: int = 128,
+    ) -> Evidence:
+        """Return what a history tells.
+
+        Args:
+            space: The search space.
+            history: Trials of all states, larger values are better.
+            weights: Weights of the objectives `[O]`.
+            failed: See `Evidence`.
+            max_history: See `Evidence`.
+
+        Raises:
+            ValueError: If a configuration has a value that its parameter can never have.
+        """
+        trials = as_one_objective(as_of_now(history), weights)
+        units = space.to_units([trial.configuration for trial in trials])
+        levelled = without_noise(trials, repetition_keys(units))
+        return cls(space, tuple(levelled), units, weights, failed, max_history)
+
+    @property
+    def n_objectives(self) -> int:
+        """Return the number of objectives."""
+        return len(self.weights)
+
+    # ---- states
+
+    @cached_property
+    def has_ended(self) -> Mask:
+        """Return which trials are not running any more `[N]`."""
+        is_running = [trial.state is TrialState.RUNNING for trial in self.trials]
+        return ~np.array(is_running, dtype=np.bool_)
+
+    @property
+    def n_ended(self) -> int:
+        """Return how many trials have ended."""
+        return int(self.has_ended.sum())
+
+    @property
+    def pending(self) -> Units:
+        """Return the canonical coordinates of the trials that still run `[U, P]`."""
+        return self.units[~self.has_ended]
+
+    @cached_property
+    def constraint_states(self) -> list[ConstraintState]:
+        """Return of each trial whether it meets, violates or leaves open the constraints."""
+        return constraint_states(self.trials)
+
+    @property
+    def is_violated(self) -> bool:
+        """Whether any trial is known to violate a constraint."""
+        return ConstraintState.VIOLATED in self.constraint_states
+
+    @cached_property
+    def violated_constraints(self) -> list[Constraint]:
+        """Return the constraints that any trial violates."""
+        found = constraints_of(self.trials)
+        return [constraint for constraint in found if not constraint.is_met.all()]
+
+    @cached_property
+    def can_rank(self) -> bool:
+        """Whether any trial has a value to rank it by, in a space that has parameters."""
+        return self.space.n_parameters > 0 and any(
+            final_value(trial) is not None or last_step(trial) is not None for trial in self.trials
+        )
+
+    # ---- orders
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether there is anything for an ensemble to rank, be it failures."""
+        return bool(self.lists)
+
+    @cached_property
+    def lists(self) -> list[TrialList]:
+        """Return the lists that an ensemble ranks, see `lists.trial_lists`."""
+        return self._lists_of(self.trials)
+
+    @cached_property
+    def objective_lists(self) -> tuple[list[TrialList], ...]:
+        """Return the lists of each objective alone; none where there is one objective."""
+        if len(self.weights) < 2:
+            return ()
+        repeats = repetition_keys(self.units)
+        return tuple(
+            self._lists_of(without_noise(objective_alone(self.trials, number), repeats))
+            for number in range(len(self.weights))
+        )
+
+    @cached_property
+    def single_list(self) -> tuple[TrialList, Units]:
+        """Return one list of complete, pruned and failed trials, and their values, see `placing`.
+
+        The values `[N]` are on the scale of final ones, NaN for failures.
+        """
+        order = places(self.trials)
+        ranked = one_list(self.trials, order, failed=self.failed, max_length=self.max_history)
+        return ranked, final_scale(self.trials, order)[ranked.trials]
+
+    def _lists_of(self, trials: Sequence[Trial]) -> list[TrialList]:
+        return trial_lists(trials, failed=self.failed, max_length=self.max_history)
+
+    # ---- incumbents
+
+    @cached_property
+    def may_lead(self) -> Mask:
+        """Return which trials of the first list may be the incumbent `[N]`.
+
+        These are the trials with a value that are known to meet all constraints; until there is
+        one, those with a value of which that is unknown. Failures lead only where no trial has a
+        value.
+        """
+        ranked = self.lists[0]
+        has_value = ranked.ranks > WORST
+        candidates = has_value if has_value.any() else ~has_value
+        states = [self.constraint_states[trial] for trial in ranked.trials]
+        for wanted in (ConstraintState.MET, ConstraintState.UNKNOWN):
+            leads = candidates & np.array([state is wanted for state in states], dtype=np.bool_)
+            if leads.any():
+                return leads
+        return np.zeros(len(ranked.trials), dtype=np.bool_)
+
+    def incumbents(self, branch: Units | None = None) -> Positions:
+        """Return the positions of the best trials that may lead, all of one rank.
+
+        Args:
+            branch: Coordinates `[P]` that lead into the branch where they must lie if any trial
+                that may lead does, NaN elsewhere; None: anywhere.
+        """
+        if not self.lists or not self.may_lead.any():
+            return np.empty(0, dtype=np.intp)
+        ranked, leads = self.lists[0], self.may_lead
+        if branch is not None:
+            within = leads & is_within(self.units[ranked.trials], branch)
+            leads = within if within.any() else leads
+        best: Positions = ranked.trials[leads & (ranked.ranks == ranked.ranks[leads].max())]
+        return best
+
+    @property
+    def n_since_incumbent(self) -> int | None:
+        """Return how many trials have ended since the incumbent began; None without one.
+
+        Of several incumbents the first one counts.
+        """
+        best = self.incumbents()
+        return int(self.has_ended[best.min() + 1 :].sum()) if len(best) else None

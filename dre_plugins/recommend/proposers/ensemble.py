@@ -1,0 +1,165 @@
+"""The ensemble's proposals: fit → candidate pool → acquisition → choice.
+
+Notation: see docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.recommend.branches import is_within
+from dre_plugins.recommend.ensemble.expectation import Expectation
+from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.proposers import Choice, Request
+from dre_plugins.recommend.search import Acquisition, CandidatePool, CandidateSearch, evolved
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.space.candidates import recombine, with_fixed
+from dre_plugins.space.seen import distinct
+
+Units = NDArray[np.float64]
+
+# While nothing is observed, mixtures of what was best in past tasks take the place of the search.
+N_MIXINGS = 2
+N_MIXTURES = 256
+N_MIXED = 8
+
+
+class EnsembleProposer:
+    """Propose the candidate from which an ensemble expects most.
+
+    Args:
+        evidence: What is known of the trials.
+        expectation: What trained priors expect.
+        search: Where candidates come from.
+        settings: The recommender's settings.
+        rng: Source of all randomness of these proposals.
+
+    Raises:
+        FittingError: If the fit diverged.
+    """
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        expectation: Expectation,
+        search: CandidateSearch,
+        settings: RecommenderSettings,
+        rng: np.random.Generator,
+    ) -> None:
+        self._evidence = evidence
+        self._priors = [prior for prior in expectation.priors if prior is not None]
+        self._has_one_prior = len(expectation.priors) == 1
+        self._search = search
+        self._rng = rng
+        self._ensemble = fit_ensemble(evidence, expectation, search, settings, rng)
+        self._pool: CandidatePool | None = None  # of the last choice, until the next fit
+
+    @property
+    def ensemble(self) -> FittedEnsemble:
+        """Return the fitted ensemble."""
+        return self._ensemble
+
+    def fantasize(self, pending: Units) -> None:
+        """Fit a little further, to pending trials `[U, P]` at their predicted ranks.
+
+        Raises:
+            FittingError: If the fit diverged.
+        """
+        self._ensemble = self._ensemble.fantasized(pending, self._rng)
+        self._pool = None
+
+    def propose(self, request: Request) -> Choice:
+        """Return the candidate of the largest acquisition.
+
+        Raises:
+            FloatingPointError: If the ensemble's scores are not finite.
+        """
+        ensemble = self._ensemble
+        acquisition = partial(
+            ensemble.acquisition,
+            incumbent=ensemble.incumbent_ranks(request.branch),
+            index=request.index,
+        )
+        if request.turn == "exploration":
+            far = self._search.far(ensemble.elite(), self._evidence.units, self._rng)
+            pool = CandidatePool(far, ensemble.predictions(far))
+            choice = self._best(pool, acquisition, request)
+            if choice.is_new:
+                return choice
+            request = replace(request, turn="model")
+        if self._pool is None or request.taken is None or request.branch is not None:
+            self._pool = self._new_pool(acquisition, request)
+        return self._best(self._pool, acquisition, request)
+
+    def _best(self, pool: CandidatePool, acquisition: Acquisition, request: Request) -> Choice:
+        ensemble = self._ensemble
+        units, predictions, is_new = self._search.best(
+            pool,
+            ensemble.predictions,
+            acquisition,
+            seen=request.seen,
+            fixed=request.fixed,
+            taken=request.taken,
+            rng=self._rng,
+        )
+        mean, error = ensemble.tempered(predictions[:-1])
+        return Choice(
+            units,
+            is_new,
+            request.turn,
+            float(mean[0]),
+            float(error[0]),
+            ensemble.n_reference,
+            ensemble.prior_weight,
+        )
+
+    def _new_pool(self, acquisition: Acquisition, request: Request) -> CandidatePool:
+        favourites = self._favourites()
+        # The favourites of one objective alone are no compromise with the others.
+        is_blind = not self._evidence.has_lists and self._has_one_prior
+        if is_blind and self._search.table is None:
+            mixed = self._mixed_favourites(favourites, acquisition, request)
+            if mixed is not None:
+                return mixed
+        elite = self._ensemble.elite()
+        if request.branch is not None:
+            elite = elite[is_within(elite, request.branch)]
+        return self._search.pool(
+            self._ensemble.predictions,
+            acquisition,
+            elite=elite,
+            favourites=favourites,
+            fixed=request.fixed,
+            branch=request.branch,
+            rng=self._rng,
+        )
+
+    def _mixed_favourites(
+        self, favourites: Units, acquisition: Acquisition, request: Request
+    ) -> CandidatePool | None:
+        """Return recombinations of what was best in past tasks; None if all of that was tried.
+
+        What many tasks agree on, parameter by parameter, is better than what any of them had.
+        """
+        fixed, space = request.fixed, self._evidence.space
+        donors = with_fixed(favourites, fixed)
+        donors = donors[distinct(space.canonical(donors), request.seen)]
+        if not len(donors):
+            return None
+
+        def mixtures(parents: Units) -> Units:
+            return with_fixed(recombine(parents, donors, N_MIXTURES, self._rng), fixed)
+
+        predict = self._ensemble.predictions
+        return evolved(donors, predict, acquisition, N_MIXINGS, N_MIXED, mixtures)
+
+    def _favourites(self) -> Units:
+        """Return what was best in past tasks `[F, P]`, with draws where the prior says nothing."""
+        none = np.empty((0, self._evidence.space.n_parameters))
+        favourites = np.concatenate([none, *(prior.favourites for prior in self._priors)])
+        return np.where(np.isnan(favourites), self._rng.random(favourites.shape), favourites)

@@ -1,0 +1,75 @@
+"""Space-filling suggestions: the points of one scrambled Sobol sequence for each study."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.recommend.proposers import Choice, Request
+from dre_plugins.space.candidates import sobol, sobol_point, unseen, with_fixed
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import Seen, distinct
+
+Units = NDArray[np.float64]
+
+# Draws among which a configuration that is new is looked for, before a finite space is searched
+# whole.
+N_DRAWS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceFilling:
+    """Propose configurations that fill a space.
+
+    Args:
+        space: The search space.
+        seed: Seed of the study.
+        candidates: Canonical coordinates of what may be suggested `[C, P]`; None: all there is.
+    """
+
+    space: SearchSpace
+    seed: int
+    candidates: Units | None = None
+
+    def fantasize(self, pending: Units) -> None:
+        """Do nothing: what fills a space does not depend on outcomes."""
+
+    def propose(self, request: Request) -> Choice:
+        """Return the point of the suggestion's number, or another one where that was seen."""
+        units, is_new = self._point(request.index, request.seen, request.fixed)
+        return Choice(units, is_new, request.turn, prior_weight=request.prior_weight)
+
+    def _point(self, index: int, seen: Seen, fixed: Units) -> tuple[Units, bool]:
+        rng = np.random.default_rng([self.seed, index])
+        if self.candidates is not None:
+            draws = rng.permutation(self.candidates)
+        else:
+            first = sobol_point(self.space.n_parameters, index, self.seed)[None]
+            draws = np.concatenate([first, sobol(self.space.n_parameters, N_DRAWS, rng)])
+        draws = with_fixed(draws, fixed)
+        new = distinct(self.space.canonical(draws), seen)
+        if new.any():
+            return draws[np.argmax(new)], True
+        if self.candidates is not None:
+            return draws[0], False
+        left = unseen(self.space, fixed, seen, rng, 1)
+        return (left[0], True) if len(left) else (draws[0], False)
+
+
+def completed(space: SearchSpace, units: Units, number: int, seed: int) -> Units:
+    """Return coordinates `[P]` with those of inactive parameters as well.
+
+    Small spaces are enumerated without them, but a define-by-run trial may ask.
+
+    Args:
+        space: The search space.
+        units: Coordinates `[P]`.
+        number: Number of the suggestion, whose point of the sequence has what is lacking.
+        seed: Seed of the study.
+    """
+    lacking = np.isnan(units) & ~space.active(units[None])[0]
+    if not lacking.any():
+        return units
+    return np.where(lacking, sobol_point(len(units), number, seed), units)

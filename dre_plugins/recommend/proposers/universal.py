@@ -1,0 +1,200 @@
+"""The universal prior's proposals: its network proposes Gaussian processes, which predict values.
+
+It sees the same trials as the ensemble and searches the same candidates. If one model is
+confidently wrong, the other explores elsewhere, which is worth more than either by itself
+(docs/decisions/turns.md). What trained priors expect is one more feature, of which the
+processes learn how much it tells.
+
+Notation: see docs/architecture.md; `H` processes of the prior's mixture.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dre_plugins.engine.acquisition import log_expected_improvement
+from dre_plugins.engine.ranks import ranks_against
+from dre_plugins.recommend.branches import is_within
+from dre_plugins.recommend.ensemble.expectation import Expectation
+from dre_plugins.recommend.ensemble.width import narrowed
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.pending import worth_fantasizing
+from dre_plugins.recommend.prior import Universal, UniversalFile
+from dre_plugins.recommend.proposers import Choice, Request
+from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
+from dre_plugins.universal.file import ready
+from dre_plugins.universal.processes import Processes
+from dre_plugins.universal.targets import blended
+
+Units = NDArray[np.float64]
+
+# Gauss-Hermite quadrature of three nodes: deviations from the mean of a normal distribution, and
+# their shares.
+_NODES = (-math.sqrt(3.0), 0.0, math.sqrt(3.0))
+_SHARES = (1 / 6, 2 / 3, 1 / 6)
+
+# Candidates predicted at once: those of a whole table of the search, with 128 trials 130 MB.
+BLOCK = 4096
+
+
+class UniversalProposer:
+    """Propose the candidate of the largest expected improvement under the universal prior.
+
+    Args:
+        prior: The universal prior that ships, or the file of another one.
+        evidence: What is known of the trials, of which one can be ranked at least. Pruned ones
+            are read by their places, see `placing`.
+        expectation: What trained priors expect.
+        search: Where candidates come from.
+        rng: Source of all randomness of these proposals.
+    """
+
+    def __init__(
+        self,
+        prior: Universal,
+        evidence: Evidence,
+        expectation: Expectation,
+        search: CandidateSearch,
+        rng: np.random.Generator,
+    ) -> None:
+        self._space = evidence.space
+        self._search = search
+        self._rng = rng
+        self._expectation = expectation
+        observed, values = evidence.single_list
+        self._units = evidence.units[observed.trials]
+        order = np.argsort(-observed.ranks, kind="stable")
+        self._elite = self._units[order[:N_PARENTS]]
+        self._reference = search.resolving(self._units)
+        self._targets = targets(values, observed.ranks)
+        self._best = float(self._targets.max())
+        if isinstance(prior, UniversalFile):  # states of older versions have no digest
+            network = ready(prior.path, getattr(prior, "digest", ""))
+        else:
+            network = ready()
+        self._processes, self._weights = network(
+            self._features(self._units)[None], self._targets[None]
+        )
+        # The pool of the last choice, and the means of the reference points, until fantasies come.
+        self._pool: tuple[CandidatePool, torch.Tensor] | None = None
+
+    def fantasize(self, pending: Units) -> None:
+        """Condition the processes on pending trials at the values that they expect.
+
+        Args:
+            pending: Canonical coordinates of the pending trials `[U, P]`, of which at most
+                `pending.MAX_FANTASIES` are taken.
+        """
+        pending = worth_fantasizing(pending, lambda units: self._expected(units).numpy())
+        expected = self._expected(pending)
+        self._units = np.concatenate([self._units, pending])
+        self._targets = torch.cat([self._targets, expected])
+        self._processes = Processes.conditioned(
+            self._processes.hypotheses, self._features(self._units)[None], self._targets[None]
+        )
+        self._pool = None
+
+    def propose(self, request: Request) -> Choice:
+        """Return the candidate of the largest expected improvement."""
+        branch = request.branch
+        acquisition = partial(self._acquisition, best=self._incumbent_target(branch))
+        if self._pool is None or request.taken is None or branch is not None:
+            elite = self._elite if branch is None else self._elite[is_within(self._elite, branch)]
+            pool = self._search.pool(
+                self._predictions,
+                acquisition,
+                elite=elite,
+                favourites=self._units[:0],
+                fixed=request.fixed,
+                branch=branch,
+                rng=self._rng,
+            )
+            self._pool = pool, self._posterior(self._reference).chunk(2)[0]
+        pool, reference = self._pool
+        units, predictions, is_new = self._search.best(
+            pool,
+            self._predictions,
+            acquisition,
+            seen=request.seen,
+            fixed=request.fixed,
+            taken=request.taken,
+            rng=self._rng,
+        )
+        rank, spread = self._rank(predictions, reference)
+        return Choice(units, is_new, request.turn, rank, spread, len(self._reference))
+
+    def _rank(self, predictions: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
+        """Return mean and deviation of the rank of one candidate, over the values it may have.
+
+        A candidate is often chosen for a value that few processes expect, which the rank of its
+        mean value would hide.
+
+        Args:
+            predictions: What the processes predict of it `[2 H, 1]`.
+            reference: Means of the reference points `[H, K]`.
+        """
+        means, deviations = predictions.chunk(2)
+        nodes = means + deviations * torch.tensor(_NODES, dtype=means.dtype)
+        ranks = ranks_against(nodes, reference)
+        shares = self._weights[0, :, None].exp() * torch.tensor(_SHARES, dtype=means.dtype)
+        mean = (shares * ranks).sum()
+        spread = (shares * (ranks - mean).square()).sum().sqrt()
+        return float(mean), float(spread)
+
+    def _predictions(self, candidates: Units) -> torch.Tensor:
+        return self._posterior(self._space.canonical(candidates))
+
+    def _posterior(self, units: Units) -> torch.Tensor:
+        """Return means, then deviations, of all processes `[2 H, C]`."""
+        parts = []
+        for block in np.split(units, range(BLOCK, len(units), BLOCK)):
+            means, variances = self._processes.posterior(self._features(block)[None])
+            parts.append(torch.cat([means[0], variances[0].sqrt()]))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
+
+    def _expected(self, units: Units) -> torch.Tensor:
+        """Return the mean of the mixture `[C]`."""
+        means, _ = self._posterior(units).chunk(2)
+        expected: torch.Tensor = (self._weights[0, :, None].exp() * means).sum(0)
+        return expected
+
+    def _incumbent_target(self, branch: Units | None) -> float:
+        """Return the target of the incumbent: of the branch, if that has any trial."""
+        if branch is not None and (within := is_within(self._units, branch)).any():
+            return float(self._targets[torch.from_numpy(within)].max())
+        return self._best
+
+    def _acquisition(self, predictions: torch.Tensor, best: float) -> torch.Tensor:
+        """Return the logarithm of the expected improvement of the mixture on `best` `[C]`."""
+        means, deviations = predictions.chunk(2)
+        of_processes = log_expected_improvement(means, deviations, best)
+        return torch.logsumexp(self._weights[0, :, None] + of_processes, 0)
+
+    def _features(self, units: Units) -> torch.Tensor:
+        features, expected = self._space.features(units), self._expectation.features(units)
+        return torch.from_numpy(np.concatenate([narrowed(features), expected], axis=1)).double()
+
+
+def targets(values: Units, ranks: Units) -> torch.Tensor:
+    """Return what the processes are conditioned on, see `universal.targets`, `[N]`.
+
+    Infinities are as good as the largest finite value on their side, and failures as bad as the
+    worst.
+
+    Args:
+        values: Final values `[N]`, larger is better; NaN for failures.
+        ranks: Their dense ranks `[N]`.
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return blended(torch.from_numpy(ranks), torch.zeros(len(ranks), dtype=torch.float64))[0]
+    low, high = finite.min(), finite.max()
+    clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
+    # By the largest first: sums and squares of 1e300 are no floats.
+    scaled = clipped / max(abs(low), abs(high), np.finfo(np.float64).tiny)
+    return blended(torch.from_numpy(ranks), torch.from_numpy(scaled))[0]

@@ -1,0 +1,211 @@
+"""Who proposes a suggestion.
+
+`proposer_for` is a pure function of the number of the suggestion, of what the trials tell
+(`Progress`) and of what the user chose (`TurnRules`). The first row that applies decides:
+
+===================  ============================================================================
+proposer             when
+===================  ============================================================================
+``universal-prior``  Odd numbers, once 5 trials have ended (10 beside a trained prior), with
+                     one objective and no violated constraint.
+``random``           Until 10 trials have ended and one can be ranked; never with a prior of past
+                     tasks. Points of the study's Sobol sequence.
+``contrast``         With a trained prior of which too little was checked: a space-filling
+                     point where the prior may expect little.
+``prior``            With a trained prior, until a trial has ended with a value.
+``exploration``      Numbers 2, 5, 8, … while 8 trials have not improved on the incumbent: the
+                     ensemble's choice far from all trials.
+``model``            Otherwise: the ensemble's choice.
+===================  ============================================================================
+
+With `n_startup_trials` given, it replaces the 10 and the 5. In a conditional space, numbers 2, 3,
+6, 7, … may be led into a branch (`branches`), whoever proposes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Turn: TypeAlias = Literal[
+    "random", "prior", "model", "contrast", "exploration", "universal-prior", "fallback"
+]
+
+# Space-filling trials from which random weights learn enough to be worth asking.
+N_STARTUP_TRIALS = 10
+# The universal prior is worth asking earlier, in its turns between them
+# (docs/decisions/start-up-trials.md).
+N_UNIVERSAL_STARTUP_TRIALS = 5
+# Beside a trained prior, which knows better for a while (docs/decisions/prior-turns.md).
+N_PRIOR_TRIALS = 10
+# Of a study's suggestions, one of so many is the universal prior's.
+UNIVERSAL_EVERY = 2
+# Of so many consecutive suggestions the last half, one of each proposer, may be led into a branch
+# of a conditional space: however many choices there are, half is left to the acquisition.
+BRANCH_PERIOD = 4
+# Trials without a new incumbent after which a study stagnates. Members that are all sure of one
+# region never leave it, however long nothing improves (docs/decisions/exploration.md).
+EXPLORATION_PATIENCE = 8
+# Of the suggestions of a stagnating study, one of so many explores if it is the ensemble's turn.
+EXPLORATION_EVERY = 3
+# A contrast is a trial that the trained prior places behind this share of the reference.
+# Without any, an agreement among its favourites is chance.
+CONTRAST_SHARE = 0.3
+# As many contrasts are due as there are entries that the number of trials has reached.
+CONTRASTS_DUE = (2, 5, 12)
+# A prior that has lost its credit leaves a study that has seen little but its favourites: then as
+# many contrasts are due as make a start-up design.
+STARTUP_CONTRASTS = 8
+# A prior that is trusted less than this has lost its credit.
+DISTRUSTED = 0.5
+
+
+class Progress(Protocol):
+    """Describe what is asked of the trials, see `evidence.Evidence`."""
+
+    @property
+    def n_ended(self) -> int:
+        """Return how many trials have ended."""
+
+    @property
+    def can_rank(self) -> bool:
+        """Whether any of them can be ranked, in a space that has parameters."""
+
+    @property
+    def n_objectives(self) -> int:
+        """Return the number of objectives."""
+
+    @property
+    def is_violated(self) -> bool:
+        """Whether any trial is known to violate a constraint."""
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether there is anything for an ensemble to rank, be it failures."""
+
+    @property
+    def n_since_incumbent(self) -> int | None:
+        """Return how many trials have ended since the incumbent began; None without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRules:
+    """Hold what the user chose about turns.
+
+    Args:
+        n_startup_trials: Trials that must have ended before the ensemble is asked, 0 or more;
+            None takes 10, or 0 with a trained prior.
+        has_prior: Whether there is a trained prior.
+        is_universal: Whether the universal prior is wanted.
+        preset_turns: Whether the preset has turns for it.
+    """
+
+    n_startup_trials: int | None = None
+    has_prior: bool = False
+    is_universal: bool = True
+    preset_turns: bool = True
+
+    @property
+    def n_before_ensemble(self) -> int:
+        """Return how many trials must end before the ensemble is asked."""
+        if self.n_startup_trials is not None:
+            return self.n_startup_trials
+        return 0 if self.has_prior else N_STARTUP_TRIALS
+
+    @property
+    def n_before_universal(self) -> int:
+        """Return how many trials must end before the universal prior is asked."""
+        if self.has_prior:
+            return max(self.n_startup_trials or 0, N_PRIOR_TRIALS)
+        if self.n_startup_trials is not None:
+            return self.n_startup_trials
+        return N_UNIVERSAL_STARTUP_TRIALS
+
+
+def proposer_for(
+    index: int,
+    progress: Progress,
+    rules: TurnRules,
+    *,
+    needs_contrast: bool = False,
+    may_explore: bool = True,
+) -> Turn:
+    """Return who proposes the suggestion of a number.
+
+    Args:
+        index: Number of the suggestion.
+        progress: What the trials tell.
+        rules: What the user chose.
+        needs_contrast: Whether the trained prior must be checked, see `is_contrast_due`.
+        may_explore: Whether the suggestion may lie anywhere in a space too large to enumerate.
+    """
+    if is_universal_due(index, progress, rules) and not hindrance(progress, rules):
+        return "universal-prior"
+    knows_beforehand = rules.has_prior and rules.n_before_ensemble == 0
+    is_ready = progress.can_rank and progress.n_ended >= rules.n_before_ensemble
+    if not (knows_beforehand or is_ready):
+        return "random"
+    if needs_contrast:
+        return "contrast"
+    if not progress.has_lists:
+        return "prior"
+    return "exploration" if may_explore and is_exploration_due(index, progress) else "model"
+
+
+def is_universal_due(index: int, progress: Progress, rules: TurnRules) -> bool:
+    """Return whether a turn is the universal prior's unless there is a `hindrance`."""
+    is_ready = progress.can_rank and progress.n_ended >= rules.n_before_universal
+    return rules.is_universal and is_ready and is_universal_turn(index)
+
+
+def is_universal_turn(index: int) -> bool:
+    """Return whether the suggestion of a number is in a turn of the universal prior."""
+    return index % UNIVERSAL_EVERY == UNIVERSAL_EVERY - 1
+
+
+def is_branch_turn(index: int) -> bool:
+    """Return whether the suggestion of a number may be led into a branch, see `branches`."""
+    return index % BRANCH_PERIOD >= BRANCH_PERIOD // 2
+
+
+def hindrance(progress: Progress, rules: TurnRules) -> str | None:
+    """Return why the universal prior takes no turns although it is wanted; None if it does.
+
+    With several objectives and under violated constraints, turns are level with the ensemble
+    alone (docs/decisions/one-list.md).
+    """
+    if not rules.preset_turns:
+        return "the preset has none"
+    if progress.n_objectives > 1:
+        return "there are several objectives"
+    if progress.is_violated:
+        return "trials violate constraints"
+    return None
+
+
+def is_exploration_due(index: int, progress: Progress) -> bool:
+    """Return whether an ensemble's suggestion should look far from all trials.
+
+    Not with several objectives, where each suggestion has another incumbent, nor under violated
+    constraints, which are least known far from all trials (docs/decisions/exploration.md).
+    """
+    if progress.n_objectives > 1 or progress.is_violated or progress.n_since_incumbent is None:
+        return False
+    is_turn = index % EXPLORATION_EVERY == EXPLORATION_EVERY - 1
+    return is_turn and progress.n_since_incumbent >= EXPLORATION_PATIENCE
+
+
+def is_contrast_due(expected: NDArray[np.float64], trust: float) -> bool:
+    """Return whether the next trial should be one of which the prior expects little.
+
+    Args:
+        expected: The prior's rank of each trial, unfinished ones included, as a share of the
+            reference `[N]`, 0 = best.
+        trust: How far the prior is trusted, from 0 to 1.
+    """
+    n_contrasts = int((expected > CONTRAST_SHARE).sum())
+    n_due = sum(len(expected) >= due for due in CONTRASTS_DUE)
+    return n_contrasts < (STARTUP_CONTRASTS if trust < DISTRUSTED else n_due)

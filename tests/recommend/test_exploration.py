@@ -1,0 +1,126 @@
+"""A study in which nothing improves looks at what is far from all trials."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from test_schedule import ProgressOf
+
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.schedule import EXPLORATION_EVERY as EVERY
+from dre_plugins.recommend.schedule import EXPLORATION_PATIENCE as PATIENCE
+from dre_plugins.recommend.schedule import is_exploration_due
+from dre_plugins.recommend.search import BLOCK, far_half
+from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space import Categorical, Float, SearchSpace
+
+SPACE = SearchSpace({"x": Float(0.0, 1.0), "branch": Categorical(("a", "b", "c"))})
+
+
+@pytest.mark.parametrize(
+    ("n_since", "index", "due"),
+    [
+        (PATIENCE, EVERY - 1, True),
+        (PATIENCE - 1, EVERY - 1, False),  # not long enough
+        (PATIENCE, EVERY, False),  # not its turn
+        (100, 2 * EVERY - 1, True),
+    ],
+)
+def test_when_an_exploration_is_due(n_since: int, index: int, due: bool) -> None:
+    progress = ProgressOf(n_ended=200, n_since_incumbent=n_since)
+    assert is_exploration_due(index, progress) is due
+    for other in ({"n_objectives": 2}, {"is_violated": True}, {"n_since_incumbent": None}):
+        assert not is_exploration_due(index, replace(progress, **other))
+
+
+def test_far_is_what_half_of_the_space_is() -> None:
+    spread = torch.linspace(0.0, 1.0, 101)[:, None]
+    observed = torch.tensor([[0.0], [0.1]])
+    candidates = torch.tensor([[0.05], [0.3], [0.7], [1.0]])
+    far = far_half(torch.cat([spread, candidates]), len(spread), observed)
+    # The median distance of the spread points is .4: to the right of .5 all are as far.
+    assert far.tolist() == [x > 0.5 for x in spread[:, 0]] + [False, False, True, True]
+
+
+def test_far_from_many_trials_is_far_from_the_nearest() -> None:
+    spread = torch.linspace(0.0, 1.0, 101)[:, None]
+    observed = torch.cat([torch.full((3 * BLOCK + 1, 1), 0.9), torch.tensor([[0.0]])])
+    far = far_half(spread, len(spread), observed)
+    # A distance of .2 is the median.
+    assert far[21:70].all() and not far[:20].any() and not far[71:].any()
+
+
+def test_something_is_always_far() -> None:
+    candidates = torch.tensor([[1.0], [1.0], [0.0]])
+    assert far_half(candidates, 2, torch.zeros(1, 1)).tolist() == [True, True, False]
+
+
+def settled(n: int) -> list[Trial]:
+    """Return trials of one branch, the first of which is the best."""
+    xs = np.linspace(0.1, 0.9, n)
+    return [
+        Trial({"x": float(x), "branch": "a"}, TrialState.COMPLETE, -float(row))
+        for row, x in enumerate(xs)
+    ]
+
+
+def suggestions(history: list[Trial], count: int = 6) -> list:
+    recommender = Recommender(SPACE, RecommenderSettings(n_startup_trials=5), seed=0)
+    return [recommender.suggest(history, index=index)[0] for index in range(count)]
+
+
+def test_a_settled_study_tries_the_branch_that_it_forgot() -> None:
+    made = suggestions(settled(12))
+    explores = [one.source == "exploration" for one in made]
+    # The sixth is the Gaussian process's turn.
+    assert explores == [index == EVERY - 1 for index in range(6)]
+    for one in made:
+        if one.source == "exploration":
+            assert one.configuration["branch"] in "bc"
+            assert one.predicted_rank is not None
+
+
+def test_what_still_runs_is_no_stagnation() -> None:
+    history = [
+        replace(trial, state=TrialState.RUNNING, value=None) if row >= 4 else trial
+        for row, trial in enumerate(settled(12))
+    ]
+    recommender = Recommender(SPACE, RecommenderSettings(n_startup_trials=3), seed=0)
+    assert recommender.suggest(history, index=EVERY - 1)[0].source == "model"
+
+
+def test_a_study_that_improves_does_not_explore() -> None:
+    improving = settled(12)[::-1]
+    assert {one.source for one in suggestions(improving)} == {"model", "universal-prior"}
+
+
+def test_several_objectives_do_not_explore() -> None:
+    history = [
+        replace(trial, value=None, objectives=(-float(row), -float(row)))
+        for row, trial in enumerate(settled(12))
+    ]
+    assert {one.source for one in suggestions(history, EVERY)} == {"model"}
+
+
+def test_finite_spaces_do_not_explore() -> None:
+    table = SearchSpace({"branch": Categorical(tuple("abcdefghijklmnopqrst"))})
+    history = [
+        Trial({"branch": name}, TrialState.COMPLETE, -float(row))
+        for row, name in enumerate("abcdefghijklmn")
+    ]
+    recommender = Recommender(table, RecommenderSettings(n_startup_trials=5), seed=0)
+    sources = {recommender.suggest(history, index=index)[0].source for index in range(3)}
+    assert sources == {"model", "universal-prior"}
+
+
+def test_given_values_and_constraints_leave_no_room_to_explore() -> None:
+    recommender = Recommender(SPACE, RecommenderSettings(n_startup_trials=5), seed=0)
+    history = settled(12)
+    (given,) = recommender.suggest(history, index=EVERY - 1, fixed={"branch": "a"})
+    assert given.source == "model" and given.configuration["branch"] == "a"
+    constrained = [
+        replace(trial, constraints={"limit": float(row % 2)}) for row, trial in enumerate(history)
+    ]
+    assert recommender.suggest(constrained, index=EVERY - 1)[0].source == "model"

@@ -1,0 +1,254 @@
+"""Who proposes a suggestion: start-up points, the ensemble, the universal prior."""
+
+import logging
+from collections import Counter
+from dataclasses import dataclass, replace
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from syne_tune.config_space import uniform
+from test_universal_proposer import PLANE, QUICK, SETTINGS, bowl, history_of
+
+from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.adapters.ray_tune import DRESearch
+from dre_plugins.adapters.syne_tune import DRESearcher
+from dre_plugins.adapters.table import DRETable
+from dre_plugins.engine import PRESETS, FittingSettings, Preset, ScorerSettings, get_preset
+from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.schedule import TurnRules, is_universal_turn, proposer_for
+from dre_plugins.recommend.settings import Settings
+
+
+@dataclass(frozen=True)
+class ProgressOf:
+    """Hold what `schedule.Progress` asks of the evidence."""
+
+    n_ended: int
+    can_rank: bool = True
+    n_objectives: int = 1
+    is_violated: bool = False
+    has_lists: bool = True
+    n_since_incumbent: int | None = 0
+
+
+def sources(history, count: int = 4, settings=SETTINGS, **arguments) -> list[str]:
+    recommender = Recommender(PLANE, settings, seed=0)
+    made = [recommender.suggest(history, index=index, **arguments)[0] for index in range(count)]
+    return [one.source for one in made]
+
+
+def test_they_take_turns() -> None:
+    assert sources(history_of(8)) == ["model", "universal-prior"] * 2
+    assert [is_universal_turn(index) for index in range(4)] == [False, True, False, True]
+
+
+def test_the_ensemble_alone_can_be_had() -> None:
+    settings = replace(SETTINGS, preset=replace(QUICK, universal_turns=False))
+    assert sources(history_of(8), settings=settings) == ["model"] * 4
+
+
+@pytest.mark.parametrize("acquisition", ["log-rank-ei", "lcb"])
+def test_an_acquisition_is_that_of_the_ensemble_in_its_turns(acquisition) -> None:
+    settings = replace(SETTINGS, acquisition=acquisition)
+    assert sources(history_of(8), settings=settings) == ["model", "universal-prior"] * 2
+
+
+def test_a_preset_from_scratch_takes_turns() -> None:
+    fitting = FittingSettings(n_steps=5, learning_rate=0.03)
+    preset = Preset(
+        scorer=ScorerSettings(n_members=3, hidden=(8,)),
+        from_random=fitting,
+        from_prior=fitting,
+        from_tasks=fitting,
+    )
+    settings = replace(SETTINGS, preset=preset)
+    assert sources(history_of(8), settings=settings) == ["model", "universal-prior"] * 2
+
+
+def test_the_preset_of_the_paper_is_the_ensemble_alone() -> None:
+    assert not get_preset("paper").universal_turns
+
+
+ENSEMBLE_ALONE = replace(QUICK, universal_turns=False)
+MAKE = {
+    "optuna": DRESampler,
+    "ray": DRESearch,
+    "syne-tune": lambda **given: DRESearcher({"x": uniform(0.0, 1.0)}, **given),
+    "table": DRETable,
+}
+
+
+@pytest.mark.parametrize("preset", ["paper", ENSEMBLE_ALONE], ids=["paper", "preset"])
+@pytest.mark.parametrize("way", ["optuna", "ray", "syne-tune", "table"])
+def test_the_file_of_a_universal_prior_needs_a_preset_with_turns(way, preset) -> None:
+    path = str(files("dre_plugins.universal") / "prior.safetensors")
+    with pytest.raises(ValueError, match=r"prior must not be the file.*universal_turns=True"):
+        MAKE[way](prior=path, settings=Settings(preset=preset))
+    MAKE[way](prior=path)
+
+
+def skipped(caplog, history, settings=SETTINGS) -> tuple[int, list[str]]:
+    """Return how many of four turns were skipped, and what was logged of it."""
+    stats: Counter[str] = Counter()
+    recommender = Recommender(PLANE, settings, seed=0, stats=stats)
+    with caplog.at_level(logging.INFO, "dre_plugins"):
+        for index in range(4):
+            recommender.suggest(history, index=index)
+    texts = [record.getMessage() for record in caplog.records]
+    return stats["skipped_turns"], [text for text in texts if "no turns" in text]
+
+
+def test_turns_that_are_skipped_are_counted_and_said_once(caplog) -> None:
+    history = history_of(8)
+    violated = [replace(one, constraints={"c": one.value + 1.0}) for one in history]
+    objectives = [replace(one, value=None, objectives=(one.value, 1.0)) for one in history]
+    for told, why in ((violated, "violate constraints"), (objectives, "several objectives")):
+        caplog.clear()
+        n_skipped, (text,) = skipped(caplog, told)
+        assert n_skipped == 2 and why in text
+    caplog.clear()
+    assert skipped(caplog, history) == (0, [])
+    assert skipped(caplog, history, replace(SETTINGS, preset=ENSEMBLE_ALONE)) == (0, [])
+    assert skipped(caplog, history_of(2)) == (0, [])
+
+
+def test_a_preset_by_name_says_once_that_it_has_no_turns(caplog, monkeypatch) -> None:
+    monkeypatch.setitem(PRESETS, "paper", ENSEMBLE_ALONE)  # the real one takes minutes
+    n_skipped, (text,) = skipped(caplog, history_of(8), replace(SETTINGS, preset="paper"))
+    assert n_skipped == 2 and "the preset has none" in text
+
+
+def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:
+    progress = ProgressOf(n_ended=12)
+
+    def row(progress: ProgressOf, given: dict | None = None, n: int = 4, **rules) -> str:
+        turns = [proposer_for(i, progress, TurnRules(**rules), **given or {}) for i in range(n)]
+        return "".join(turn[0] for turn in turns)
+
+    assert row(progress) == "mumu"
+    assert row(progress, is_universal=False) == row(progress, preset_turns=False) == "mmmm"
+    assert row(replace(progress, n_ended=7)) == "ruru"
+    assert row(replace(progress, n_ended=4)) == "rrrr"
+    assert row(replace(progress, n_ended=4), n_startup_trials=4) == "mumu"
+    assert row(replace(progress, n_ended=9), has_prior=True) == "mmmm"
+    assert row(progress, has_prior=True) == "mumu"
+    assert row(replace(progress, n_ended=0, can_rank=False), has_prior=True) == "mmmm"
+    nothing = replace(progress, n_ended=0, can_rank=False, has_lists=False)
+    assert row(nothing, has_prior=True) == "pppp"
+    assert row(nothing, {"needs_contrast": True}, has_prior=True) == "cccc"
+    assert row(progress, {"needs_contrast": True}, has_prior=True) == "cucu"
+    assert row(replace(progress, can_rank=False)) == "rrrr"
+    for other in ({"n_objectives": 2}, {"is_violated": True}):
+        assert row(replace(progress, **other)) == "mmmm"
+    stagnating = replace(progress, n_since_incumbent=8)
+    assert row(stagnating, n=9) == "mueumumue"
+    assert row(stagnating, {"may_explore": False}, n=9) == "mumumumum"
+
+
+def test_several_objectives_and_violated_constraints_are_the_ensembles() -> None:
+    history = history_of(8)
+    constrained = [replace(one, constraints={"c": one.value + 1.0}) for one in history]
+    objectives = [replace(one, value=None, objectives=(one.value, 1.0)) for one in history]
+    for told in (constrained, objectives):
+        assert sources(told) == ["model"] * 4
+    met = [replace(one, constraints={"c": -1.0}) for one in history]
+    assert sources(met) == ["model", "universal-prior"] * 2
+
+
+@pytest.mark.parametrize(("given", "first"), [(None, 10), (0, 10), (14, 14)])
+def test_beside_a_prior_they_begin_later(given, first) -> None:
+    from test_recommender_prior import PRESET, SPACE, FixedPrior, observed
+
+    preset = replace(PRESET, universal_turns=True)
+    settings = RecommenderSettings(preset=preset, n_startup_trials=given)
+    recommender = Recommender(SPACE, settings, seed=0, prior=FixedPrior())
+    trials = observed(np.random.default_rng(0).random((first, 2)))
+    before, after = (
+        [recommender.suggest(trials[:n], index=i)[0].source for i in (first, first + 1)]
+        for n in (first - 1, first)
+    )
+    assert "universal-prior" not in before and after.count("universal-prior") == 1
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_a_batch_takes_turns_and_repeats_nothing(count: int) -> None:
+    recommender = Recommender(PLANE, SETTINGS, seed=0)
+    batch = recommender.suggest(history_of(12), count, index=12)
+    assert [one.source for one in batch] == (["model", "universal-prior"] * 3)[:count]
+    points = np.array([[one.configuration["x"], one.configuration["y"]] for one in batch])
+    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    assert distances[np.triu_indices(count, 1)].min() > 1e-3
+
+
+# -------------------------------------------------------------------------------- in the start-up
+
+
+def in_order(n: int, **arguments) -> list[str]:
+    """Return who makes each of the first suggestions of a study."""
+    study = AskTell(
+        PLANE, direction="maximize", seed=0, settings=Settings(preset=QUICK), **arguments
+    )
+    found = []
+    for _ in range(n):
+        number, configuration = study.ask()
+        found.append(study.explain(number).source)
+        study.tell(number, bowl(configuration))
+    return found
+
+
+def test_the_process_joins_after_five_trials() -> None:
+    early = ["random"] * 5 + ["universal-prior", "random"] * 2 + ["universal-prior"]
+    assert in_order(14) == early + ["model", "universal-prior"] * 2
+
+
+def test_start_up_trials_that_are_asked_for_are_space_filling() -> None:
+    assert in_order(10, n_startup_trials=8)[:8] == ["random"] * 8
+    assert in_order(6, n_startup_trials=3) == ["random"] * 3 + ["universal-prior", "model"] + [
+        "universal-prior"
+    ]
+
+
+def test_only_trials_that_have_ended_let_it_join() -> None:
+    settings = RecommenderSettings(preset=QUICK)
+    running = [replace(one, state=TrialState.RUNNING, value=None) for one in history_of(9)]
+    failed = [Trial(one.configuration, TrialState.FAILED) for one in history_of(9)]
+    for history in (running, failed, history_of(4) + running[4:]):
+        assert sources(history, 10, settings) == ["random"] * 10
+    one_is_known = [*failed[:8], history_of(9)[8]]
+    assert sources(one_is_known, 2, settings) == ["random", "universal-prior"]
+
+
+def test_a_batch_of_the_start_up_takes_turns() -> None:
+    recommender = Recommender(PLANE, RecommenderSettings(preset=QUICK), seed=0)
+    batch = recommender.suggest(history_of(6), 4, index=6)
+    assert [one.source for one in batch] == ["random", "universal-prior"] * 2
+    assert len({tuple(one.units) for one in batch}) == 4
+
+
+def test_early_turns_are_worth_more_than_space_filling_points() -> None:
+    def best(n_startup_trials: int | None, seed: int) -> float:
+        study = AskTell(PLANE, direction="maximize", seed=seed, n_startup_trials=n_startup_trials)
+        for _ in range(10):
+            number, configuration = study.ask()
+            study.tell(number, bowl(configuration))
+        return max(trial.value for trial in study.trials)
+
+    gains = [best(None, seed) - best(10, seed) for seed in range(8)]
+    assert np.mean(gains) > 0.0 and np.median(gains) > 0.0
+
+
+def test_the_prior_says_whether_there_are_turns() -> None:
+    def made(prior) -> list[str]:
+        study = AskTell(
+            PLANE, seed=0, settings=Settings(preset=QUICK), n_startup_trials=2, prior=prior
+        )
+        for _ in range(4):
+            number, configuration = study.ask()
+            study.tell(number, bowl(configuration))
+        return [study.explain(number).source for number in range(4)]
+
+    assert made("universal") == ["random"] * 2 + ["model", "universal-prior"]
+    assert made(None) == ["random"] * 2 + ["model"] * 2
+    with pytest.raises(ValueError, match=r"prior must be 'universal'.*'xgboost'"):
+        made("xgboost")

@@ -1,0 +1,158 @@
+"""The universal prior in its turns: what it suggests, and what it is conditioned on."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dre_plugins.engine import get_preset
+from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
+from dre_plugins.recommend.proposers.universal import targets
+from dre_plugins.recommend.settings import Settings
+from dre_plugins.space import Categorical, Condition, Float, SearchSpace
+
+DEFAULT = get_preset("default")
+QUICK = replace(DEFAULT, from_random=replace(DEFAULT.from_random, n_steps=20))
+SETTINGS = RecommenderSettings(preset=QUICK, n_startup_trials=4)
+PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
+
+
+def bowl(configuration) -> float:
+    return -((configuration["x"] - 0.4) ** 2) - (configuration["y"] + 0.7) ** 2
+
+
+def history_of(n: int, f=bowl) -> list[Trial]:
+    draws = np.random.default_rng(0).uniform(-1.0, 1.0, (n, 2))
+    configurations = [{"x": float(x), "y": float(y)} for x, y in draws]
+    return [Trial(one, TrialState.COMPLETE, f(one)) for one in configurations]
+
+
+# ------------------------------------------------------------------------------ what it suggests
+
+
+def test_it_finds_a_smooth_optimum_alone() -> None:
+    history = history_of(6)
+    recommender = Recommender(PLANE, SETTINGS, seed=0)
+    for _ in range(10):
+        (one,) = recommender.suggest(history, index=2 * len(history) + 1)
+        assert one.source == "universal-prior"
+        assert 0.0 < one.predicted_rank <= one.n_reference and one.spread >= 0.0
+        history.append(Trial(one.configuration, TrialState.COMPLETE, bowl(one.configuration)))
+    assert max(trial.value for trial in history) > -0.02
+
+
+def test_it_knows_which_ranks_to_expect() -> None:
+    (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history_of(40), index=41)
+    assert one.predicted_rank < 10.0 and one.spread < 10.0
+    assert "universal prior" in str(one.explanation)
+
+
+def test_what_runs_is_believed() -> None:
+    recommender = Recommender(PLANE, SETTINGS, seed=0)
+    history = history_of(20)
+    (first,) = recommender.suggest(history, index=21)
+    running = Trial(first.configuration, TrialState.RUNNING)
+    (second,) = recommender.suggest([*history, running], index=21)
+    moved = [abs(first.configuration[name] - second.configuration[name]) for name in "xy"]
+    assert second.source == "universal-prior" and max(moved) > 0.01
+
+
+def test_given_values_are_kept() -> None:
+    recommender = Recommender(PLANE, SETTINGS, seed=0)
+    (one,) = recommender.suggest(history_of(12), index=13, fixed={"x": -0.3})
+    assert one.source == "universal-prior"
+    assert one.configuration["x"] == -0.3 and one.configuration["y"] < 0.0
+
+
+def test_a_table_is_searched_whole() -> None:
+    rows = np.random.default_rng(1).random((300, 2))
+    values = [bowl({"x": 2 * x - 1, "y": 2 * y - 1}) for x, y in rows]
+    (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(
+        history_of(15), index=15, candidates=PLANE.canonical(rows)
+    )
+    assert one.source == "universal-prior"
+    assert values[int(np.abs(rows - one.units).sum(1).argmin())] > np.quantile(values, 0.9)
+
+
+def test_conditional_and_mixed_spaces() -> None:
+    space = SearchSpace(
+        {
+            "kind": Categorical(("a", "b")),
+            "x": Float(0.0, 1.0),
+            "y": Float(1e-4, 1.0, scale="log"),
+        },
+        [Condition("x", "kind", ("a",)), Condition("y", "kind", ("b",))],
+    )
+
+    def f(configuration) -> float:
+        if configuration["kind"] == "a":
+            return -abs(configuration["x"] - 0.2)
+        return -1.0 - configuration["y"]
+
+    study = AskTell(
+        space, direction="maximize", seed=0, settings=Settings(preset=QUICK), n_startup_trials=6
+    )
+    for i in range(24):
+        number, configuration = study.ask()
+        study.tell(number, None if i % 7 == 3 else f(configuration))
+    assert study.stats["universal-prior"] == 9 and study.stats["fallbacks"] == 0
+    late = [trial.configuration["kind"] for trial in study.trials[19:]]
+    assert late == ["a"] * 5  # the worst of which is better than all b, which was tried enough
+
+
+def test_its_failure_costs_no_trial(monkeypatch) -> None:
+    def broken(*args, **kwargs):
+        raise np.linalg.LinAlgError("not positive definite")
+
+    monkeypatch.setattr("dre_plugins.recommend.proposers.universal.ready", broken)
+    stats: Counter[str] = Counter()
+    recommender = Recommender(PLANE, SETTINGS, seed=0, stats=stats)
+    made = [recommender.suggest(history_of(8), index=index)[0].source for index in range(4)]
+    assert made == ["model", "fallback"] * 2 and stats["fallbacks"] == 2
+
+
+# ----------------------------------------------------------------------- what it is conditioned on
+
+
+def ranks(values) -> np.ndarray:
+    known = np.array([-math.inf if math.isnan(value) else value for value in values])
+    return np.unique(known, return_inverse=True)[1].astype(float)
+
+
+def target(values) -> np.ndarray:
+    return targets(np.array(values, dtype=float), ranks(values)).numpy()
+
+
+def test_targets_are_standardised_and_in_order() -> None:
+    values = np.random.default_rng(0).lognormal(0.0, 3.0, 50)
+    found = target(values)
+    assert found.mean() == pytest.approx(0.0, abs=1e-12) and found.std() == pytest.approx(1.0)
+    assert (np.argsort(found) == np.argsort(values)).all()
+
+
+def test_units_of_the_metric_do_not_matter() -> None:
+    values = np.random.default_rng(0).normal(size=30)
+    assert (target(values * 2.0**40) == target(values)).all()
+    assert target(1e3 * values - 7.0) == pytest.approx(target(values))
+    assert target(values * 1e300) == pytest.approx(target(values))
+
+
+def test_an_outlier_hides_nothing() -> None:
+    values = [*np.linspace(0.0, 1.0, 20), -1e9]
+    assert np.diff(target(values)[:20]).min() > 0.01
+
+
+def test_infinities_and_failures_are_as_the_worst_and_best() -> None:
+    found = target([0.0, 1.0, math.inf, -math.inf, math.nan])
+    assert np.isfinite(found).all()
+    assert found[2] == found.max() and found[0] > found[3] and found[0] > found[4]
+    assert np.isfinite(target([math.inf, -math.inf, math.nan])).all()
+
+
+@pytest.mark.parametrize(
+    "values", [[1.0], [2.0] * 3, [math.inf] * 2, [0.0] * 5, [0.1] * 3, [-1 / 3] * 7, [1e-320] * 4]
+)
+def test_equal_values_are_zeros(values) -> None:
+    assert (target(values) == 0.0).all()
