@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 import optuna
 
-from dre_plugins import DRESampler, Memory
 from dre_bench.tasks import Scenario, YahpoScenario
+from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.study import StudyMemory
 from dre_plugins.recommend.trials import Trial, TrialState

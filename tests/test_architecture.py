@@ -25,7 +25,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         {"engine", "space", "universal", "recommend"},
     ),
     "memory": (
-        {"filelock", "platformdirs"},
+        {"filelock", "numpy", "platformdirs", "scipy"},
         {"engine", "space", "recommend", "transfer"},
     ),
     "adapters": (

@@ -136,8 +136,9 @@ class Memory:
 
 def _keep_newest(folder: Path, count: int) -> None:
     """Delete all priors of a folder but those that were used last, and their locks."""
-    priors = sorted(folder.glob("*.safetensors"), key=lambda path: path.stat().st_mtime)
-    for path in priors[: max(len(priors) - count, 0)]:
+    files = [path for path in folder.glob("*") if path.suffix in (".safetensors", ".rejected")]
+    files.sort(key=lambda path: path.stat().st_mtime)
+    for path in files[: max(len(files) - count, 0)]:
         path.unlink(missing_ok=True)
         path.with_suffix(".lock").unlink(missing_ok=True)
 

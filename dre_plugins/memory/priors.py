@@ -14,9 +14,12 @@ from pathlib import Path
 import filelock
 
 from dre_plugins._version import __version__
+from dre_plugins.memory.agreement import have_order_in_common
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.spaces.plain import space_to_plain
 
+# Suffix of a file that says that there is no prior.
+REJECTED = ".rejected"
 # Another process that trains the same prior is waited for this long.
 SECONDS_TO_WAIT = 60.0
 
@@ -35,8 +38,10 @@ def digest_of(tasks: Sequence[Task]) -> str:
     return content.hexdigest()[:32]
 
 
-def trained_prior(folder: Path, metadata: MetaDataset, logger: logging.Logger) -> Path:
+def trained_prior(folder: Path, metadata: MetaDataset, logger: logging.Logger) -> Path | None:
     """Return the file of the prior of past studies, which is written if there is none.
+
+    Studies that have no order in common have no prior. That is found out once, too.
 
     One process trains while the others wait for its file. A process that has waited too long
     trains as well: that takes seconds and changes nothing, as whoever comes second takes the file
@@ -55,11 +60,16 @@ def trained_prior(folder: Path, metadata: MetaDataset, logger: logging.Logger) -
     path = folder / f"{digest_of(metadata.tasks)}-{__version__}.safetensors"
     folder.mkdir(parents=True, exist_ok=True)
     with _one_at_a_time(path):
-        if path.is_file():
-            return path
+        rejected = path.with_suffix(REJECTED)
+        if path.is_file() or rejected.is_file():
+            return path if path.is_file() else None
         from dre_plugins.transfer.prior import Prior  # imports torch
 
         logger.info("Learning from %d past studies, which takes some seconds.", len(metadata))
+        if not have_order_in_common(metadata):
+            logger.info("They have no order in common, and are not used.")
+            rejected.touch()
+            return None
         prior = Prior.of_few(metadata)
         unfinished = path.with_name(f".{uuid.uuid4().hex}.safetensors")
         prior.save(unfinished)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import pickle
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
-from remembered import SPACE, files_of, loss, tune, write_study
+from remembered import LOGGER, SPACE, files_of, header, loss, tune, write_study
 
 from dre_plugins import AskTell, Memory
 from dre_plugins.memory import choices, priors
 from dre_plugins.memory.records import read_study
-from dre_plugins.recommend.trials import TrialState
+from dre_plugins.memory.study import StudyMemory
+from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
 
 
@@ -149,6 +152,37 @@ def test_what_has_other_knowledge_or_several_objectives_is_recorded_only(memory,
 def test_what_nothing_overlaps_with_starts_as_without_a_memory(memory):
     write_study(memory, "past", space=SearchSpace({"x": Float(0.0, 1.0)}))
     assert configurations(tune(memory, 8)) == configurations(tune(False, 8))
+
+
+def write_unrelated(memory, n_studies):
+    """Record studies of which each has its own order of the same configurations."""
+    for number in range(n_studies):
+        rng = np.random.default_rng([5, number])
+        study = StudyMemory(memory, header(f"u{number}"), stats=Counter(), logger=LOGGER)
+        for trial in range(30):
+            drawn = SPACE.to_configuration(rng.random(2))
+            study.record(trial, Trial(drawn, TrialState.COMPLETE, float(rng.random())), SPACE)
+
+
+def test_studies_that_have_nothing_but_names_in_common_are_not_used(memory, trainings):
+    write_unrelated(memory, 6)
+    first = tune(memory, 4)
+    assert first.stats["past_studies"] == 0
+    assert configurations(first) == configurations(tune(False, 4))
+    assert trainings == [3, 3]  # halves, each to tell of the other
+    assert tune(memory, 0).stats["past_studies"] == 0
+    assert trainings == [3, 3]  # that is remembered, too
+
+
+def test_of_few_studies_nothing_can_be_said(memory):
+    write_unrelated(memory, 3)
+    assert tune(memory, 0).stats["past_studies"] == 3
+
+
+def test_many_studies_of_one_kind_are_used(memory):
+    for past in "abcdef":
+        write_study(memory, past, 12)
+    assert tune(memory, 0).stats["past_studies"] == 6
 
 
 # ---- trained once
