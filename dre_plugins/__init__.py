@@ -10,6 +10,7 @@ stays fast:
     DRETable: for tables of candidates, as HPO-B's handler calls its methods.
     AskTell: ask-and-tell tuning without a framework.
     Prior: what past tasks taught, to start a study from.
+    Memory: the folder where studies are recorded, and learnt from by later ones.
     MetaDataset: the past tasks themselves, read from many places.
     Settings: what most users leave as it is, the same in all of them.
     Recommender, RecommenderSettings: what all of them share.
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     )
     from dre_plugins.adapters.table import DRETable
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
+    from dre_plugins.memory import Memory
     from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Settings
     from dre_plugins.space import SearchSpace
     from dre_plugins.transfer.metadata import MetaDataset
@@ -53,6 +55,7 @@ __all__ = [
     "DRETable",
     "DRETransfer",
     "DeepRankingEnsemble",
+    "Memory",
     "MetaDataset",
     "MultiObjectiveDRESearcher",
     "Prior",
@@ -74,6 +77,7 @@ _HOMES = {
     "DRETable": "dre_plugins.adapters.table",
     "DeepRankingEnsemble": "dre_plugins.engine.surrogate",
     "MODRE": "dre_plugins.adapters.syne_tune",
+    "Memory": "dre_plugins.memory",
     "MetaDataset": "dre_plugins.transfer.metadata",
     "MultiObjectiveDRESearcher": "dre_plugins.adapters.syne_tune",
     "Prior": "dre_plugins.transfer.prior",

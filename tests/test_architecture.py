@@ -24,18 +24,29 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
         NUMERICS | {"pandas", "xgboost", "rich"},
         {"engine", "space", "universal", "recommend"},
     ),
-    "adapters": (NUMERICS | FRAMEWORKS | {"pandas"}, {"engine", "space", "recommend", "transfer"}),
+    "memory": (
+        {"filelock", "numpy", "platformdirs", "scipy"},
+        {"engine", "space", "recommend", "transfer"},
+    ),
+    "adapters": (
+        NUMERICS | FRAMEWORKS | {"pandas"},
+        {"engine", "space", "recommend", "transfer", "memory"},
+    ),
     "plots": (
         {"numpy", "scipy", "matplotlib"},
         {"engine", "space", "recommend", "transfer", "adapters"},
     ),
     "cli": (
         NUMERICS | FRAMEWORKS | {"matplotlib", "rich", "typer"},
-        {"engine", "space", "universal", "recommend", "transfer", "adapters"},
+        {"engine", "space", "universal", "recommend", "transfer", "memory", "adapters"},
     ),
 }
 # Files at the top of the package, which every room may import.
 TOP = {"_version"}
+
+# The one arrow that points up: `AskTell` is what users begin with, and opens a memory where one is
+# given. Nothing is imported without one.
+UPWARD = {("recommend/memory.py", "memory")}
 
 # Where private framework API may be used, once each, and what for: Optuna has no public way to
 # show the parameters of a running trial to other processes but its storage.
@@ -87,7 +98,7 @@ def attributes(path: Path) -> Iterator[ast.Attribute]:
 def test_imports_point_down(path):
     room = path.relative_to(PACKAGE).parts[0]
     packages, rooms = ALLOWED[room]
-    allowed_inside = rooms | {room} | TOP
+    allowed_inside = rooms | {room} | TOP | {up for file, up in UPWARD if file == name_of(path)}
     for name, _ in imports(path):
         package, *rest = name.split(".")
         if package == "dre_plugins":
@@ -155,6 +166,14 @@ def test_no_private_attributes_of_others(path):
             )
 
 
+@pytest.mark.parametrize(("file", "room"), sorted(UPWARD))
+def test_an_arrow_up_is_followed_only_where_it_is_needed(file, room):
+    """The import is within a function, not at the top of the module."""
+    top = ast.parse((PACKAGE / file).read_text()).body
+    named = [node.module for node in top if isinstance(node, ast.ImportFrom)]
+    assert not [module for module in named if module.startswith(f"dre_plugins.{room}")]
+
+
 @pytest.mark.parametrize(("file", "name"), sorted(PRIVATE_USE))
 def test_a_permitted_private_use_is_in_one_place(file, name):
     uses = [node.lineno for node in attributes(PACKAGE / file) if node.attr == name]
@@ -185,6 +204,7 @@ def test_nothing_is_unpickled(path):
 
 
 def test_space_and_package_top_load_no_torch():
-    for path in [*PACKAGE.glob("*.py"), *(PACKAGE / "space").glob("*.py")]:
+    rooms = [PACKAGE, PACKAGE / "space", PACKAGE / "memory"]
+    for path in [path for room in rooms for path in room.glob("*.py")]:
         loaded = {name.split(".")[0] for name, at_run_time in imports(path) if at_run_time}
         assert "torch" not in loaded, name_of(path)

@@ -11,6 +11,7 @@ from dre_plugins.cli.aligning import align
 from dre_plugins.cli.errors import OneLineErrors
 from dre_plugins.cli.evaluating import evaluate
 from dre_plugins.cli.importing import importing
+from dre_plugins.cli.memory import memory
 from dre_plugins.cli.meta_training import meta_train
 from dre_plugins.cli.priors import priors
 
@@ -59,6 +60,7 @@ app.command("evaluate")(evaluate)
 app.command("meta-train")(meta_train)
 app.command("align")(align)
 app.add_typer(priors, name="priors")
+app.add_typer(memory, name="memory")
 
 
 @app.command("bench", hidden=True, context_settings={"ignore_unknown_options": True})

@@ -19,6 +19,7 @@ import numpy as np
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.locking import locked
+from dre_plugins.recommend.memory import GivenMemory, memory_of_study
 from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import LOGGER, Recommender
@@ -57,10 +58,17 @@ class AskTell:
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
         settings: What most users leave as it is, see `dre_plugins.Settings`.
         logger: Where messages go, such as a framework's own; None takes "dre_plugins".
+        memory: Where all studies are recorded and learnt from, see `dre_plugins.Memory`: True (a
+            folder of the user's data), the path of a folder, a `Memory`, False (none), or None
+            (the folder that the environment variable DRE_MEMORY names, if any). A prior other
+            than "universal" takes precedence: then the study is only recorded.
+        name: Name of the study in the memory, for people.
+        framework: What tunes, for people.
 
     Attributes:
         space: The search space.
-        stats: Counters of `Recommender`, and how many "enqueued" configurations were asked for.
+        stats: Counters of `Recommender`, how many "enqueued" configurations were asked for, the
+            number of "past_studies" that the memory offered, and its "memory_errors".
 
     Raises:
         ValueError: If an argument is invalid; the message names it.
@@ -89,6 +97,9 @@ class AskTell:
         failed: str = "worst",
         settings: Settings | None = None,
         logger: logging.Logger | None = None,
+        memory: GivenMemory = None,
+        name: str = "",
+        framework: str = "ask-tell",
     ) -> None:
         directions = [direction] if isinstance(direction, str) else [*direction]
         is_known = bool(directions) and all(one in _SIGNS for one in directions)
@@ -117,6 +128,16 @@ class AskTell:
         self._queue: list[dict[str, Any]] = []
         self._warned: set[str] = set()
         self._lock = RLock()
+        self._memory = memory_of_study(
+            memory,
+            name=name,
+            framework=framework,
+            directions=directions,
+            stats=self.stats,
+            logger=self._logger,
+        )
+        if self._memory is not None and prior == UNIVERSAL:
+            self._prior = self._memory.prior_for(space) or UNIVERSAL
         self._recommender = self._new_recommender()
 
     @locked
@@ -132,9 +153,12 @@ class AskTell:
         }
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # Older states have no explanations and no logger.
-        self.__dict__.update({"_explanations": {}, "_logger": LOGGER, **state})
+        # Older states have no explanations, no logger and no memory.
+        defaults = {"_explanations": {}, "_logger": LOGGER, "_memory": None}
+        self.__dict__.update({**defaults, **state})
         self._lock = RLock()
+        if self._memory is not None:
+            self._memory.stats = self.stats
         self._recommender = self._new_recommender()
 
     def _new_recommender(self) -> Recommender:
@@ -317,6 +341,7 @@ class AskTell:
         checked = _checked_constraints(constraints)
         ended = self._ended(trial.configuration, value, None, trial.rungs)
         self._trials[number] = replace(ended, constraints=checked)
+        self._record(number)
 
     @locked
     def stop(self, number: int, *, constraints: Mapping[str, float] | None = None) -> None:
@@ -332,6 +357,7 @@ class AskTell:
         trial, checked = self._running(number), _checked_constraints(constraints)
         self._trials[number] = replace(trial, state=TrialState.PRUNED, constraints=checked)
         self._stopped.add(number)
+        self._record(number)
 
     @locked
     def restart(self, number: int) -> None:
@@ -376,8 +402,16 @@ class AskTell:
         signed = {number_of(step): sign * number_of(v) for step, v in (rungs or {}).items()}
         ended = self._ended(dict(configuration), value, state, signed)
         self._trials.append(replace(ended, constraints=checked))
+        self._record(len(self._trials) - 1)
 
     # ---- the rest
+
+    def _record(self, number: int) -> None:
+        """Write a trial that has ended to the memory."""
+        trial = self._trials[number]
+        if self._memory is not None and trial.state is not TrialState.RUNNING:
+            is_stopped = number in self._stopped
+            self._memory.record(number, trial, self.space, is_stopped=is_stopped)
 
     def _feasible_trials(self) -> list[Trial]:
         """Return the complete trials that meet all constraints, larger values are better."""

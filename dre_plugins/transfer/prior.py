@@ -262,6 +262,22 @@ class Prior:
             f"prior {self.card.name!r} {alignment.summary()}",
         )
 
+    def scores(self, space: SearchSpace, units: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how good configurations are expected to be `[N]`, larger is better.
+
+        Args:
+            space: Their search space.
+            units: Their canonical coordinates `[N, P]`.
+
+        Raises:
+            ValueError: If the two spaces have no parameter in common.
+        """
+        aligned = self.on(space)
+        with torch.no_grad():
+            scores = aligned.ensemble.scores(torch.from_numpy(aligned.encode(units)))
+        mean: NDArray[np.float64] = scores.double().mean(0).numpy()
+        return mean
+
     def _favourites_in(self, space: SearchSpace) -> NDArray[np.float64]:
         """Return the favourites as coordinates of a study's space; none if they have no place."""
         mapping = {own: name for name, own in self._mapping_for(space).items()}

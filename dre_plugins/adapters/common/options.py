@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import UNIVERSAL, check_turns
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.space.base import is_integer
@@ -30,6 +31,7 @@ class Options:
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials last, "ignore" leaves them out.
         settings: What most users leave as it is; None takes the defaults.
+        memory: Where studies are recorded and found by later ones, as `Memory.of` takes it.
 
     Raises:
         TypeError: If `settings` is no `Settings`.
@@ -41,6 +43,7 @@ class Options:
     allow_duplicates: bool = False
     failed: str = "worst"
     settings: Settings | None = None
+    memory: GivenMemory = None
 
     def __post_init__(self) -> None:
         self.for_recommender()
@@ -93,6 +96,8 @@ class Options:
         seed: int | None,
         prior: Known | None,
         logger: logging.Logger,
+        framework: str,
+        name: str = "",
     ) -> AskTell:
         """Return a study with these options, for frameworks that keep no trials themselves.
 
@@ -102,6 +107,8 @@ class Options:
             seed: Seed of the study; None draws one.
             prior: The loaded prior, which takes the place of `Options.prior`.
             logger: Where messages go.
+            framework: Name of the framework in the memory.
+            name: Name of the study in the memory, such as its metric.
         """
         return AskTell(
             space,
@@ -113,6 +120,9 @@ class Options:
             failed=self.failed,
             settings=self.settings,
             logger=logger,
+            memory=self.memory,
+            framework=framework,
+            name=name,
         )
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
@@ -16,6 +17,12 @@ from dre_plugins.recommend.interruptions import is_from_signal_handler
 from dre_plugins.recommend.suggestion import ANNOUNCEMENTS
 
 
+def storage_of(study: Study) -> BaseStorage:
+    """Return the storage of a study, for which there is no public way."""
+    storage: BaseStorage = study._storage
+    return storage
+
+
 def set_attributes(
     study: Study,
     trial: FrozenTrial,
@@ -23,10 +30,10 @@ def set_attributes(
     *,
     are_users: bool = False,
 ) -> str:
-    """Write attributes of a trial: the only use of a private API in this project.
+    """Write attributes of a trial, by a private API as Optuna's own samplers do.
 
-    Optuna's own samplers do so; there is no public way. Other workers and users profit, but a
-    storage that refuses (the trial has just ended, another kind of storage) must cost no trial.
+    There is no public way. Other workers and users profit, but a storage that refuses (the trial
+    has just ended, another kind of storage) must cost no trial.
 
     Args:
         study: The study.
@@ -38,7 +45,7 @@ def set_attributes(
         Why they could not be written; empty if they were.
     """
     try:
-        storage, trial_id = study._storage, trial._trial_id
+        storage, trial_id = storage_of(study), trial._trial_id
         write = storage.set_trial_user_attr if are_users else storage.set_trial_system_attr
         for key, value in attributes.items():
             write(trial_id, key, value)

@@ -7,11 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from optuna.logging import get_logger
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import Options
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.optuna.messages import LOGGER_NAME
+from dre_plugins.adapters.optuna.remembered import (
+    FoundStudies,
+    MemoryOfStudies,
+    StudiesOfStorage,
+)
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies
+from dre_plugins.memory.memory import Memory
 from dre_plugins.recommend.prior import UNIVERSAL, UniversalFile
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -27,24 +36,40 @@ logger = get_logger(LOGGER_NAME)
 
 PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
 
+# `past_studies="storage"`: all other studies of the storage of the present one.
+STORAGE = "storage"
+
 
 class PastKnowledge:
-    """Hold a prior, and the past studies that it was made of, if any.
+    """Hold a prior, and the past studies that it was made of, or where they are to be found.
 
     Args:
-        options: The options of the sampler, with its prior.
-        past_studies: Studies to make a prior of, here and now.
+        options: The options of the sampler, with its prior and its memory.
+        past_studies: Studies to make a prior of, here and now; "storage" finds them later.
+        stats: Counters of the sampler.
 
     Raises:
-        ValueError: If both are given, there is no such prior, or there is nothing to learn from.
+        ValueError: If both a prior and studies are given, there is no such prior, or there is
+            nothing to learn from.
     """
 
-    def __init__(self, options: Options, past_studies: PastStudies | None) -> None:
+    def __init__(
+        self, options: Options, past_studies: PastStudies | None, stats: Counter[str]
+    ) -> None:
         options.check_past("past_studies", past_studies)
         self._metadata: MetaDataset | None = None
         self._names: frozenset[str] = frozenset()
         self._without: dict[str, Knowledge] = {}
-        if past_studies is None:
+        self._found: dict[tuple[str, tuple[str, ...]], Knowledge] = {}
+        self._chosen: dict[tuple[str, int], Knowledge] = {}
+        memory = Memory.of(options.memory)
+        self._memory = None if memory is None else MemoryOfStudies(memory, stats)
+        self._source: FoundStudies | None = None
+        if past_studies == STORAGE:
+            self._source = StudiesOfStorage()
+        elif past_studies is None and options.prior == UNIVERSAL:
+            self._source = self._memory
+        if past_studies is None or past_studies == STORAGE:
             self.whole = Knowledge(options.load_prior())
             return
         if not isinstance(past_studies, MetaDataset):
@@ -53,14 +78,60 @@ class PastKnowledge:
         self._names = frozenset(task.name for task in past_studies)
         self.whole = Knowledge(learnt_prior(past_studies, logger))
 
-    def of(self, study_name: str) -> Knowledge:
-        """Return what is known of a study: of the past ones all but itself.
+    def begin(self, study: Study, trial: FrozenTrial) -> None:
+        """Say that a trial begins; what takes seconds is done before."""
+        if trial.number == 0:  # another study may have had the name
+            self._found = {key: k for key, k in self._found.items() if key[0] != study.study_name}
+            for found in (self._source, self._memory):
+                if found is not None:
+                    found.begin(study)
+        self.of(study, trial)
+
+    def search(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> None:
+        """Find the past studies that help a trial, once for the parameters that it is to have.
+
+        Args:
+            study: The study.
+            trial: The trial.
+            space: Its parameters; or the name of the first one, if the study has shown no other.
+        """
+        key = study.study_name, trial.number
+        if self._source is None or key in self._chosen:
+            return
+        names = (space,) if isinstance(space, str) else tuple(sorted(space.names))
+        if (study.study_name, names) not in self._found:
+            prior = None
+            if len(study.directions) == 1:
+                prior = self._source.prior_for(study, space)
+            self._found[study.study_name, names] = (
+                self.whole if prior is None else Knowledge(prior)
+            )
+        self._chosen[key] = self._found[study.study_name, names]
+
+    def end(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        state: OptunaState,
+        values: Sequence[float] | None,
+        *,
+        order_numeric_choices: bool,
+    ) -> None:
+        """Record a trial that has ended, see `MemoryOfStudies`."""
+        self._chosen.pop((study.study_name, trial.number), None)
+        if self._memory is not None:
+            ordered = order_numeric_choices
+            self._memory.record(study, trial, state, values, order_numeric_choices=ordered)
+
+    def of(self, study: Study, trial: FrozenTrial) -> Knowledge:
+        """Return what is known for a trial: of the past studies all but its own.
 
         Otherwise a study that is resumed from the storage of its past studies would learn from
         itself, and go on differently than without the interruption.
         """
+        study_name = study.study_name
         if self._metadata is None or study_name not in self._names:
-            return self.whole
+            return self._chosen.get((study_name, trial.number), self.whole)
         if study_name not in self._without:
             try:
                 others = self._metadata.subset(self._names - {study_name})

@@ -38,6 +38,7 @@ from dre_plugins.adapters.optuna.messages import LOGGER_NAME, Messages
 from dre_plugins.adapters.optuna.prior import PastKnowledge, PastStudies
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
@@ -112,7 +113,9 @@ class DRESampler(BaseSampler):
             several of these, or a `dre_plugins.MetaDataset`. Learning takes some seconds, here
             and now. Their search spaces, metrics and directions may differ; one that has the
             name of the present study is left out. For more than about 20 of them train a prior
-            (`Prior.train`, `dre meta-train`).
+            (`Prior.train`, `dre meta-train`). "storage": all other studies of the study's own
+            storage that tuned some of the same parameters, with what had ended when the study
+            began.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             parameters are points of one scrambled Sobol sequence. Trials of all workers count,
             as do enqueued and added ones. None takes 10 for the ensemble and 5 for the universal
@@ -132,6 +135,11 @@ class DRESampler(BaseSampler):
             warning, and `sampler.stats["constraint_errors"]` counts.
         settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
             device, threads, how many trials are fitted, whether numeric choices are ordered.
+        memory: Where studies of any framework are recorded, and found by later ones that tune
+            some of the same parameters: True (a folder of the user's data), the path of a folder,
+            a `dre_plugins.Memory`, False (none), or None (the folder that the environment
+            variable DRE_MEMORY names, if any). With `past_studies` or a prior other than
+            "universal" the study is only recorded.
 
     Attributes:
         stats: Counts "suggestions" and among them "random", "prior", "model",
@@ -139,7 +147,8 @@ class DRESampler(BaseSampler):
             "independent" parameters, "conflicts" with other workers, "fallbacks",
             "device_fallbacks" to the CPU, "skipped_turns" of the universal prior, which the
             ensemble took (several objectives, violated constraints, `preset="paper"`), and
-            "unwritten" attributes, which the storage refused.
+            "unwritten" attributes, which the storage refused; "past_studies" that the memory
+            offered, and its "memory_errors".
 
     Note:
         `explain` reads the user attribute "dre:explanation" of a trial. Its source is "random"
@@ -170,6 +179,7 @@ class DRESampler(BaseSampler):
         failed: str = "worst",
         constraints_func: ConstraintsFunc | None = None,
         settings: Settings | None = None,
+        memory: GivenMemory = None,
     ) -> None:
         self._seed = seed_from(seed)
         options = Options(
@@ -178,13 +188,14 @@ class DRESampler(BaseSampler):
             allow_duplicates=allow_duplicates,
             failed=failed,
             settings=settings,
+            memory=memory,
         )
         self._settings = options.for_recommender()
         self._order_numeric_choices = options.order_numeric_choices
-        self._knowledge = PastKnowledge(options, past_studies)
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling
         self.stats: Counter[str] = Counter()
+        self._knowledge = PastKnowledge(options, past_studies, self.stats)
         self._messages = Messages()
         self._explanations = ExplanationWriter(self.stats, self._messages)
         self._constraints = StatedConstraints(constraints_func, self.stats, self._messages)
@@ -199,7 +210,7 @@ class DRESampler(BaseSampler):
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Mark enqueued trials."""
         self._process.begin(study, trial)
-        self._knowledge.of(study.study_name)  # which may take seconds, before the trial begins
+        self._knowledge.begin(study, trial)
         if "fixed_params" in trial.system_attrs:
             self._explanations.write(study, trial, Explanation("enqueued"))
         if self._independent_sampler is not None:
@@ -215,6 +226,8 @@ class DRESampler(BaseSampler):
         """Evaluate the constraints and tell the independent sampler."""
         if state in ENDED:
             self._constraints.state(study, trial)
+        ordered = self._order_numeric_choices
+        self._knowledge.end(study, trial, state, values, order_numeric_choices=ordered)
         self._process.end(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
@@ -289,7 +302,8 @@ class DRESampler(BaseSampler):
         chosen = self._process.chosen(study, trial)
         if param_name in chosen and domain.contains(chosen[param_name]):
             return chosen[param_name]
-        knowledge = self._knowledge.of(study.study_name)
+        self._knowledge.search(study, trial, param_name)
+        knowledge = self._knowledge.of(study, trial)
         asked = domains_of(trial, order_numeric_choices=ordered)
         if knowledge.has_parameters and knowledge.knows(param_name, domain, asked):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
@@ -334,7 +348,7 @@ class DRESampler(BaseSampler):
         if name in planned and domain.contains(planned[name]):
             return planned[name]
         domains = domains_of(trial, order_numeric_choices=self._order_numeric_choices)
-        space = self._knowledge.of(study.study_name).completed({**domains, name: domain})
+        space = self._knowledge.of(study, trial).completed({**domains, name: domain})
         # One trial is one suggestion, however many parameters it asks for one by one, and of
         # the model's suggestion that is completed here the source is the model.
         asked = [part for part in trial.distributions.values() if not part.single()]
@@ -343,7 +357,7 @@ class DRESampler(BaseSampler):
         if is_first and source:  # of which nothing was asked for: the prior takes its place
             self.stats.subtract([source, "suggestions"])
         stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
-        recommender = self._recommender(study, space, stats)
+        recommender = self._recommender(study, trial, space, stats)
         fixed = {
             other: trial.params[other]
             for other, searched in domains.items()
@@ -355,9 +369,11 @@ class DRESampler(BaseSampler):
         self._process.plan(study, trial, suggestion.configuration)
         return suggestion.configuration[name]
 
-    def _recommender(self, study: Study, space: SearchSpace, stats: Counter[str]) -> Recommender:
+    def _recommender(
+        self, study: Study, trial: FrozenTrial, space: SearchSpace, stats: Counter[str]
+    ) -> Recommender:
         """Return a recommender with what of the prior is of use in a search space."""
-        knowledge = self._knowledge.of(study.study_name)
+        knowledge = self._knowledge.of(study, trial)
         recommender, problem = knowledge.recommender(
             space, self._settings, self._seed, stats, len(study.directions)
         )
@@ -382,7 +398,8 @@ class DRESampler(BaseSampler):
         history = self._constraints.added(study, others, history)
         ordered = self._order_numeric_choices
         space, whole = learnt_space(search_space, others, history, order_numeric_choices=ordered)
-        recommender = self._recommender(study, space, self.stats)
+        self._knowledge.search(study, trial, space)
+        recommender = self._recommender(study, trial, space, self.stats)
         if recommender.about_priors:
             text = recommender.about_priors  # again only where the study shows new parameters
             self._messages.inform(study, text, text)

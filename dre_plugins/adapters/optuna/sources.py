@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -53,7 +54,7 @@ def metadata_from_studies(
     for source in sources:
         for name, study in _studies(source, wanted):
             names.append(name)
-            task = None if study is None else _task(study, skipped)
+            task = None if study is None else _task(study, _ended(study), skipped)
             tasks += [] if task is None else [task]
     missing = sorted((wanted or set()) - set(names))
     if missing:
@@ -124,12 +125,38 @@ def _without_passwords(text: str, url: str) -> str:
     return text
 
 
-def _task(study: optuna.Study, skipped: Counter[str]) -> Task | None:
-    """Return a study as a task, or None and a count why not."""
+def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[Task]:
+    """Return the studies of a storage as tasks, the one that went on longest first.
+
+    Args:
+        storage: The storage.
+        time: Only trials that ended before it count.
+        without: Name of a study to leave out.
+    """
+    found: list[tuple[datetime, Task]] = []
+    for name, study in _studies(storage, None):
+        if study is None or name == without:
+            continue
+        trials = _ended(study, time)
+        task = _task(study, trials, Counter()) if trials else None
+        if task is not None and task.n_complete:
+            found.append((max(filter(None, (t.datetime_complete for t in trials))), task))
+    return [task for _, task in sorted(found, key=lambda pair: pair[0], reverse=True)]
+
+
+def _ended(study: optuna.Study, before: datetime | None = None) -> list[FrozenTrial]:
+    """Return the trials of a study that have ended, at any time or before one."""
+    trials = study.get_trials(deepcopy=False, states=_ENDED)
+    if before is None:
+        return trials
+    return [t for t in trials if t.datetime_complete is not None and t.datetime_complete < before]
+
+
+def _task(study: optuna.Study, trials: list[FrozenTrial], skipped: Counter[str]) -> Task | None:
+    """Return trials of a study as a task, or None and a count why not."""
     if len(study.directions) > 1:
         skipped["study with several objectives"] += 1
         return None
-    trials = study.get_trials(deepcopy=False, states=_ENDED)
     distributions = union_of_distributions(trials)
     kept, history, _ = History().readable(trials, distributions, study.directions)
     if len(kept) < len(trials):

@@ -33,6 +33,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
+from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import TrialState, number_of
@@ -128,6 +129,11 @@ class DRESearch(RestorableSearcher):
             "complete" takes its last value.
         settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
             device, threads, how many trials are fitted, whether numeric choices are ordered.
+        memory: Where studies of any framework are recorded, and found by later ones that tune
+            some of the same parameters: True (a folder of the user's data), the path of a folder,
+            a `dre_plugins.Memory`, False (none), or None (the folder that the environment
+            variable DRE_MEMORY names, if any). With `past_results` or a prior other than
+            "universal" the study is only recorded.
 
     Raises:
         ValueError: If an argument is invalid or there is nothing to learn from in the past
@@ -153,6 +159,7 @@ class DRESearch(RestorableSearcher):
         failed: str = "worst",
         stopped: str = "pruned",
         settings: Settings | None = None,
+        memory: GivenMemory = None,
     ) -> None:
         check_objectives(metric, mode)
         super().__init__(metric=metric, mode=mode)  # type: ignore[arg-type]  # lists, too
@@ -165,6 +172,7 @@ class DRESearch(RestorableSearcher):
             allow_duplicates=allow_duplicates,
             failed=failed,
             settings=settings,
+            memory=memory,
         )
         options.check_past("past_results", past_results)
         self._prior = options.load_prior()
@@ -277,6 +285,8 @@ class DRESearch(RestorableSearcher):
             seed=self._seed,
             prior=None if is_empty else self._knowledge(param_space.space),
             logger=logger,
+            framework="ray-tune",
+            name=self._metric if isinstance(self._metric, str) else "",
         )
         for point in self._points:
             study.enqueue(param_space.to_configuration(point))

@@ -58,6 +58,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             seed=self.random_seed,
             prior=options.load_prior(),
             logger=logger,
+            framework="syne-tune",
         )
         for point in points_to_evaluate or ():
             require(isinstance(point, Mapping), "points_to_evaluate", point, "dictionaries")

@@ -15,6 +15,7 @@ from dre_plugins.adapters.syne_tune.history import StudySearcher, random_seed_fr
 from dre_plugins.adapters.syne_tune.scheduler_base import TellingScheduler
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
+from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import Trial as StudyTrial
@@ -41,6 +42,8 @@ class MultiObjectiveDRESearcher(StudySearcher):
         allow_duplicates: See `DRESearcher`.
         failed: See `DRESearcher`.
         settings: What most users leave as it is, see `dre_plugins.Settings`.
+        memory: Where the study is recorded, see `DRESearcher`; studies of several objectives are
+            not learnt from.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -74,6 +77,7 @@ class MultiObjectiveDRESearcher(StudySearcher):
         allow_duplicates: bool = False,
         failed: str = "worst",
         settings: Settings | None = None,
+        memory: GivenMemory = None,
     ) -> None:
         is_several = is_integer(n_objectives) and n_objectives >= 2
         wanted = "an integer of at least 2 (one objective is for DRESearcher)"
@@ -89,6 +93,7 @@ class MultiObjectiveDRESearcher(StudySearcher):
                 allow_duplicates=allow_duplicates,
                 failed=failed,
                 settings=settings,
+                memory=memory,
             ),
         )
         self._n_objectives = int(n_objectives)
@@ -169,7 +174,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
             a pair of the lowest and the highest, where None is no limit.
         settings: What most users leave as it is, see `dre_plugins.Settings`.
         options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
-            `allow_duplicates`, `failed`.
+            `allow_duplicates`, `failed`, `memory`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.

@@ -60,7 +60,7 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
             allowed, or a pair of the lowest and the highest, where None is no limit.
         settings: What most users leave as it is, see `dre_plugins.Settings`.
         options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
-            `allow_duplicates`, `failed`.
+            `allow_duplicates`, `failed`, `memory`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -148,7 +148,7 @@ class DRETransfer(DRE):
         past_mode: "min" or "max", if that was different in the past.
         settings: What most users leave as it is, see `dre_plugins.Settings`.
         options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
-            `allow_duplicates`, `failed`.
+            `allow_duplicates`, `failed`, `memory`.
 
     Raises:
         ValueError: If an argument is invalid, or there is nothing to learn from.
@@ -210,7 +210,7 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
             allowed, or a pair of the lowest and the highest, where None is no limit.
         settings: What most users leave as it is, see `dre_plugins.Settings`.
         options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
-            `allow_duplicates`, `failed`.
+            `allow_duplicates`, `failed`, `memory`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.

@@ -16,6 +16,7 @@ from syne_tune.optimizer.schedulers.searchers.single_objective_searcher import (
 
 from dre_plugins.adapters.common.options import Options
 from dre_plugins.adapters.syne_tune.history import StudySearcher
+from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import number_of
@@ -81,6 +82,11 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
         settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
             device, threads, how many trials are fitted, whether numeric choices are ordered.
+        memory: Where studies of any framework are recorded, and found by later ones that tune
+            some of the same parameters: True (a folder of the user's data), the path of a folder,
+            a `dre_plugins.Memory`, False (none), or None (the folder that the environment
+            variable DRE_MEMORY names, if any). With a prior other than "universal" the
+            study is only recorded.
 
     Raises:
         ValueError: If an argument is invalid, a domain cannot be searched, or the prior has no
@@ -99,6 +105,7 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         allow_duplicates: bool = False,
         failed: str = "worst",
         settings: Settings | None = None,
+        memory: GivenMemory = None,
     ) -> None:
         super().__init__(
             config_space,
@@ -111,6 +118,7 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
                 allow_duplicates=allow_duplicates,
                 failed=failed,
                 settings=settings,
+                memory=memory,
             ),
         )
         self._n_reports: Counter[int] = Counter()

@@ -37,11 +37,11 @@ def space_from_plain(state: Mapping[str, Any]) -> SearchSpace:
     return SearchSpace.from_dict(
         {
             "domains": {
-                name: {key: _from_plain(value) for key, value in domain.items()}
+                name: {key: from_plain(value) for key, value in domain.items()}
                 for name, domain in state["domains"].items()
             },
             "conditions": [
-                {key: _from_plain(value) for key, value in one.items()}
+                {key: from_plain(value) for key, value in one.items()}
                 for one in state["conditions"]
             ],
             "optional": state["optional"],
@@ -51,7 +51,7 @@ def space_from_plain(state: Mapping[str, Any]) -> SearchSpace:
 
 def _arguments(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return {key: _to_plain(value) for key, value in state.items()}
+        return {key: to_plain(value) for key, value in state.items()}
     except TypeError as error:
         raise ValueError(
             f"Parameter {name!r} has the value {error}, which cannot be saved; "
@@ -59,7 +59,12 @@ def _arguments(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
         ) from error
 
 
-def _to_plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
+    """Return a value of a parameter in terms that strict JSON has.
+
+    Raises:
+        TypeError: It is of a type that no file can hold.
+    """
     if isinstance(value, np.generic):
         value = value.item()  # domains do not tell NumPy's numbers from Python's
     kind = type(value)
@@ -68,24 +73,29 @@ def _to_plain(value: Any) -> Any:
     if kind in (bool, int, str, type(None)):
         return value
     if kind is list:
-        return [_to_plain(item) for item in value]
+        return [to_plain(item) for item in value]
     if kind is tuple:
-        return {"tuple": [_to_plain(item) for item in value]}
+        return {"tuple": [to_plain(item) for item in value]}
     if kind is dict:
-        return {"dict": [[_to_plain(key), _to_plain(item)] for key, item in value.items()]}
+        return {"dict": [[to_plain(key), to_plain(item)] for key, item in value.items()]}
     raise TypeError(f"{value!r} of type {kind.__name__}")
 
 
-def _from_plain(value: Any) -> Any:
+def from_plain(value: Any) -> Any:
+    """Return the value that `to_plain` has written.
+
+    Raises:
+        ValueError: It is of no known kind.
+    """
     if isinstance(value, list):
-        return [_from_plain(item) for item in value]
+        return [from_plain(item) for item in value]
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
     if kind == "float":
         return float(content)
     if kind == "tuple":
-        return tuple(_from_plain(item) for item in content)
+        return tuple(from_plain(item) for item in content)
     if kind == "dict":
-        return {_from_plain(key): _from_plain(item) for key, item in content}
+        return {from_plain(key): from_plain(item) for key, item in content}
     raise ValueError(f"{kind!r} is no known kind of value")

@@ -1,0 +1,222 @@
+"""`dre memory`: what was ever tuned here."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from dre_plugins.cli.checks import METADATA_FILES, check_writable
+from dre_plugins.cli.console import console, tracked, warn
+from dre_plugins.cli.options import Tasks, load_tasks
+
+if TYPE_CHECKING:
+    from dre_plugins.memory.index import Entry
+    from dre_plugins.memory.memory import Memory
+
+memory = typer.Typer(
+    no_args_is_help=True,
+    help="Look at the studies that were recorded by `memory=`, and manage them.",
+)
+
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--memory", help="Folder of the memory. Without it: that of DRE_MEMORY, or the user's own."
+    ),
+]
+Study = Annotated[str, typer.Argument(help="Name of a study, or the beginning of its identity.")]
+Studies = Annotated[
+    list[str] | None,
+    typer.Argument(help="Names of studies, or beginnings of identities. Without them: all."),
+]
+
+
+@memory.command("list")
+def list_studies(
+    folder: Folder = None,
+    parameter: Annotated[
+        list[str] | None, typer.Option(help="Only studies with this parameter; can be repeated.")
+    ] = None,
+) -> None:
+    """List the studies, the newest first.
+
+    Example:
+
+        dre memory list --parameter learning_rate
+    """
+    index = _memory(folder).index()
+    for name in index.damaged:
+        warn(f"the record {name} is damaged and left out")
+    table = Table("study", "name", "framework")
+    table.add_column("trials", justify="right")
+    table.add_column("last trial")
+    table.add_column("parameters")
+    for entry in index.entries:
+        names = index.names(entry.space)
+        if set(parameter or ()) <= set(names):
+            header = entry.header
+            row = (header.study[:8], header.name, header.framework, str(entry.n_trials))
+            table.add_row(*row, _date(entry.last), ", ".join(names))
+    console().print(table)
+
+
+@memory.command("show")
+def show(study: Study, folder: Folder = None) -> None:
+    """Show a study: its best trial, its search space, and which studies it began with.
+
+    Example:
+
+        dre memory show wine
+    """
+    from dre_plugins.cli.tables import space_table
+    from dre_plugins.memory.records import read_study
+
+    opened = _memory(folder)
+    for entry in _found(opened, [study]):
+        header, read = entry.header, read_study(entry.files)
+        counts = ", ".join(f"{count} {state}" for state, count in read.counts().items())
+        table = Table(show_header=False, title=f"study {header.title}", title_justify="left")
+        table.add_row("identity", header.study)
+        table.add_row("framework", header.framework)
+        table.add_row("directions", ", ".join(header.directions))
+        table.add_row("began", _date(header.began))
+        table.add_row("last trial", _date(entry.last))
+        table.add_row("trials", counts)
+        if read.n_damaged:
+            table.add_row("damaged lines", str(read.n_damaged))
+        best = read.best()
+        if best is not None and best.value is not None:
+            table.add_row("best value", f"{header.signs()[0] * best.value:g}")
+            table.add_row("there", ", ".join(f"{k}={v}" for k, v in best.configuration.items()))
+        table.add_row("learnt from", ", ".join(_teachers(opened, header.study)) or "no study")
+        console().print(table)
+        console().print(space_table(read.space()))
+
+
+@memory.command("forget")
+def forget(
+    studies: Annotated[list[str], typer.Argument(help="Names, or beginnings of identities.")],
+    folder: Folder = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete studies, and all priors, as any may have learnt from them.
+
+    Example:
+
+        dre memory forget wine iris
+    """
+    opened = _memory(folder)
+    found = _found(opened, studies)
+    n_trials = sum(entry.n_trials for entry in found)
+    if not yes:
+        typer.confirm(f"Delete {len(found)} studies with {n_trials} trials?", abort=True)
+    opened.forget(found)
+    console().print(f"Forgot {len(found)} studies with {n_trials} trials.")
+
+
+@memory.command("export")
+def export(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="File to write: .json, .npz, or .tasks.")
+    ],
+    studies: Studies = None,
+    folder: Folder = None,
+) -> None:
+    """Write studies to a file that the other commands take, such as `dre meta-train`.
+
+    Example:
+
+        dre memory export -o tasks.json
+    """
+    from dre_plugins.memory.choices import tasks_of
+
+    check_writable(output, METADATA_FILES)
+    opened = _memory(folder)
+    entries = _found(opened, studies) if studies else opened.index().entries
+    metadata = tasks_of(entries, logging.getLogger("dre_plugins"))
+    metadata.save(output)
+    console().print(metadata.summary())
+
+
+@memory.command("import")
+def import_studies(tasks: Tasks, folder: Folder = None) -> None:
+    """Record past tasks, of any source that `dre import` reads; what is there is left out.
+
+    Example:
+
+        dre memory import sqlite:///studies.db
+    """
+    from dre_plugins.memory.importing import import_task
+
+    opened, metadata = _memory(folder), load_tasks(tasks)
+    present = {entry.header.study for entry in opened.index().entries}
+    bar = tracked(metadata, "studies", len(metadata))
+    n_new = sum(import_task(opened, task, present) for task in bar)
+    console().print(f"Recorded {n_new} of {len(metadata)} studies in {opened.path}.")
+
+
+@memory.command("stats")
+def stats(folder: Folder = None) -> None:
+    """Say how much there is, and how many studies have learnt from others.
+
+    Example:
+
+        dre memory stats
+    """
+    opened = _memory(folder)
+    index = opened.index()
+    entries = index.entries
+    priors = [*opened.priors.glob("*.safetensors")]
+    learners = [entry for entry in entries if _teachers(opened, entry.header.study)]
+    table = Table(show_header=False, title=f"memory {opened.path}", title_justify="left")
+    table.add_row("studies", str(len(entries)))
+    table.add_row("of these, learnt from others", str(len(learners)))
+    table.add_row("trials", str(sum(entry.n_trials for entry in entries)))
+    table.add_row("search spaces", str(len({entry.space for entry in entries})))
+    table.add_row("records", f"{sum(entry.n_bytes for entry in entries) / 1e6:.1f} MB")
+    table.add_row("damaged records", str(len(index.damaged)))
+    size = sum(path.stat().st_size for path in priors) / 1e6
+    table.add_row("priors", f"{len(priors)}, {size:.1f} MB")
+    console().print(table)
+
+
+def _memory(folder: Path | None) -> Memory:
+    from dre_plugins.memory.memory import Memory
+
+    opened = Memory.of(True if folder is None else folder)
+    assert opened is not None  # only False and None mean none
+    return opened
+
+
+def _found(memory: Memory, wanted: list[str]) -> list[Entry]:
+    """Return the studies of some names or identities.
+
+    Raises:
+        ValueError: There is no such study.
+    """
+    entries = memory.index().entries
+    found: dict[str, Entry] = {}
+    for word in wanted:
+        named = [e for e in entries if word == e.header.name or e.header.study.startswith(word)]
+        if not named or not word:
+            raise ValueError(f"There is no study {word!r} in {memory.path}; see dre memory list.")
+        found |= {entry.header.study: entry for entry in named}
+    return [*found.values()]
+
+
+def _teachers(memory: Memory, study: str) -> list[str]:
+    """Return the studies that a study has learnt from, by the beginnings of their identities."""
+    teachers: dict[str, None] = {}
+    for path in sorted(memory.choices.glob(f"{study}-*.json")):
+        teachers |= dict.fromkeys(json.loads(path.read_bytes())["studies"])
+    return [teacher[:8] for teacher in teachers]
+
+
+def _date(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,51 @@
+"""Whether past studies have anything in common but the names of their parameters."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dre_plugins.transfer.metadata import MetaDataset, Task
+
+# Of fewer studies nothing can be said.
+MIN_STUDIES = 4
+# Mean rank correlation (Kendall's tau) between a study and what the others expect of it. Five
+# studies of 30 trials with permuted values reach 0.00 ± 0.02, related ones .2 to .6, and studies
+# of one function .8 (lab/2026-11-23-memory.md).
+MIN_CORRELATION = 0.1
+
+
+def have_order_in_common(metadata: MetaDataset) -> bool:
+    """Say whether one half of past studies tells anything of the order of the other half's trials.
+
+    Where it does not, parameters of one name mean something else in each study, and a prior would
+    lead the next one astray.
+    """
+    if len(metadata) < MIN_STUDIES:
+        return True
+    halves = metadata.tasks[0::2], metadata.tasks[1::2]
+    found = [
+        correlation
+        for known, held_out in (halves, halves[::-1])
+        for correlation in _correlations(MetaDataset(known), held_out)
+    ]
+    return not found or float(np.mean(found)) >= MIN_CORRELATION
+
+
+def _correlations(known: MetaDataset, held_out: tuple[Task, ...]) -> list[float]:
+    """Return the rank correlation of each study that has an order and a parameter in common."""
+    from scipy.stats import kendalltau  # takes long to import
+
+    from dre_plugins.transfer.prior import Prior  # imports torch
+
+    prior = Prior.of_few(known)
+    found = []
+    for task in held_out:
+        try:
+            expected = prior.scores(task.space, task.units)
+        except ValueError:  # no parameter in common
+            continue
+        values = np.where(np.isnan(task.values), -np.inf, task.values)
+        found.append(float(kendalltau(expected, values).statistic))
+    return [correlation for correlation in found if not math.isnan(correlation)]

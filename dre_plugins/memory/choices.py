@@ -1,0 +1,112 @@
+"""What a study learns from: chosen once, written down, the same for all its workers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dre_plugins.engine.files import regular
+from dre_plugins.memory.index import Entry, Index
+from dre_plugins.memory.memory import Memory
+from dre_plugins.memory.priors import publish, trained_prior
+from dre_plugins.memory.records import read_study
+from dre_plugins.memory.selection import newest_with, select
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.archive import DAMAGES
+from dre_plugins.transfer.metadata import MetaDataset, Task
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.prior import Prior
+
+
+def prior_for(
+    memory: Memory, study: str, space: SearchSpace | str, logger: logging.Logger
+) -> Prior | None:
+    """Return the prior that a study starts from, None if no past study helps.
+
+    What is chosen is written down by the study and the names of its parameters. Workers of the
+    same study, and whoever goes on with it after a restart, take what was chosen first, whatever
+    was tuned meanwhile; if its prior was forgotten, it is chosen anew.
+
+    Args:
+        memory: The folder.
+        study: Identity of the study.
+        space: Its parameters; or the name of the only one that it has shown so far.
+        logger: Where messages go.
+
+    Raises:
+        OSError: The memory cannot be read or written.
+        ValueError: What is in it is damaged.
+    """
+    names = [space] if isinstance(space, str) else sorted(space.names)
+    key = hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]
+    path = memory.choices / f"{study}-{key}.json"
+    chosen = _read(path, memory)
+    if chosen is None:
+        memory.shrink()
+        entries = _studies_for(memory.index(), study, space)
+        tasks = tasks_of(entries, logger)
+        file = trained_prior(memory.priors, tasks, logger) if len(tasks) else None
+        studies = [entry.header.study for entry in entries]
+        _write(path, {"prior": None if file is None else file.name, "studies": studies})
+        chosen = _read(path, memory)  # what another worker may have written first
+    if chosen is None or chosen["prior"] is None:
+        return None
+    from dre_plugins.transfer.prior import Prior  # imports torch
+
+    os.utime(memory.priors / chosen["prior"])  # which of them are used last is kept
+    return Prior.load(memory.priors / chosen["prior"])
+
+
+def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Entry]:
+    if isinstance(space, str):
+        likely = newest_with(index, space, without=study)
+        return [] if likely is None else select(index, likely, without=study)
+    return select(index, space, without=study)
+
+
+def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:
+    """Return the studies as past tasks, those that cannot be used counted in `skipped`."""
+    skipped: Counter[str] = Counter()
+    tasks: list[Task] = []
+    for entry in sorted(entries, key=lambda entry: entry.header.study):
+        try:
+            study = read_study(entry.files)
+            tasks.append(study.task())
+        except (OSError, *DAMAGES) as error:
+            skipped["study that cannot be read"] += 1
+            logger.warning("Study %r of the memory is left out: %s", entry.header.title, error)
+            continue
+        skipped["damaged line"] += study.n_damaged
+    return MetaDataset.of(
+        (task for task in tasks if task.n_complete), source="memory", skipped=+skipped
+    )
+
+
+def _read(path: Path, memory: Memory) -> dict[str, Any] | None:
+    """Return what was chosen; None if nothing was. What has lost its prior is deleted."""
+    try:
+        chosen: dict[str, Any] = json.loads(regular(path).read_bytes())
+        prior = chosen["prior"]
+        if prior is None or (memory.priors / prior).is_file():
+            return chosen
+    except FileNotFoundError:
+        return None
+    except DAMAGES:
+        pass
+    path.unlink(missing_ok=True)
+    return None
+
+
+def _write(path: Path, chosen: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{uuid.uuid4().hex}.json")
+    unfinished.write_text(json.dumps(chosen), encoding="utf-8")
+    publish(unfinished, path)

@@ -1,0 +1,204 @@
+"""Which studies there are and what they tuned, without reading them all.
+
+The index is made of the records and can be made anew from them. It is read, brought up to date
+where the size or the time of a record has changed, and replaced as a whole: who reads meanwhile
+gets the old one or the new one, and of two writers the later one counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dre_plugins.engine.files import regular, replacing
+from dre_plugins.memory.recorded import Header
+from dre_plugins.memory.recorder import SUFFIX
+from dre_plugins.memory.records import TRIAL_START, RecordError, read_header
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.archive import DAMAGES
+from dre_plugins.transfer.spaces.plain import space_from_plain
+
+FORMAT = "dre-plugins/memory-index"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Say what a study tuned, without its trials.
+
+    Args:
+        header: Which study it is.
+        files: Its records.
+        space: Digest of its parameters, see `Index.space`.
+        n_trials: How many trials have ended; those of a trial that was repeated count twice.
+        last: When the last one ended, in seconds since 1970.
+        n_bytes: Size of its records.
+    """
+
+    header: Header
+    files: tuple[Path, ...]
+    space: str
+    n_trials: int
+    last: float
+    n_bytes: int
+
+
+class Index:
+    """Hold what the records in a folder say in short.
+
+    Args:
+        folder: Folder of the records.
+        files: By name of a record: its size, its time, and what `_summary` says of it.
+        spaces: By digest: the domains of a search space by parameter name, as JSON has them.
+    """
+
+    def __init__(
+        self, folder: Path, files: Mapping[str, list[Any]], spaces: Mapping[str, Any]
+    ) -> None:
+        self._folder = folder
+        self._files = files
+        self._spaces = spaces
+
+    @property
+    def damaged(self) -> list[str]:
+        """Return the names of the records that cannot be read."""
+        return [name for name, (_, _, summary) in self._files.items() if summary is None]
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """Return the studies, the one that has changed last first."""
+        parts: dict[str, list[tuple[Path, int, Any]]] = {}
+        for name, (size, _, summary) in sorted(self._files.items()):
+            if summary is not None and summary["space"] is not None:
+                study = summary["header"]["study"]
+                parts.setdefault(study, []).append((self._folder / name, size, summary))
+        found = [_entry(records) for records in parts.values()]
+        return sorted(found, key=lambda entry: (-entry.last, entry.header.study))
+
+    def names(self, digest: str) -> list[str]:
+        """Return the names of the parameters of a search space."""
+        return list(self._spaces[digest])
+
+    def space(self, digest: str) -> SearchSpace:
+        """Return the parameters of a search space, without conditions.
+
+        Raises:
+            ValueError: A domain is of no known kind.
+        """
+        domains = self._spaces[digest]
+        return space_from_plain({"domains": domains, "conditions": [], "optional": []})
+
+
+def read_index(folder: Path, path: Path) -> Index:
+    """Return an index that is up to date, and write it if it was not.
+
+    Args:
+        folder: Folder of the records.
+        path: File of the index.
+
+    Raises:
+        OSError: The folder cannot be read, or the index not written.
+    """
+    old, spaces = _read(path)
+    files: dict[str, list[Any]] = {}
+    for name, size, changed in sorted(_records(folder)):
+        before = old.get(name)
+        if before is not None and before[:2] == [size, changed]:
+            files[name] = before
+        else:
+            files[name] = [size, changed, _summary(folder / name, spaces)]
+    if files != old:
+        used = {file[2]["space"] for file in files.values() if file[2] is not None}
+        kept = {digest: domains for digest, domains in spaces.items() if digest in used}
+        _write(path, {"format": FORMAT, "version": VERSION, "spaces": kept, "files": files})
+    return Index(folder, files, spaces)
+
+
+def _records(folder: Path) -> Iterator[tuple[str, int, int]]:
+    """Yield name, size and time of the records."""
+    try:
+        entries = os.scandir(folder)
+    except FileNotFoundError:
+        return
+    with entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
+                try:
+                    found = entry.stat()
+                except FileNotFoundError:  # forgotten meanwhile
+                    continue
+                yield entry.name, found.st_size, found.st_mtime_ns
+
+
+def _read(path: Path) -> tuple[dict[str, list[Any]], dict[str, Any]]:
+    """Return files and spaces of an index; nothing if there is none, or it is damaged."""
+    try:
+        tree = json.loads(regular(path).read_bytes())
+        if (tree["format"], tree["version"]) != (FORMAT, VERSION):
+            return {}, {}
+        files, spaces = dict(tree["files"]), dict(tree["spaces"])
+        is_whole = all(
+            file[2] is None or file[2]["space"] in {None, *spaces} for file in files.values()
+        )
+    except (FileNotFoundError, *DAMAGES):
+        return {}, {}
+    return (files, spaces) if is_whole else ({}, {})
+
+
+def _write(path: Path, tree: Mapping[str, Any]) -> None:
+    content = json.dumps(tree, allow_nan=False, separators=(",", ":"))
+    with replacing(path) as unfinished:
+        unfinished.write_text(content, encoding="utf-8")
+
+
+def _summary(path: Path, spaces: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what a record says in short, None if it is damaged; add its space to the others."""
+    try:
+        first, *lines = regular(path).read_bytes().splitlines() or [b""]
+        header = asdict(read_header(first, path))
+    except (OSError, RecordError):
+        return None
+    domains: dict[str, Any] = {}
+    rows = []
+    for line in lines:
+        if line.startswith(TRIAL_START):
+            rows.append(line)
+            continue
+        try:
+            domains.update(json.loads(line)["space"]["domains"])
+        except DAMAGES:  # counted where the study is read
+            continue
+    digest = None
+    if domains:
+        digest = hashlib.sha256(json.dumps(domains).encode()).hexdigest()[:16]
+        spaces[digest] = domains
+    return {"header": header, "space": digest, "n": len(rows), "last": _last(rows, header)}
+
+
+def _last(rows: list[bytes], header: Mapping[str, Any]) -> float:
+    """Return when the last whole trial ended."""
+    for row in reversed(rows):
+        try:
+            return float(json.loads(row)["ended"])
+        except DAMAGES:
+            continue
+    return float(header["began"])
+
+
+def _entry(records: list[tuple[Path, int, Any]]) -> Entry:
+    newest = max(records, key=lambda record: record[2]["last"])[2]
+    oldest = min(records, key=lambda record: record[2]["header"]["began"])[2]
+    return Entry(
+        header=Header.from_dict(oldest["header"]),
+        files=tuple(path for path, _, _ in records),
+        space=newest["space"],
+        n_trials=sum(summary["n"] for _, _, summary in records),
+        last=newest["last"],
+        n_bytes=sum(size for _, size, _ in records),
+    )

@@ -1,0 +1,106 @@
+"""Priors of past studies, each trained once and kept by what it was trained on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import filelock
+
+from dre_plugins._version import __version__
+from dre_plugins.memory.agreement import have_order_in_common
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.spaces.plain import space_to_plain
+
+# Suffix of a file that says that there is no prior.
+REJECTED = ".rejected"
+# Another process that trains the same prior is waited for this long.
+SECONDS_TO_WAIT = 60.0
+
+
+def digest_of(tasks: Sequence[Task]) -> str:
+    """Return a hash of all that past tasks hold."""
+    content = hashlib.sha256()
+    for task in tasks:
+        content.update(json.dumps([task.name, space_to_plain(task.space)]).encode())
+        arrays = [task.units, task.values, task.failed]
+        for step, reported in task.rungs.items():
+            content.update(repr(step).encode())
+            arrays.append(reported)
+        for array in arrays:
+            content.update(repr(array.shape).encode() + array.tobytes())
+    return content.hexdigest()[:32]
+
+
+def trained_prior(folder: Path, metadata: MetaDataset, logger: logging.Logger) -> Path | None:
+    """Return the file of the prior of past studies, which is written if there is none.
+
+    Studies that have no order in common have no prior. That is found out once, too.
+
+    One process trains while the others wait for its file. A process that has waited too long
+    trains as well: that takes seconds and changes nothing, as whoever comes second takes the file
+    that is there. So all workers of a study have the same prior, bit for bit.
+
+    Args:
+        folder: Folder of the priors.
+        metadata: The past studies.
+        logger: Where to say that training takes some seconds.
+
+    Raises:
+        OSError: The folder cannot be written.
+        ValueError: There is nothing to learn from.
+    """
+    # Another version may learn something else from the same tasks.
+    path = folder / f"{digest_of(metadata.tasks)}-{__version__}.safetensors"
+    folder.mkdir(parents=True, exist_ok=True)
+    with _one_at_a_time(path):
+        rejected = path.with_suffix(REJECTED)
+        if path.is_file() or rejected.is_file():
+            return path if path.is_file() else None
+        from dre_plugins.transfer.prior import Prior  # imports torch
+
+        logger.info("Learning from %d past studies, which takes some seconds.", len(metadata))
+        if not have_order_in_common(metadata):
+            logger.info("They have no order in common, and are not used.")
+            rejected.touch()
+            return None
+        prior = Prior.of_few(metadata)
+        unfinished = path.with_name(f".{uuid.uuid4().hex}.safetensors")
+        prior.save(unfinished)
+        publish(unfinished, path)
+    return path
+
+
+def publish(unfinished: Path, path: Path) -> None:
+    """Give a finished file its name, unless there is one of that name: the first one counts.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    try:
+        os.link(unfinished, path)
+    except FileExistsError:
+        pass
+    finally:
+        unfinished.unlink()
+
+
+@contextmanager
+def _one_at_a_time(path: Path) -> Iterator[None]:
+    """Let one process train a prior; who has waited too long, or cannot lock, goes on."""
+    lock = filelock.FileLock(path.with_suffix(".lock"))
+    try:
+        lock.acquire(timeout=SECONDS_TO_WAIT)
+    except (filelock.Timeout, NotImplementedError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,135 @@
+"""A recorded study: which one it is, what it searched, and what became of its trials."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dre_plugins.recommend.trials import (
+    ConstraintState,
+    Trial,
+    TrialState,
+    as_of_now,
+    constraint_states,
+    feasible,
+)
+from dre_plugins.space.conditions import infer_conditions
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.metadata import Task
+from dre_plugins.transfer.spaces.merging import merged_space
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Say which study a record is of.
+
+    Args:
+        study: Identity of the study; all its records have the same.
+        name: Name for people; may be empty.
+        framework: What tuned, such as "optuna".
+        directions: "minimize" or "maximize" for each objective.
+        began: When, in seconds since 1970.
+    """
+
+    study: str
+    name: str
+    framework: str
+    directions: tuple[str, ...]
+    began: float
+
+    @property
+    def title(self) -> str:
+        """Return the name, or the identity of a study without one."""
+        return self.name or self.study
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Header:
+        """Rebuild a header from `dataclasses.asdict`, by way of JSON."""
+        return cls(**{**state, "directions": tuple(state["directions"])})
+
+    def signs(self) -> list[float]:
+        """Return +1 for each objective that is maximised, else -1."""
+        return [1.0 if direction == "maximize" else -1.0 for direction in self.directions]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Hold a trial that has ended, larger values are better.
+
+    Args:
+        trial: The trial.
+        time: When, in seconds since 1970.
+        is_stopped: Whether something else ended it, so that it counts by what it has reported.
+    """
+
+    trial: Trial
+    time: float
+    is_stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStudy:
+    """Hold all records of a study.
+
+    Args:
+        header: Which study it is.
+        spaces: The search spaces that its trials came from, at least one.
+        trials: What has ended, by number.
+        n_damaged: How many lines could not be read.
+    """
+
+    header: Header
+    spaces: tuple[SearchSpace, ...]
+    trials: Mapping[int, Ended]
+    n_damaged: int = 0
+
+    def history(self) -> list[Trial]:
+        """Return the trials in order; what was stopped counts by what it has reported."""
+        ended = [self.trials[number] for number in sorted(self.trials)]
+        stopped = [row for row, entry in enumerate(ended) if entry.is_stopped]
+        return as_of_now([entry.trial for entry in ended], stopped)
+
+    def counts(self) -> Counter[str]:
+        """Return how many trials there are of each state."""
+        return Counter(trial.state.value for trial in self.history())
+
+    def best(self) -> Trial | None:
+        """Return the best feasible trial, None without any or with several objectives."""
+        history = self.history()
+        good = [
+            trial
+            for trial, is_met in zip(history, feasible(history), strict=True)
+            if is_met and trial.value is not None and not math.isnan(trial.value)
+        ]
+        return max(good, key=lambda trial: trial.value or 0.0, default=None)
+
+    def task(self) -> Task:
+        """Return the study as a past task; a trial that violates a constraint has failed.
+
+        Raises:
+            ValueError: It has several objectives, or spaces that contradict each other.
+        """
+        if len(self.header.directions) != 1:
+            raise ValueError(f"Study {self.header.title!r} has several objectives.")
+        history = self.history()
+        violated = [state is ConstraintState.VIOLATED for state in constraint_states(history)]
+        learnt = [
+            replace(trial, state=TrialState.FAILED, value=None) if is_violated else trial
+            for trial, is_violated in zip(history, violated, strict=True)
+        ]
+        return Task.from_trials(self.header.title, self.space(), learnt)
+
+    def space(self) -> SearchSpace:
+        """Return the one search space, or one that holds all, with conditions as trials show.
+
+        Raises:
+            ValueError: A parameter is a number in one space and a word in another.
+        """
+        merged = merged_space(self.spaces)
+        if all(space == merged for space in self.spaces):
+            return merged
+        configurations = [trial.configuration for trial in self.history()]
+        return SearchSpace(merged.domains, *infer_conditions(merged.domains, configurations))

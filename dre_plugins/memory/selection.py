@@ -1,0 +1,85 @@
+"""Which past studies a new one learns from: those that tuned the same parameters, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dre_plugins.memory.index import Entry, Index
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.spaces.aliases import normalised, roles, without_prefix
+from dre_plugins.transfer.spaces.alignment import align
+
+# So many studies are learnt from in seconds; more of them hardly teach more.
+MAX_STUDIES = 30
+# Of the parameters of the present study, a past one must have tuned this share.
+MIN_OVERLAP = 0.5
+# A study of fewer trials says little but noise.
+MIN_TRIALS = 5
+# Search spaces that are compared value by value; those that share most names come first.
+MAX_ALIGNED = 200
+
+
+def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
+    """Return the studies to learn from, those with the largest overlap first, then the newest.
+
+    Args:
+        index: What there is.
+        space: Parameters of the present study.
+        without: Identity of the present study, which does not learn from itself.
+    """
+    usable = _usable(index, without)
+    overlaps = _overlaps(index, dict.fromkeys(entry.space for entry in usable), space)
+    chosen = [entry for entry in usable if overlaps.get(entry.space, 0.0) > 0.0]
+    chosen.sort(key=lambda entry: -overlaps[entry.space])  # stable: the newest stay first
+    return chosen[:MAX_STUDIES]
+
+
+def newest_with(index: Index, name: str, *, without: str) -> SearchSpace | None:
+    """Return the parameters of the newest study that has one of this name, None without any.
+
+    A define-by-run study shows one parameter first: the newest study that had it stands in for
+    those to come.
+    """
+    for entry in _usable(index, without):
+        if name in index.names(entry.space):
+            return index.space(entry.space)
+    return None
+
+
+def _usable(index: Index, without: str) -> list[Entry]:
+    return [
+        entry
+        for entry in index.entries
+        if entry.header.study != without
+        and len(entry.header.directions) == 1
+        and entry.n_trials >= MIN_TRIALS
+    ]
+
+
+def _overlaps(index: Index, digests: Iterable[str], space: SearchSpace) -> dict[str, float]:
+    """Return how much the search spaces of past studies and the present one overlap, if at all."""
+    wanted = _words(space.names)
+    shared = {digest: len(wanted & _words(index.names(digest))) for digest in digests}
+    likely = sorted((digest for digest in shared if shared[digest]), key=lambda d: -shared[d])
+    overlaps = {digest: overlap(index.space(digest), space) for digest in likely[:MAX_ALIGNED]}
+    return {digest: share for digest, share in overlaps.items() if share > 0.0}
+
+
+def overlap(past: SearchSpace, space: SearchSpace) -> float:
+    """Return the share of parameters that two spaces have in common among all that either has.
+
+    It is 0 if the past space has less than half of the present parameters. Constants do not count.
+    """
+    alignment = align(past, space, on_incompatible="ignore")
+    links = () if alignment is None else alignment.links
+    n_both = sum(link.source in past.names and link.target in space.names for link in links)
+    if n_both < MIN_OVERLAP * space.n_parameters:
+        return 0.0
+    return n_both / (past.n_parameters + space.n_parameters - n_both)
+
+
+def _words(names: Iterable[str]) -> set[str]:
+    """Return all forms of names by which parameters match, see `align`."""
+    names = list(names)
+    forms = {form for name in names for form in (normalised(name), without_prefix(name))}
+    return forms | {f"role {role}" for role in roles(names)}

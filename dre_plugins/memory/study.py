@@ -1,0 +1,144 @@
+"""What one study has of a memory: a prior to start from, and a record of its own."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dre_plugins.memory.choices import prior_for
+from dre_plugins.memory.memory import Memory
+from dre_plugins.memory.recorded import Header
+from dre_plugins.memory.recorder import Recorder
+from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.archive import DAMAGES
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.prior import Prior
+
+Result = TypeVar("Result")
+
+# Whatever a folder that is full, gone, or written by others makes of reading and writing.
+_FAILURES = (OSError, *DAMAGES)
+
+
+class StudyMemory:
+    """Learn from past studies once, and record what ends.
+
+    No failure to read or to write ends a study: the first one is a warning, all are counted.
+
+    Args:
+        memory: The folder.
+        header: Which study it is.
+        stats: Counts "memory_errors", and "past_studies" that were learnt from.
+        logger: Where messages go.
+
+    Attributes:
+        stats: The counters, which may be exchanged.
+    """
+
+    def __init__(
+        self, memory: Memory, header: Header, *, stats: Counter[str], logger: logging.Logger
+    ) -> None:
+        self._memory = memory
+        self._header = header
+        self.stats = stats
+        self._logger = logger
+        self._recorder = Recorder(memory.records, header)
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = Lock()
+
+    def record(
+        self, number: int, trial: Trial, space: SearchSpace, *, is_stopped: bool = False
+    ) -> None:
+        """Record a trial that has ended, see `Recorder.write`."""
+        self.record_made(number, lambda: (trial, space), is_stopped=is_stopped)
+
+    def record_made(
+        self,
+        number: int,
+        make: Callable[[], tuple[Trial, SearchSpace]],
+        *,
+        is_stopped: bool = False,
+    ) -> None:
+        """Record a trial that has ended, and that may fail to be made."""
+
+        def write() -> None:
+            trial, space = make()
+            with self._lock:
+                self._recorder.write(number, trial, space, is_stopped=is_stopped)
+
+        self._guarded(write)
+
+    def prior_for(self, space: SearchSpace | str) -> Prior | None:
+        """Return a prior of the past studies that help, None if there are none.
+
+        Args:
+            space: Parameters of the study; or the name of the only one that it has shown so far.
+        """
+        is_empty = isinstance(space, SearchSpace) and not space.n_parameters
+        if len(self._header.directions) != 1 or is_empty:
+            return None
+        study = self._header.study
+        prior = self._guarded(lambda: prior_for(self._memory, study, space, self._logger))
+        self.stats["past_studies"] = len(prior.card.tasks) if prior is not None else 0
+        return prior
+
+    def _guarded(self, action: Callable[[], Result]) -> Result | None:
+        try:
+            return action()
+        except _FAILURES as error:
+            self.stats["memory_errors"] += 1
+            if self.stats["memory_errors"] == 1:
+                self._logger.warning(
+                    "The memory %s cannot be used (%s: %s). The study goes on without; further "
+                    "failures are only counted.",
+                    self._memory.path,
+                    type(error).__name__,
+                    error,
+                )
+            return None
+
+
+def new_study_memory(
+    memory: Memory,
+    *,
+    name: str,
+    framework: str,
+    directions: Sequence[str],
+    stats: Counter[str],
+    logger: logging.Logger,
+    study: str = "",
+    began: float | None = None,
+) -> StudyMemory:
+    """Return what a study has of a memory.
+
+    Args:
+        memory: The memory.
+        name: Name of the study for people; may be empty.
+        framework: What tunes, such as "optuna".
+        directions: "minimize" or "maximize" for each objective.
+        stats: Counters of the study.
+        logger: Where messages go.
+        study: Identity of the study, the same in all its processes; empty makes a new one.
+        began: When it began, in seconds since 1970; None: now.
+    """
+    header = Header(
+        study=study or uuid.uuid4().hex[:16],
+        name=name,
+        framework=framework,
+        directions=tuple(directions),
+        began=time.time() if began is None else began,
+    )
+    return StudyMemory(memory, header, stats=stats, logger=logger)

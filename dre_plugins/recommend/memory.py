@@ -1,0 +1,68 @@
+"""What `AskTell` asks of a memory of past studies; `dre_plugins.memory` has the real one."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from dre_plugins.recommend.prior import PriorLike
+from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.search_space import SearchSpace
+
+if TYPE_CHECKING:
+    from dre_plugins.memory import Memory
+
+GivenMemory: TypeAlias = "bool | str | os.PathLike[str] | Memory | None"
+
+
+class MemoryOfStudy(Protocol):
+    """Describe what one study has of a memory (for type checking; do not subclass)."""
+
+    stats: Counter[str]
+
+    def prior_for(self, space: SearchSpace) -> PriorLike | None:
+        """Return a prior of the past studies that help, None if there are none."""
+
+    def record(
+        self, number: int, trial: Trial, space: SearchSpace, *, is_stopped: bool = False
+    ) -> None:
+        """Record a trial that has ended, larger values are better."""
+
+
+def memory_of_study(
+    given: GivenMemory,
+    *,
+    name: str,
+    framework: str,
+    directions: Sequence[str],
+    stats: Counter[str],
+    logger: logging.Logger,
+) -> MemoryOfStudy | None:
+    """Return what a new study has of a memory, None if it is to have none.
+
+    Args:
+        given: A memory, see `Memory.of`.
+        name: Name of the study for people; may be empty.
+        framework: What tunes, such as "optuna".
+        directions: "minimize" or "maximize" for each objective.
+        stats: Counters of the study.
+        logger: Where messages go.
+
+    Raises:
+        ValueError: If `given` is no memory.
+    """
+    if given is False or (given is None and not os.environ.get("DRE_MEMORY")):
+        return None
+    # The one arrow that points up: only a study that has a memory imports it.
+    from dre_plugins.memory import Memory
+    from dre_plugins.memory.study import new_study_memory
+
+    memory = Memory.of(given)
+    if memory is None:
+        return None
+    return new_study_memory(
+        memory, name=name, framework=framework, directions=directions, stats=stats, logger=logger
+    )

@@ -1,0 +1,103 @@
+"""`dre memory`."""
+
+from __future__ import annotations
+
+import pytest
+from remembered import SPACE, files_of, tune, write_study
+
+from dre_plugins import Memory, MetaDataset
+from dre_plugins.space import Float, SearchSpace
+
+
+@pytest.fixture
+def memory(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRE_MEMORY", str(tmp_path / "memory"))
+    memory = Memory.of(None)
+    write_study(memory, "wine", 12)
+    write_study(memory, "iris", 7, space=SearchSpace({"x": Float(0.0, 1.0)}))
+    return memory
+
+
+def words(result):
+    return " ".join(result.output.split())
+
+
+def figures(dre):
+    rows = [row.split("│") for row in dre("memory", "stats").output.splitlines() if "│" in row]
+    return {row[1].strip(): row[2].strip() for row in rows}
+
+
+def test_list(dre, memory):
+    rows = dre("memory", "list").output.splitlines()
+    assert [row.split("│")[2].strip() for row in rows if "tests" in row] == ["iris", "wine"]
+    assert "lr, layers" in words(dre("memory", "list"))
+    filtered = dre("memory", "list", "--parameter", "lr").output
+    assert "wine" in filtered and "iris" not in filtered
+
+
+def test_list_of_another_folder_that_is_empty(dre, memory, tmp_path):
+    assert "wine" not in dre("memory", "list", "--memory", tmp_path / "none").output
+
+
+def test_a_damaged_record_is_named(dre, memory):
+    (memory.records / "x.jsonl").write_bytes(b"\x00")
+    assert "x.jsonl is damaged" in dre("memory", "list").stderr
+    assert figures(dre)["damaged records"] == "1"
+
+
+def test_show(dre, memory):
+    tune(memory, 1, name="new")
+    text = dre("memory", "show", "new").output
+    assert "ask-tell" in text and "1 complete" in text and "log" in text
+    assert "wine" in text  # where it has learnt from: identity and name are the same here
+    text = dre("memory", "show", "wine").output
+    assert "12 complete" in text and "no study" in text and "best value" in text
+
+
+def test_a_study_that_is_not_there(dre, memory):
+    assert "no study 'beer'" in dre("memory", "show", "beer", code=1).stderr
+    dre("memory", "forget", "wine", "beer", "--yes", code=1)
+    assert len(files_of(memory)) == 2
+
+
+def test_forget(dre, memory):
+    assert "Forgot 1 studies with 12 trials" in words(dre("memory", "forget", "wine", "--yes"))
+    assert [path.name[:4] for path in files_of(memory)] == ["iris"]
+
+
+@pytest.mark.parametrize(("answer", "n_left"), [("n", 2), ("", 2), ("y", 1)])
+def test_forget_asks_before(memory, answer, n_left):
+    testing = pytest.importorskip("typer.testing")
+    from dre_plugins.cli.app import app
+
+    testing.CliRunner().invoke(app, ["memory", "forget", "wine"], input=f"{answer}\n")
+    assert len(files_of(memory)) == n_left
+
+
+def test_export_and_import(dre, memory, tmp_path):
+    tasks, other = tmp_path / "tasks.json", tmp_path / "other"
+    dre("memory", "export", "-o", tasks)
+    assert sorted(task.name for task in MetaDataset.load(tasks)) == ["iris", "wine"]
+    assert "Recorded 2 of 2" in words(dre("memory", "import", tasks, "--memory", other))
+    assert "Recorded 0 of 2" in words(dre("memory", "import", tasks, "--memory", other))
+    again = tmp_path / "again.json"
+    dre("memory", "export", "wine", "-o", again, "--memory", other)
+    (task,) = MetaDataset.load(again)
+    expected = MetaDataset.load(tasks).subset({"wine"}).tasks[0]
+    assert task.space == expected.space == SPACE
+    assert (task.values == expected.values).all() and len(task) == 12
+    # To a file and back, units are the same to rounding: configurations are what is recorded.
+    assert abs(task.units - expected.units).max() < 1e-12
+
+
+def test_optuna_storages_are_imported(dre, studies, memory):
+    assert "Recorded 3 of 3" in words(dre("memory", "import", studies))
+    assert "adult" in dre("memory", "list").output
+
+
+def test_stats(dre, memory):
+    tune(memory, 1)
+    found = figures(dre)
+    assert (found["studies"], found["trials"]) == ("3", "20")
+    assert found["of these, learnt from others"] == "1"
+    assert found["priors"].startswith("1, ")

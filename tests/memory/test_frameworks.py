@@ -1,0 +1,251 @@
+"""All frameworks write to one memory and start from it."""
+
+from __future__ import annotations
+
+import pickle
+
+import optuna
+import pytest
+from remembered import SPACE, files_of, loss, tune, write_study
+
+from dre_plugins import DRESampler, Memory
+from dre_plugins.memory.records import read_study
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+@pytest.fixture
+def memory(tmp_path):
+    return Memory(tmp_path / "memory")
+
+
+def objective(trial):
+    lr = trial.suggest_float("lr", 1e-4, 1.0, log=True)
+    return loss({"lr": lr, "layers": trial.suggest_int("layers", 1, 8)})
+
+
+def optimize(n_trials, *, name="present", seed=0, storage=None, sampler=None, **options):
+    sampler = sampler or DRESampler(seed=seed, **options)
+    study = optuna.create_study(
+        study_name=name, sampler=sampler, storage=storage, load_if_exists=True
+    )
+    study.optimize(objective, n_trials=n_trials)
+    return study
+
+
+def params(study):
+    return [trial.params for trial in study.trials]
+
+
+# ---- Optuna
+
+
+def test_optuna_studies_are_recorded(memory):
+    def failing(trial):
+        trial.set_user_attr("anything", 1)
+        kind = trial.suggest_categorical("kind", ["a", "b"])
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.report(x, 1)
+        if trial.number == 1:
+            raise optuna.TrialPruned
+        if trial.number == 2:
+            raise RuntimeError
+        return x + (kind == "a")
+
+    study = optuna.create_study(
+        study_name="mine",
+        direction="maximize",
+        sampler=DRESampler(
+            seed=0, memory=memory, constraints_func=lambda trial: (trial.params["x"] - 0.5,)
+        ),
+    )
+    study.optimize(failing, n_trials=4, catch=(RuntimeError,))
+    read = read_study(files_of(memory))
+    assert (read.header.name, read.header.framework) == ("mine", "optuna")
+    assert read.header.directions == ("maximize",)
+    history = read.history()
+    assert [trial.state.value for trial in history] == ["complete", "pruned", "failed", "complete"]
+    assert [trial.configuration for trial in history] == params(study)
+    assert history[0].value == study.trials[0].value
+    assert history[1].rungs == {1.0: study.trials[1].params["x"]}
+    assert history[3].constraints == {"0": study.trials[3].params["x"] - 0.5}
+    assert set(read.space().domains) == {"kind", "x"}
+
+
+def test_the_first_trial_of_an_optuna_study_is_what_was_good_before(memory):
+    for past in ("a", "b", "c"):
+        write_study(memory, past, 30)
+    study = optimize(4, memory=memory)
+    assert study.sampler.explain(study, 0).source == "prior"
+    assert min(trial.value for trial in study.trials) < 0.3
+    assert study.sampler.stats["past_studies"] == 3
+    assert study.sampler.stats["memory_errors"] == 0
+
+
+def test_a_restarted_optuna_study_goes_on_as_if_it_had_not_stopped(memory, tmp_path):
+    """Whatever was tuned meanwhile; and its records are those of one study."""
+    write_study(memory, "past", 20)
+    elsewhere = Memory(tmp_path / "elsewhere")
+    write_study(elsewhere, "past", 20)
+    straight = optimize(6, memory=elsewhere)
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    optimize(3, memory=memory, storage=storage)
+    write_study(memory, "meanwhile", 20, sign=-1.0)
+    resumed = optimize(3, memory=memory, storage=storage)
+    assert params(resumed) == params(straight)
+    (entry,) = [e for e in memory.index().entries if e.header.name == "present"]
+    assert len(entry.files) == 2
+    assert sorted(read_study(entry.files).trials) == [0, 1, 2, 3, 4, 5]
+
+
+def test_studies_of_one_name_are_different_ones(memory):
+    sampler = DRESampler(seed=0, memory=memory)
+    for _ in range(2):
+        optimize(6, sampler=sampler)
+    assert [entry.n_trials for entry in memory.index().entries] == [6, 6]
+    assert sampler.stats["past_studies"] == 1
+
+
+def test_a_sampler_with_a_memory_can_be_pickled(memory):
+    write_study(memory, "past", 20)
+    sampler = DRESampler(seed=0, memory=memory)
+    straight = optimize(4, sampler=sampler)
+    assert len(params(straight)) == 4
+    again = pickle.loads(pickle.dumps(sampler))
+    straight.sampler = again
+    straight.optimize(objective, n_trials=1)
+    assert {entry.n_trials for entry in memory.index().entries} == {20, 5}
+
+
+def test_a_memory_that_cannot_be_used_does_not_end_a_study(tmp_path):
+    (tmp_path / "file").write_text("")
+    broken = Memory(tmp_path / "file")
+    study = optimize(3, memory=broken)
+    assert params(study) == params(optimize(3))
+    assert study.sampler.stats["memory_errors"] >= 3
+
+
+def test_several_objectives_are_recorded_only(memory):
+    write_study(memory, "past")
+    study = optuna.create_study(
+        directions=["minimize"] * 2, sampler=DRESampler(seed=0, memory=memory)
+    )
+    study.optimize(lambda trial: (objective(trial), 0.0), n_trials=2)
+    assert len(memory.index().entries) == 2
+    assert study.sampler.stats["past_studies"] == 0
+
+
+# ---- past_studies="storage"
+
+
+@pytest.fixture(params=["memory", "sqlite", "journal"])
+def storage(request, tmp_path):
+    if request.param == "memory":
+        return optuna.storages.InMemoryStorage()
+    if request.param == "sqlite":
+        return optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'studies.db'}")
+    backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal"))
+    return optuna.storages.JournalStorage(backend)
+
+
+def add_past(storage, name, n_trials=20):
+    study = optuna.create_study(
+        study_name=name, storage=storage, sampler=optuna.samplers.RandomSampler(seed=1)
+    )
+    study.optimize(objective, n_trials=n_trials)
+    return study
+
+
+def test_the_other_studies_of_the_storage_are_learnt_from(storage):
+    past = add_past(storage, "past")
+    running = add_past(storage, "running", 10)
+    running.ask()
+    study = optimize(4, storage=storage, past_studies="storage")
+    given = optimize(4, past_studies=[past, running])
+    assert study.sampler.explain(study, 0).source == "prior"
+    assert params(study) == params(given)
+
+
+def test_what_is_tuned_meanwhile_changes_nothing(tmp_path):
+    def run(interrupted):
+        url = f"sqlite:///{tmp_path / str(interrupted)}.db"
+        add_past(url, "past")
+        optimize(3, storage=url, past_studies="storage")
+        if interrupted:
+            add_past(url, "meanwhile")
+            optuna.copy_study(
+                from_study_name="present", from_storage=url, to_storage=url, to_study_name="copy"
+            )
+        return optimize(3, storage=url, past_studies="storage")
+
+    assert params(run(True)) == params(run(False))
+
+
+def test_a_copy_does_not_learn_from_its_original(tmp_path):
+    url = f"sqlite:///{tmp_path / 'studies.db'}"
+    optimize(6, storage=url, name="original")
+    optuna.copy_study(
+        from_study_name="original", from_storage=url, to_storage=url, to_study_name="present"
+    )
+    study = optimize(1, storage=url, past_studies="storage")
+    straight = optimize(7, name="straight")
+    assert params(study) == params(straight)
+
+
+def test_a_storage_without_other_studies_is_as_good_as_none(storage):
+    study = optimize(3, storage=storage, past_studies="storage")
+    assert params(study) == params(optimize(3))
+
+
+def test_a_prior_and_the_storage_are_refused():
+    with pytest.raises(ValueError, match="cannot be combined"):
+        DRESampler(prior="xgboost", past_studies="storage")
+
+
+# ---- one memory for all
+
+
+def test_what_optuna_tuned_helps_without_a_framework(memory):
+    optimize(25, memory=memory)
+    study = tune(memory, 3)
+    assert study.stats["past_studies"] == 1
+    assert study.explain(0).source == "prior"
+    assert min(loss(trial.configuration) for trial in study.trials) < 0.3
+
+
+def test_what_was_tuned_without_a_framework_helps_optuna(memory):
+    tune(memory, 25)
+    study = optimize(3, memory=memory)
+    assert study.sampler.explain(study, 0).source == "prior"
+
+
+@pytest.mark.syne_tune
+def test_what_optuna_tuned_helps_syne_tune(memory):
+    syne_tune = pytest.importorskip("syne_tune.config_space")
+    from dre_plugins import DRE
+
+    optimize(25, memory=memory)
+    space = {"lr": syne_tune.loguniform(1e-4, 1.0), "layers": syne_tune.randint(1, 8), "epochs": 9}
+    scheduler = DRE(space, metric="loss", random_seed=0, memory=memory)
+    assert scheduler.searcher.stats["past_studies"] == 1
+    suggested = scheduler.suggest()
+    assert loss(suggested.config) < 0.5
+    assert scheduler.searcher.study.explain(0).source == "prior"
+    other = DRE(space, metric="loss", random_seed=0)
+    assert other.suggest().config != suggested.config
+
+
+@pytest.mark.ray
+def test_what_optuna_tuned_helps_ray_tune(memory):
+    tune_of_ray = pytest.importorskip("ray.tune")
+    from dre_plugins import DRESearch
+
+    optimize(25, memory=memory)
+    space = {"lr": tune_of_ray.loguniform(1e-4, 1.0), "layers": tune_of_ray.randint(1, 9)}
+    search = DRESearch(space, metric="loss", mode="min", seed=0, memory=memory)
+    config = search.suggest("a")
+    assert search.study.explain(0).source == "prior"
+    search.on_trial_complete("a", {"loss": loss(config), "training_iteration": 1})
+    names = {(e.header.framework, e.header.name, e.n_trials) for e in memory.index().entries}
+    assert names == {("optuna", "present", 25), ("ray-tune", "loss", 1)}
+    assert set(SPACE.names) == {"lr", "layers"}

@@ -1,0 +1,232 @@
+"""The index says which studies there are, whatever happens to it."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import time
+
+import pytest
+from remembered import SPACE, files_of, header, loss, write_study
+
+from dre_plugins.memory import Memory
+from dre_plugins.memory import index as index_module
+from dre_plugins.memory.recorded import Ended
+from dre_plugins.memory.recorder import Recorder
+from dre_plugins.memory.records import header_line, space_line, trial_line
+from dre_plugins.memory.selection import MAX_STUDIES, newest_with, select
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space import Categorical, Float, Integer, SearchSpace
+
+
+@pytest.fixture
+def memory(tmp_path):
+    return Memory(tmp_path)
+
+
+def names(memory):
+    return sorted(entry.header.name for entry in memory.index().entries)
+
+
+def test_of_nothing(memory):
+    assert memory.index().entries == []
+    assert not memory.path.joinpath("studies").exists()
+
+
+def test_entries_say_what_was_tuned(memory):
+    write_study(memory, "first", 7)
+    write_study(memory, "second", 9)
+    newest, oldest = memory.index().entries
+    assert (newest.header.name, newest.n_trials) == ("second", 9)
+    assert (oldest.header.name, oldest.n_trials) == ("first", 7)
+    assert memory.index().space(newest.space) == SPACE
+    assert newest.n_bytes == files_of(memory)[1].stat().st_size
+    assert oldest.last <= newest.last <= time.time()
+
+
+def test_only_what_has_changed_is_read_again(memory, monkeypatch):
+    for name in ("a", "b", "c"):
+        write_study(memory, name)
+    memory.index()
+    read = []
+    summary = index_module._summary
+    monkeypatch.setattr(
+        index_module, "_summary", lambda path, spaces: read.append(path) or summary(path, spaces)
+    )
+    memory.index()
+    assert read == []
+    Recorder(memory.records, header("b")).write(
+        99, Trial({"lr": 0.1, "layers": 1}, TrialState.COMPLETE, 0.0), SPACE
+    )
+    entries = {entry.header.study: entry.n_trials for entry in memory.index().entries}
+    assert entries == {"a": 12, "b": 13, "c": 12}
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"format": 1}', b'{"files": {"a": [1]}}', b"\xff" * 100]
+)
+def test_a_damaged_index_is_made_anew(memory, content):
+    write_study(memory, "a")
+    memory.index()
+    (memory.path / "index.json").write_bytes(content)
+    assert names(memory) == ["a"]
+    assert json.loads((memory.path / "index.json").read_bytes())["files"]
+
+
+def test_a_damaged_record_is_named_and_left_out(memory):
+    write_study(memory, "a")
+    (memory.records / "b-1.jsonl").write_bytes(b"\x00\x01")
+    index = memory.index()
+    assert [entry.header.name for entry in index.entries] == ["a"]
+    assert index.damaged == ["b-1.jsonl"]
+
+
+def test_what_is_deleted_disappears(memory):
+    write_study(memory, "a")
+    write_study(memory, "b")
+    entries = memory.index().entries
+    memory.forget([entry for entry in entries if entry.header.study == "a"])
+    assert names(memory) == ["b"]
+
+
+def test_the_limit_forgets_what_was_written_and_used_longest_ago(tmp_path):
+    memory = Memory(tmp_path)
+    for name in ("a", "b", "c", "d"):
+        write_study(memory, name)
+    # "a" is the oldest, but a study has just learnt from it.
+    memory.choices.mkdir()
+    (memory.choices / "e-1.json").write_text('{"prior": null, "studies": ["a"]}')
+    size = files_of(memory)[0].stat().st_size
+    Memory(tmp_path, max_megabytes=2.5 * size / 1e6).shrink()
+    assert names(memory) == ["a", "d"]
+
+
+def _writer(path, study, count):
+    memory = Memory(path)
+    for number in range(count):
+        write_study(memory, f"{study}-{number}", 3)
+        memory.index()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_processes_that_write_and_index_at_once_lose_nothing(memory):
+    context = multiprocessing.get_context("fork")
+    processes = [
+        context.Process(target=_writer, args=(memory.path, str(worker), 5)) for worker in range(4)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0] * 4
+    entries = memory.index().entries
+    assert len(entries) == 20
+    assert {entry.n_trials for entry in entries} == {3}
+    assert not [path for path in memory.path.rglob("*") if path.name.endswith(".tmp")]
+
+
+# ---- what helps
+
+
+def test_the_studies_with_the_largest_overlap_come_first_then_the_newest(memory):
+    other = SearchSpace({"alpha": Float(0.0, 1.0), "beta": Float(0.0, 1.0)})
+    larger = SearchSpace({**SPACE.domains, "dropout": Float(0.0, 0.5)})
+    write_study(memory, "same, older")
+    write_study(memory, "larger", space=larger)
+    write_study(memory, "same, newer")
+    write_study(memory, "other", space=other)
+    write_study(memory, "short", 4)
+    chosen = [entry.header.name for entry in select(memory.index(), SPACE, without="none")]
+    assert chosen == ["same, newer", "same, older", "larger"]
+    chosen = select(memory.index(), SPACE, without="same, newer")
+    assert [entry.header.name for entry in chosen] == ["same, older", "larger"]
+
+
+@pytest.mark.parametrize(
+    ("past", "is_chosen"),
+    [
+        ({"Learning-Rate": Float(1e-3, 1.0), "layers": Integer(1, 100)}, True),  # alias, range
+        ({"lr": Float(1e-3, 1.0), "model__layers": Integer(1, 8)}, True),  # prefix
+        ({"lr": Float(1e-3, 1.0)}, True),  # half of the parameters
+        ({"lr": Categorical(("low", "high")), "layers": Categorical(("few", "many"))}, False),
+        ({"width": Integer(1, 8)}, False),
+    ],
+)
+def test_parameters_match_by_name_alias_and_domain(memory, past, is_chosen):
+    write_study(memory, "past", space=SearchSpace(past))
+    assert bool(select(memory.index(), SPACE, without="")) == is_chosen
+
+
+def test_a_study_that_shares_too_little_is_left_out(memory):
+    write_study(memory, "past", space=SearchSpace({"lr": Float(1e-3, 1.0)}))
+    three = {"lr": Float(1e-4, 1.0), "momentum": Float(0.0, 1.0), "layers": Integer(1, 8)}
+    assert select(memory.index(), SearchSpace(three), without="") == []
+
+
+def test_several_objectives_are_not_learnt_from(memory):
+    recorder = Recorder(memory.records, header(directions=("minimize", "minimize")))
+    for number in range(9):
+        trial = Trial({"lr": 0.1, "layers": 1}, TrialState.COMPLETE, None, {}, (1.0, 2.0))
+        recorder.write(number, trial, SPACE)
+    assert len(memory.index().entries) == 1
+    assert select(memory.index(), SPACE, without="") == []
+
+
+def test_the_newest_study_with_a_parameter_stands_in_for_the_rest(memory):
+    write_study(memory, "past")
+    assert newest_with(memory.index(), "layers", without="") == SPACE
+    assert newest_with(memory.index(), "layers", without="past") is None
+    assert newest_with(memory.index(), "width", without="") is None
+
+
+# ---- for years
+
+
+def write_many(memory, n_studies, n_trials=100):
+    """Write records directly: a hundred different spaces, which share two parameters or none."""
+    memory.records.mkdir(parents=True)
+    spaces = [
+        SearchSpace({**(SPACE.domains if n % 10 == 0 else {}), f"own_{n}": Float(0.0, 1.0 + n)})
+        for n in range(100)
+    ]
+    for study in range(n_studies):
+        space, of = spaces[study % 100], header(f"{study:016x}", f"study {study}")
+        lines = header_line(of) + space_line(space)
+        for number in range(n_trials):
+            drawn = space.to_configuration(np_units(space, number))
+            value = -loss(drawn) if "lr" in drawn else 0.0
+            trial = Trial(drawn, TrialState.COMPLETE, value)
+            lines += trial_line(number, Ended(trial, 1000.0 + study), of)
+        (memory.records / f"{of.study}-0.jsonl").write_bytes(lines)
+
+
+def np_units(space, number):
+    import numpy as np
+
+    return np.random.default_rng(number).random(space.n_parameters)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_ten_thousand_studies_begin_a_new_one_within_two_seconds(memory):
+    from remembered import tune
+
+    write_many(memory, 10_000)
+    start = time.perf_counter()
+    memory.index()
+    first = time.perf_counter() - start
+    tune(memory, 1)  # which writes and trains
+    times = []
+    for _ in range(3):
+        os.utime(files_of(memory)[0])  # something has changed
+        start = time.perf_counter()
+        assert len(select(memory.index(), SPACE, without="")) == MAX_STUDIES
+        times.append(time.perf_counter() - start)
+    start = time.perf_counter()
+    study = tune(memory, 0)
+    begun = time.perf_counter() - start
+    print(f"first index {first:.2f} s, later {min(times):.2f} s, a study begun {begun:.2f} s")
+    assert study.stats["past_studies"] == MAX_STUDIES
+    assert max(min(times), begun) < 2.0

@@ -1,0 +1,340 @@
+"""A study learns from those before it, and no trouble with the memory ends it."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import pickle
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from remembered import LOGGER, SPACE, files_of, header, loss, tune, write_study
+
+from dre_plugins import AskTell, Memory
+from dre_plugins.memory import choices, priors
+from dre_plugins.memory.records import read_study
+from dre_plugins.memory.study import StudyMemory
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space import Float, SearchSpace
+
+
+@pytest.fixture
+def memory(tmp_path):
+    return Memory(tmp_path / "memory")
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """Count the trainings of priors."""
+    from dre_plugins.transfer.prior import Prior
+
+    counted = []
+    train = Prior.of_few
+    monkeypatch.setattr(
+        Prior, "of_few", lambda metadata: counted.append(len(metadata)) or train(metadata)
+    )
+    return counted
+
+
+def configurations(study):
+    return [trial.configuration for trial in study.trials]
+
+
+# ---- where it is
+
+
+def test_off_by_default(tmp_path, monkeypatch):
+    monkeypatch.delenv("DRE_MEMORY", raising=False)
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *a, **k: tmp_path)
+    tune(None, 2)
+    assert not list(tmp_path.iterdir())
+
+
+def test_true_is_a_folder_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.delenv("DRE_MEMORY", raising=False)
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *a, **k: tmp_path)
+    tune(True, 2)
+    assert len(files_of(Memory(tmp_path / "memory"))) == 1
+
+
+@pytest.mark.parametrize("given", [None, True])
+def test_the_environment_names_a_folder(tmp_path, monkeypatch, given):
+    monkeypatch.setenv("DRE_MEMORY", str(tmp_path / "team"))
+    tune(given, 2)
+    assert len(files_of(Memory(tmp_path / "team"))) == 1
+    assert Memory.of(False) is None
+
+
+@pytest.mark.parametrize("given", [1, "", 0.5, ["path"]])
+def test_what_is_no_memory_is_refused(given):
+    with pytest.raises(ValueError, match="memory must be"):
+        tune(given, 0)
+
+
+def test_a_limit_must_be_positive(tmp_path):
+    with pytest.raises(ValueError, match="max_megabytes must be above 0"):
+        Memory(tmp_path, max_megabytes=0.0)
+
+
+# ---- what is remembered
+
+
+def test_all_that_ends_is_recorded(memory):
+    study = AskTell(SPACE, direction="maximize", seed=0, memory=memory, name="mine", prior=None)
+    numbers = [study.ask()[0] for _ in range(4)]
+    study.tell(numbers[0], 1.5, constraints={"c": -1.0})
+    study.tell(numbers[1], None)
+    study.report(numbers[2], 1, 0.25)
+    study.stop(numbers[2])
+    study.add({"lr": 0.1, "layers": 2}, 2.5)
+    read = read_study(files_of(memory))
+    assert (read.header.name, read.header.framework) == ("mine", "ask-tell")
+    assert sorted(read.trials) == [0, 1, 2, 4]  # 3 still runs
+    expected = [trial for trial in study.history() if trial.state is not TrialState.RUNNING]
+    assert read.history() == expected
+
+
+def test_a_resumed_study_goes_on_as_if_it_had_not_stopped(memory):
+    elsewhere = Memory(memory.path.with_name("elsewhere"))
+    for place in (memory, elsewhere):
+        write_study(place, "past")
+    straight = tune(elsewhere, 6)
+    resumed = pickle.loads(pickle.dumps(tune(memory, 3)))
+    for _ in range(3):
+        number, configuration = resumed.ask()
+        resumed.tell(number, loss(configuration))
+    assert configurations(resumed) == configurations(straight)
+    assert len(files_of(memory)) == 3  # the past one, and two parts of the study
+    assert {entry.n_trials for entry in memory.index().entries} == {6, 12}
+
+
+def test_counters_are_those_of_the_study_after_a_restart(memory):
+    study = pickle.loads(pickle.dumps(tune(memory, 1)))
+    _break(memory)
+    number, configuration = study.ask()
+    study.tell(number, loss(configuration))
+    assert study.stats["memory_errors"] == 1
+
+
+# ---- what is learnt
+
+
+def test_the_first_trial_is_what_was_good_before(memory):
+    for past in ("first", "second", "third"):
+        write_study(memory, past, 30)
+    study = tune(memory, 3)
+    assert study.stats["past_studies"] == 3
+    assert study.explain(0).source == "prior"
+    assert min(loss(trial.configuration) for trial in study.trials) < 0.3
+
+
+def test_suggestions_are_those_of_the_same_studies_given_as_a_prior(memory):
+    from dre_plugins import MetaDataset, Prior
+
+    for past in ("a", "b"):
+        write_study(memory, past, 20)
+    tasks = [read_study(entry.files).task() for entry in memory.index().entries]
+    prior = Prior.of_few(MetaDataset.of(sorted(tasks, key=lambda task: task.name)))
+    assert configurations(tune(memory, 6)) == configurations(tune(False, 6, prior=prior))
+
+
+@pytest.mark.parametrize("options", [{"prior": None}, {"direction": ["minimize", "maximize"]}])
+def test_what_has_other_knowledge_or_several_objectives_is_recorded_only(memory, options):
+    write_study(memory, "past")
+    study = AskTell(SPACE, seed=0, memory=memory, **options)
+    study.ask()
+    assert study.stats["past_studies"] == 0
+    assert study.explain(0).source == "random"
+
+
+def test_what_nothing_overlaps_with_starts_as_without_a_memory(memory):
+    write_study(memory, "past", space=SearchSpace({"x": Float(0.0, 1.0)}))
+    assert configurations(tune(memory, 8)) == configurations(tune(False, 8))
+
+
+def write_unrelated(memory, n_studies):
+    """Record studies of which each has its own order of the same configurations."""
+    for number in range(n_studies):
+        rng = np.random.default_rng([5, number])
+        study = StudyMemory(memory, header(f"u{number}"), stats=Counter(), logger=LOGGER)
+        for trial in range(30):
+            drawn = SPACE.to_configuration(rng.random(2))
+            study.record(trial, Trial(drawn, TrialState.COMPLETE, float(rng.random())), SPACE)
+
+
+def test_studies_that_have_nothing_but_names_in_common_are_not_used(memory, trainings):
+    write_unrelated(memory, 6)
+    first = tune(memory, 4)
+    assert first.stats["past_studies"] == 0
+    assert configurations(first) == configurations(tune(False, 4))
+    assert trainings == [3, 3]  # halves, each to tell of the other
+    assert tune(memory, 0).stats["past_studies"] == 0
+    assert trainings == [3, 3]  # that is remembered, too
+
+
+def test_of_few_studies_nothing_can_be_said(memory):
+    write_unrelated(memory, 3)
+    assert tune(memory, 0).stats["past_studies"] == 3
+
+
+def test_many_studies_of_one_kind_are_used(memory):
+    for past in "abcdef":
+        write_study(memory, past, 12)
+    assert tune(memory, 0).stats["past_studies"] == 6
+
+
+# ---- trained once
+
+
+def test_a_prior_is_trained_once(memory, trainings):
+    write_study(memory, "past")
+    tune(memory, 1)
+    tune(memory, 2)
+    assert trainings == [1]  # studies of fewer than five trials change nothing
+    tune(memory, 6)
+    tune(memory, 1)
+    assert trainings == [1, 2]
+
+
+@pytest.mark.slow
+def test_of_processes_that_begin_at_once_one_trains_and_all_have_the_same(memory):
+    write_study(memory, "past", 40)
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    workers = [context.Process(target=_file_of_prior, args=(memory.path, queue)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    found = [queue.get(timeout=100) for _ in workers]
+    for worker in workers:
+        worker.join(60)
+    assert len(set(found)) == 1
+    assert len(list(memory.priors.glob("*.safetensors"))) == 1
+
+
+def _file_of_prior(path, queue):
+    memory = Memory(path)
+    found = choices.prior_for(memory, "study", SPACE, logging.getLogger("tests"))
+    queue.put(found.favourites.tobytes())
+
+
+def test_a_worker_that_cannot_wait_trains_the_same(memory, trainings, monkeypatch):
+    import filelock
+    import torch
+
+    from dre_plugins import Prior
+
+    write_study(memory, "past")
+    tune(memory, 0)
+    (prior,) = memory.priors.glob("*.safetensors")
+    before = Prior.load(prior).ensemble.parameters
+    prior.unlink()
+    monkeypatch.setattr(priors, "SECONDS_TO_WAIT", 0.01)
+    with filelock.FileLock(prior.with_suffix(".lock")):
+        tune(memory, 0)
+    after = Prior.load(prior).ensemble.parameters
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert trainings == [1, 1]
+
+
+def test_workers_of_a_study_keep_to_what_was_chosen_first(memory, trainings):
+    write_study(memory, "a", 20)
+    logger = logging.getLogger("tests")
+    first = choices.prior_for(memory, "study", SPACE, logger)
+    write_study(memory, "b", 20)
+    second = choices.prior_for(memory, "study", SPACE, logger)
+    other = choices.prior_for(memory, "another", SPACE, logger)
+    assert first.card.tasks == second.card.tasks == ("a",)
+    assert other.card.tasks == ("a", "b")
+    next(memory.choices.glob("study-*.json")).write_bytes(b"\x00")
+    assert choices.prior_for(memory, "study", SPACE, logger).card.tasks == ("a", "b")
+    assert trainings == [1, 2]
+
+
+def test_a_study_that_began_with_nothing_goes_on_with_nothing(memory):
+    logger = logging.getLogger("tests")
+    assert choices.prior_for(memory, "study", SPACE, logger) is None
+    write_study(memory, "a", 20)
+    assert choices.prior_for(memory, "study", SPACE, logger) is None
+    assert choices.prior_for(memory, "study", "lr", logger) is not None  # other parameters
+
+
+def test_forgotten_studies_are_in_no_prior(memory):
+    write_study(memory, "a")
+    tune(memory, 0)
+    assert list(memory.priors.glob("*.safetensors"))
+    memory.forget(memory.index().entries)
+    assert not list(memory.priors.glob("*.safetensors"))
+    assert tune(memory, 0).stats["past_studies"] == 0
+
+
+def test_old_priors_are_deleted(memory, monkeypatch):
+    monkeypatch.setattr("dre_plugins.memory.memory.MAX_PRIORS", 1)
+    for past in ("a", "b", "c"):
+        write_study(memory, past)
+        tune(memory, 0)
+    assert len(list(memory.priors.glob("*.safetensors"))) == 2  # and the one that is just made
+
+
+# ---- what goes wrong
+
+
+def _break(memory: Memory) -> None:
+    """Put a file where folders should be, which stops an administrator too."""
+    for folder in (memory.records, memory.priors, memory.choices):
+        if folder.is_dir():
+            folder.rename(folder.with_suffix(".old"))
+        folder.parent.mkdir(exist_ok=True)
+        folder.write_bytes(b"")
+
+
+def test_a_memory_that_cannot_be_used_is_one_warning(memory, caplog):
+    _break(memory)
+    study = tune(memory, 5)
+    assert configurations(study) == configurations(tune(False, 5))
+    assert study.stats["memory_errors"] == 6
+    assert [record.levelname for record in caplog.records if "memory" in record.message] == [
+        "WARNING"
+    ]
+
+
+def test_a_value_that_cannot_be_written_is_one_warning(memory, caplog):
+    study = AskTell({"kind": [object(), object()]}, seed=0, memory=memory)
+    for _ in range(2):
+        study.tell(study.ask()[0], 1.0)
+    assert study.stats["memory_errors"] == 2
+    assert len([record for record in caplog.records if "cannot be used" in record.message]) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"[" * 100_000, b'{"trial":1}\n'])
+def test_a_damaged_record_hides_no_other(memory, content):
+    write_study(memory, "whole", 20)
+    write_study(memory, "damaged", 20)
+    path = next(path for path in files_of(memory) if path.name.startswith("damaged"))
+    path.write_bytes(content)
+    assert tune(memory, 1).stats["past_studies"] == 1
+
+
+def test_a_record_whose_trials_are_damaged_is_left_out_with_a_warning(memory, caplog):
+    write_study(memory, "whole", 20)
+    write_study(memory, "damaged", 20)
+    path = next(path for path in files_of(memory) if path.name.startswith("damaged"))
+    path.write_bytes(path.read_bytes().replace(b'"state":"complete"', b'"state":"no"'))
+    assert tune(memory, 1).stats["past_studies"] == 1
+
+
+def test_a_damaged_prior_is_one_warning(memory, caplog):
+    write_study(memory, "a")
+    tune(memory, 0)
+    (prior,) = memory.priors.glob("*.safetensors")
+    prior.write_bytes(b"\x00" * 200)
+    study = tune(memory, 2)
+    assert study.stats["memory_errors"] == 1
+    assert configurations(study) == configurations(tune(False, 2))
+
+
+def test_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Memory("somewhere").path == tmp_path / "somewhere"
+    assert Memory("~/x").path == Path.home() / "x"

@@ -1,0 +1,216 @@
+"""What is written about a study is what is read."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import pickle
+
+import numpy as np
+import pytest
+from remembered import SPACE, files_of, header
+
+from dre_plugins.memory import Memory
+from dre_plugins.memory.recorder import Recorder
+from dre_plugins.memory.records import RecordError, read_study
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
+
+COMPLETE, PRUNED, FAILED = TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED
+
+
+@pytest.fixture
+def memory(tmp_path):
+    return Memory(tmp_path)
+
+
+def write(memory, trials, *, space=SPACE, stopped=(), of=None):
+    recorder = Recorder(memory.records, of or header())
+    for number, trial in enumerate(trials):
+        recorder.write(number, trial, space, is_stopped=number in stopped)
+    return recorder
+
+
+AT = {"lr": 0.01, "layers": 3}
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        Trial(AT, COMPLETE, -0.25),
+        Trial(AT, COMPLETE, math.inf),
+        Trial({"lr": np.float64(0.01), "layers": np.int64(3)}, COMPLETE, 1.0),
+        Trial(AT, FAILED),
+        Trial(AT, PRUNED, None, {1.0: -3.0, 2.0: -math.inf}),
+        Trial(AT, COMPLETE, 2.0, {}, (), {"memory": -1.0, "latency": 0.5}),
+    ],
+)
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_a_trial_is_read_as_it_was_written(memory, trial, direction):
+    write(memory, [trial], of=header(directions=(direction,)))
+    study = read_study(files_of(memory))
+    assert study.trials[0].trial == trial
+    assert study.space() == SPACE
+
+
+def test_values_are_in_the_users_sign_in_the_file(memory):
+    write(memory, [Trial(AT, COMPLETE, -0.25)])
+    assert b'"values":[0.25]' in files_of(memory)[0].read_bytes()
+
+
+def test_several_objectives_keep_their_signs(memory):
+    trial = Trial(AT, COMPLETE, None, {}, (-1.0, 2.0))
+    write(memory, [trial], of=header(directions=("minimize", "maximize")))
+    assert b'"values":[1.0,2.0]' in files_of(memory)[0].read_bytes()
+    study = read_study(files_of(memory))
+    assert study.trials[0].trial == trial
+    with pytest.raises(ValueError, match="several objectives"):
+        study.task()
+
+
+def test_choices_of_any_plain_type_and_conditions(memory):
+    space = SearchSpace(
+        {"kind": Categorical(("a", (1, 2), None, True, 1)), "depth": Integer(1, 3)},
+        [Condition("depth", "kind", ("a",))],
+    )
+    kinds = ["a", (1, 2), None, True, 1]
+    trials = [
+        Trial({"kind": kind, **({"depth": 2} if kind == "a" else {})}, COMPLETE, 0.0)
+        for kind in kinds
+    ]
+    write(memory, trials, space=space)
+    study = read_study(files_of(memory))
+    read = [study.trials[number].trial.configuration["kind"] for number in range(5)]
+    assert [(type(kind), kind) for kind in read] == [(type(kind), kind) for kind in kinds]
+    assert study.space() == space
+
+
+def test_what_cannot_be_written_leaves_no_file(memory):
+    space = SearchSpace({"kind": Categorical((object(), 1))})
+    with pytest.raises(ValueError, match="cannot be saved"):
+        write(memory, [Trial({"kind": 1}, COMPLETE, 0.0)], space=space)
+    assert not files_of(memory)
+
+
+def test_spaces_that_grow_become_one_with_conditions(memory):
+    """As a define-by-run framework shows them, trial by trial."""
+    shallow = SearchSpace({"kind": Categorical(("mlp", "tree")), "lr": Float(0.0, 1.0)})
+    deep = SearchSpace({"kind": Categorical(("mlp", "tree")), "depth": Integer(1, 9)})
+    recorder = Recorder(memory.records, header())
+    for number in range(12):
+        if number % 2:
+            recorder.write(number, Trial({"kind": "tree", "depth": 3}, COMPLETE, 0.0), deep)
+        else:
+            recorder.write(number, Trial({"kind": "mlp", "lr": 0.5}, COMPLETE, 0.0), shallow)
+    space = read_study(files_of(memory)).space()
+    assert set(space.domains) == {"kind", "lr", "depth"}
+    assert {condition.child for condition in space.conditions} == {"lr", "depth"}
+
+
+def test_a_task_ranks_violations_with_failures_and_stopped_trials_by_their_reports(memory):
+    trials = [
+        Trial(AT, COMPLETE, 5.0, {}, (), {"c": 1.0}),
+        Trial(AT, COMPLETE, 3.0, {}, (), {"c": 0.0}),
+        Trial(AT, PRUNED, None, {1.0: 4.0}, (), {"c": 0.0}),
+    ]
+    write(memory, trials, stopped=[2])
+    task = read_study(files_of(memory)).task()
+    assert task.failed.tolist() == [True, False, False]
+    assert task.values[1:].tolist() == [3.0, 4.0]
+
+
+# ---- several processes, and what goes wrong
+
+
+def test_records_of_several_processes_are_merged(memory):
+    write(memory, [Trial(AT, COMPLETE, 1.0)])
+    other = Recorder(memory.records, header())
+    other.write(1, Trial(AT, COMPLETE, 2.0), SPACE)
+    other.write(0, Trial(AT, COMPLETE, 3.0), SPACE)  # it ran again
+    assert len(files_of(memory)) == 2
+    values = {n: ended.trial.value for n, ended in read_study(files_of(memory)).trials.items()}
+    assert values == {0: 3.0, 1: 2.0}
+
+
+def test_a_copy_in_another_process_writes_to_its_own_file(memory):
+    recorder = write(memory, [Trial(AT, COMPLETE, 1.0)])
+    before = files_of(memory)[0].read_bytes()
+    pickle.loads(pickle.dumps(recorder)).write(1, Trial(AT, COMPLETE, 2.0), SPACE)
+    assert len(files_of(memory)) == 2
+    assert before in [path.read_bytes() for path in files_of(memory)]
+    assert len(read_study(files_of(memory)).trials) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_forked_process_writes_to_its_own_file(memory):
+    recorder = write(memory, [Trial(AT, COMPLETE, 1.0)])
+    process = multiprocessing.get_context("fork").Process(
+        target=recorder.write, args=(1, Trial(AT, COMPLETE, 2.0), SPACE)
+    )
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    assert len(files_of(memory)) == 2
+
+
+@pytest.mark.parametrize("cut", [1, 20, 100])
+def test_the_line_that_a_killed_process_left_unfinished_is_counted(memory, cut):
+    write(memory, [Trial(AT, COMPLETE, float(n)) for n in range(3)])
+    path = files_of(memory)[0]
+    path.write_bytes(path.read_bytes()[:-cut])
+    study = read_study([path])
+    assert sorted(study.trials) == ([0, 1, 2] if cut == 1 else [0, 1])  # 1: only the line's end
+    assert study.n_damaged == (0 if cut == 1 else 1)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x00" * 50, b"{}\n", b'{"format":"dre-plugins/memory","version":99}\n']
+)
+def test_what_is_no_record_is_refused(memory, content):
+    memory.records.mkdir()
+    path = memory.records / "a-1.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(RecordError, match=r"a-1\.jsonl"):
+        read_study([path])
+
+
+def test_after_a_failed_write_the_rest_goes_to_a_new_file(memory, monkeypatch):
+    recorder = write(memory, [Trial(AT, COMPLETE, 1.0)])
+    whole = os.write
+
+    def half(descriptor, lines):
+        monkeypatch.setattr(os, "write", full)
+        return whole(descriptor, lines[: len(lines) // 2])
+
+    def full(descriptor, lines):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", half)
+    with pytest.raises(OSError, match="No space"):
+        recorder.write(1, Trial(AT, COMPLETE, 2.0), SPACE)
+    monkeypatch.undo()
+    recorder.write(2, Trial(AT, COMPLETE, 3.0), SPACE)
+    study = read_study(files_of(memory))
+    assert sorted(study.trials) == [0, 2]
+    assert study.n_damaged == 1
+
+
+def test_a_study_that_is_forgotten_while_it_runs_goes_on_in_a_new_file(memory):
+    recorder = write(memory, [Trial(AT, COMPLETE, 1.0)])
+    files_of(memory)[0].unlink()
+    recorder.write(1, Trial(AT, COMPLETE, 2.0), SPACE)
+    assert sorted(read_study(files_of(memory)).trials) == [1]
+
+
+def test_writing_waits_for_the_disk_at_most_every_minute_and_at_the_end(memory, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    recorder = write(memory, [Trial(AT, COMPLETE, float(n)) for n in range(50)])
+    assert not synced
+    monkeypatch.setattr("dre_plugins.memory.recorder.SECONDS_BETWEEN_SYNCS", 0.0)
+    recorder.write(50, Trial(AT, COMPLETE, 0.0), SPACE)
+    assert len(synced) == 1
+    del recorder
+    assert len(synced) == 2

@@ -1,0 +1,57 @@
+"""Studies for the tests of the memory."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from dre_plugins import AskTell
+from dre_plugins.memory import Memory
+from dre_plugins.memory.recorded import Header
+from dre_plugins.memory.study import StudyMemory
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space import Float, Integer, SearchSpace
+
+SPACE = SearchSpace({"lr": Float(1e-4, 1.0, "log"), "layers": Integer(1, 8)})
+LOGGER = logging.getLogger("tests.memory")
+
+
+def header(
+    study: str = "a", name: str = "", directions: tuple[str, ...] = ("minimize",)
+) -> Header:
+    return Header(study, name, "tests", directions, 1000.0)
+
+
+def loss(configuration, best: float = 0.03) -> float:
+    lr = abs(np.log10(configuration["lr"]) - np.log10(best))
+    return lr + 0.1 * abs(configuration["layers"] - 4)
+
+
+def write_study(
+    memory: Memory, study: str, n_trials: int = 12, space: SearchSpace = SPACE, sign: float = 1.0
+) -> None:
+    """Record random trials of the same loss, or of its mirror image."""
+    rng = np.random.default_rng(sum(map(ord, study)))
+    remembered = StudyMemory(memory, header(study, study), stats=Counter(), logger=LOGGER)
+    for number in range(n_trials):
+        drawn = space.to_configuration(rng.random(space.n_parameters))
+        value = loss(drawn) if space is SPACE else float(number)
+        remembered.record(number, Trial(drawn, TrialState.COMPLETE, -sign * value), space)
+    assert not remembered.stats
+
+
+def tune(
+    memory: object, n_trials: int, *, name: str = "study", seed: int = 0, **options
+) -> AskTell:
+    study = AskTell(SPACE, seed=seed, memory=memory, name=name, **options)
+    for _ in range(n_trials):
+        number, configuration = study.ask()
+        study.tell(number, loss(configuration))
+    return study
+
+
+def files_of(memory: Memory) -> list[Path]:
+    return sorted(memory.records.glob("*.jsonl"))
