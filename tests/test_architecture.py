@@ -104,7 +104,6 @@ FRAMEWORK_OF = {
     "optuna": "optuna",
     "ray_tune": "ray",
     "syne_tune": "syne_tune",
-    "ray_train.py": "ray",
 }
 
 

@@ -15,7 +15,7 @@ from dre_plugins import __version__
 from dre_plugins.cli.checks import check_folder
 from dre_plugins.cli.console import console, printable, tracked
 from dre_plugins.cli.errors import OneLineErrors
-from dre_plugins.engine.settings import check_device, require
+from dre_plugins.engine.settings import require
 
 
 class BenchErrors(OneLineErrors):
@@ -126,9 +126,6 @@ def run(
     trials: Annotated[int | None, typer.Option(help="Another length of the studies.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Another number of seeds.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes of one thread each.")] = 1,
-    ray_address: Annotated[
-        str | None, typer.Option(help="Address of a Ray cluster, or local to start one.")
-    ] = None,
 ) -> None:
     """Run a suite. What is in the file already is not run again.
 
@@ -151,8 +148,6 @@ def run(
         require(number is None or number >= 1, option, number, "at least 1")
     require(split in ("", *SPLITS), "--split", split, f"one of {', '.join(SPLITS)}")
     named = problems.split(",") if problems else chosen.problems
-    nested = ray_address is not None and "ray" in named
-    require(not nested, "--ray-address", ray_address, "left out: ray starts clusters of its own")
     check_folder(out)
     # Set here because the workers inherit it, and numpy and torch read it when they are imported.
     os.environ.update(runs.ONE_THREAD)
@@ -177,12 +172,37 @@ def run(
     planned = [one for one in planned if (one.problem, one.sampler) not in missing]
     todo = runs.unfinished(planned, out)
     console().print(f"{len(todo)} runs to do, {len(planned) - len(todo)} done before, in {out}")
-    n_failed = runs.execute(
-        catalogue.study, sources, todo, out=out, jobs=jobs, ray_address=ray_address
-    )
+    n_failed = runs.execute(catalogue.study, sources, todo, out=out, jobs=jobs)
     if n_failed:
         raise ValueError(f"{n_failed} runs failed; their errors are in {out}.")
     console().print(f"Now: dre-bench report {out} --html report.html")
+
+
+@app.command("import-hpob")
+def import_hpob(
+    folder: Annotated[Path, typer.Argument(help="The folder hpob-data, or one of its tables.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder to write to, one .npz a search space.")
+    ],
+    split: Annotated[str, typer.Option(help="Tables: train, validation or test.")] = "train",
+    space: Annotated[
+        list[str] | None,
+        typer.Option(help="Number of a search space; repeat it for several. Without it: all."),
+    ] = None,
+) -> None:
+    """Write the tables of HPO-B as past tasks, which dre meta-train and dre evaluate take.
+
+    Example:
+
+        dre-bench import-hpob hpob-data --space 5970 -o tasks
+    """
+    from dre_bench.hpob_files import load_hpob
+
+    by_space = load_hpob(folder, split=cast(Any, split), spaces=space or None)
+    output.mkdir(parents=True, exist_ok=True)
+    for name, metadata in by_space.items():
+        metadata.save(output / f"{name}.npz")
+        console().print(f"{metadata.summary()}\nwritten to {output / name}.npz", soft_wrap=True)
 
 
 @app.command("speed")
@@ -278,54 +298,6 @@ def calibration(
         shares = [f"{share:.0%}" for share in one.covered]
         table.add_row(one.scenario, str(one.trials or "all"), *shares, f"{one.factor:.2f}")
     console().print(table)
-
-
-@app.command("scale")
-def scale(
-    candidates: Annotated[int, typer.Option(help="Candidates to choose among.")] = 1_000_000,
-    batches: Annotated[
-        str, typer.Option(help="Lists that each member sees in one step.")
-    ] = "1,16,256",
-    tasks: Annotated[int, typer.Option(help="Past tasks to meta-train on.")] = 1000,
-    evaluations: Annotated[int, typer.Option(help="Evaluations of each.")] = 1000,
-    members: Annotated[int, typer.Option(help="Scorers of the ensemble.")] = 10,
-    devices: Annotated[str, typer.Option(help="Without it: cpu, and cuda if there is one.")] = "",
-) -> None:
-    """Time the choice among many candidates, and meta-training from a folder by batch.
-
-    Of 16 parameters. On a CPU, seconds are those of one thread of the processor.
-
-    Example:
-
-        dre-bench scale --batches 1,16,256,4096 --tasks 20000
-    """
-    from dre_bench import scale as measured
-
-    for option, number in (
-        ("--candidates", candidates),
-        ("--tasks", tasks),
-        ("--evaluations", evaluations),
-        ("--members", members),
-    ):
-        require(number >= 1, option, number, "at least 1")
-    sizes = _numbers("--batches", batches)
-    require(all(size >= 1 for size in sizes), "--batches", batches, "at least 1")
-    chosen = devices.split(",") if devices else measured.devices()
-    for device in chosen:
-        check_device(device)
-    choice = Table("device", "candidates", "score, s", "rank, s", "choose, s", "memory, MB")
-    for device in chosen:
-        one = measured.scoring(device, candidates, members)
-        seconds = (f"{part:.3f}" for part in one.seconds)
-        choice.add_row(device, str(candidates), *seconds, f"{one.memory / 1e6:.0f}")
-    console().print(choice)
-    speeds = Table("device", "batch", "ms a step", "lists/s", "streamed", "memory, MB")
-    for device in chosen:
-        for row in measured.throughputs(device, sizes, members, tasks, evaluations):
-            rates = (f"{rate:.0f}" for rate in (row.in_memory, row.streamed))
-            step = f"{1e3 * row.step:.1f}"
-            speeds.add_row(device, str(row.n_lists), step, *rates, f"{row.memory / 1e6:.0f}")
-    console().print(speeds)
 
 
 @app.command("report")
