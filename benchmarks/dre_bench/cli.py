@@ -127,9 +127,6 @@ def run(
     trials: Annotated[int | None, typer.Option(help="Another length of the studies.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Another number of seeds.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes of one thread each.")] = 1,
-    ray_address: Annotated[
-        str | None, typer.Option(help="Address of a Ray cluster, or local to start one.")
-    ] = None,
 ) -> None:
     """Run a suite. What is in the file already is not run again.
 
@@ -151,8 +148,6 @@ def run(
         require(number is None or number >= 1, option, number, "at least 1")
     require(split in ("", *SPLITS), "--split", split, f"one of {', '.join(SPLITS)}")
     named = problems.split(",") if problems else chosen.problems
-    nested = ray_address is not None and "ray" in named
-    require(not nested, "--ray-address", ray_address, "left out: ray starts clusters of its own")
     check_folder(out)
     # Set here because the workers inherit it, and numpy and torch read it when they are imported.
     os.environ.update(runs.ONE_THREAD)
@@ -177,12 +172,37 @@ def run(
     planned = [run for run in planned if (run.problem, run.sampler) not in missing]
     todo = runs.unfinished(planned, out)
     console().print(f"{len(todo)} runs to do, {len(planned) - len(todo)} done before, in {out}")
-    n_failed = runs.execute(
-        catalogue.study, sources, todo, out=out, jobs=jobs, ray_address=ray_address
-    )
+    n_failed = runs.execute(catalogue.study, sources, todo, out=out, jobs=jobs)
     if n_failed:
         raise ValueError(f"{n_failed} runs failed; their errors are in {out}.")
     console().print(f"Now: dre-bench report {out} --html report.html")
+
+
+@app.command("import-hpob")
+def import_hpob(
+    folder: Annotated[Path, typer.Argument(help="The folder hpob-data, or one of its tables.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder to write to, one .npz a search space.")
+    ],
+    split: Annotated[str, typer.Option(help="Tables: train, validation or test.")] = "train",
+    space: Annotated[
+        list[str] | None,
+        typer.Option(help="Number of a search space; repeat it for several. Without it: all."),
+    ] = None,
+) -> None:
+    """Write the tables of HPO-B as past tasks, which dre meta-train and dre evaluate take.
+
+    Example:
+
+        dre-bench import-hpob hpob-data --space 5970 -o tasks
+    """
+    from dre_bench.hpob_files import load_hpob
+
+    by_space = load_hpob(folder, split=cast(Any, split), spaces=space or None)
+    output.mkdir(parents=True, exist_ok=True)
+    for name, metadata in by_space.items():
+        metadata.save(output / f"{name}.npz")
+        console().print(f"{metadata.summary()}\nwritten to {output / name}.npz", soft_wrap=True)
 
 
 @app.command("report")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dre_bench.hpob_files import HpobSurrogates
 from dre_bench.runs import Sources
 from dre_bench.tasks import Parameter, Scenario, Split
-from dre_plugins.transfer.sources.hpob import HpobSurrogates
 
 PREFIX = "hpob-surrogate:"
 FOLDER = "saved-surrogates"

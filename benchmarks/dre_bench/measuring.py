@@ -130,7 +130,7 @@ def scale(
     members: Annotated[int, typer.Option(help="Scorers of the ensemble.")] = 10,
     devices: Annotated[str, typer.Option(help="Without it: cpu, and cuda if there is one.")] = "",
 ) -> None:
-    """Time the choice among many candidates, and meta-training from a folder by batch.
+    """Time the choice among many candidates, and steps of meta-training by batch.
 
     Of 16 parameters. On a CPU, seconds are those of one thread of the processor.
 
@@ -158,10 +158,9 @@ def scale(
         seconds = (f"{part:.3f}" for part in timed.seconds)
         choice.add_row(device, str(candidates), *seconds, f"{timed.memory / 1e6:.0f}")
     console().print(choice)
-    speeds = Table("device", "batch", "ms a step", "lists/s", "streamed", "memory, MB")
+    speeds = Table("device", "batch", "ms a step", "lists/s", "memory, MB")
     for device in chosen:
         for row in measured.throughputs(device, sizes, members, tasks, evaluations):
-            rates = (f"{rate:.0f}" for rate in (row.in_memory, row.streamed))
-            step = f"{1e3 * row.step:.1f}"
-            speeds.add_row(device, str(row.n_lists), step, *rates, f"{row.memory / 1e6:.0f}")
+            step, memory = f"{1e3 * row.step:.1f}", f"{row.memory / 1e6:.0f}"
+            speeds.add_row(device, str(row.n_lists), step, f"{row.lists:.0f}", memory)
     console().print(speeds)

@@ -7,7 +7,6 @@ time.
 
 from __future__ import annotations
 
-import importlib
 import json
 import multiprocessing
 import os
@@ -137,7 +136,6 @@ def execute(
     *,
     out: Path,
     jobs: int,
-    ray_address: str | None = None,
 ) -> int:
     """Perform runs in parallel and append a line to ``out`` as each one ends.
 
@@ -147,18 +145,12 @@ def execute(
         runs: The runs, in this order.
         out: A JSONL file.
         jobs: How many processes.
-        ray_address: Address of a Ray cluster that performs them instead, all CPUs of it;
-            data must lie there under the same paths. ``"local"`` starts one of ``jobs`` CPUs.
 
     Returns:
         The number of runs that failed.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
-    if ray_address is None:
-        records = _performed(study, sources, runs, jobs)
-    else:
-        cluster = importlib.import_module("dre_bench.ray_cluster")
-        records = cluster.performed(study, sources, runs, address=ray_address, jobs=jobs)
+    records = _performed(study, sources, runs, jobs)
     n_failed = 0
     # Closed at once, also if an interruption comes while a record is written: left to the
     # interpreter's end, all runs that have not begun would be performed first.

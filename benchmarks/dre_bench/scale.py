@@ -1,4 +1,4 @@
-"""How far it reaches: a million candidates, batches of thousands of lists: `dre-bench scale`.
+"""What a device can do: a million candidates, batches of thousands of lists: `dre-bench scale`.
 
 On a CPU, seconds are those of the processor on one thread, so that other programs do not count;
 on a GPU those of the clock. Memory is the largest that a fresh process has held.
@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,10 +25,8 @@ from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space.domains import Float
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.draws import RESHUFFLE
 from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
-from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.streamed_lists import StreamedLists
+from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.task_lists import TaskLists
 from dre_plugins.transfer.training import SCORER, encoder_of
 
@@ -68,7 +64,6 @@ class Throughput:
         n_lists: Lists that each member sees in one step.
         n_members: Members.
         step: Seconds a step.
-        window: Seconds to make the lists that streamed steps draw from, once in `RESHUFFLE`.
         memory: Largest memory, bytes: of the process on a CPU, of the GPU on one.
     """
 
@@ -76,18 +71,12 @@ class Throughput:
     n_lists: int
     n_members: int
     step: float
-    window: float
     memory: int
 
     @property
-    def in_memory(self) -> float:
-        """Return lists (of one member) a second when all are in memory."""
+    def lists(self) -> float:
+        """Return lists (of one member) a second."""
         return self.n_lists * self.n_members / self.step
-
-    @property
-    def streamed(self) -> float:
-        """Return lists (of one member) a second when they are read from a folder, on one core."""
-        return self.n_lists * self.n_members / (self.step + self.window / RESHUFFLE)
 
 
 def devices() -> list[str]:
@@ -103,19 +92,17 @@ def scoring(device: str, n_candidates: int, n_members: int) -> Scoring:
 def throughputs(
     device: str, n_lists: Sequence[int], n_members: int, n_tasks: int, n_evaluations: int
 ) -> list[Throughput]:
-    """Time meta-training on tasks in a folder, in a process of its own.
+    """Time meta-training on synthetic tasks, in a process of its own.
 
     Args:
         device: Where to compute.
         n_lists: Batches.
         n_members: Members.
-        n_tasks: Tasks in the folder.
+        n_tasks: Tasks.
         n_evaluations: Evaluations of each.
     """
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "synthetic.tasks"
-        MetaDataset.write(path, _tasks(n_tasks, n_evaluations))
-        return _in_fresh_process(_throughputs, device, sorted(n_lists), n_members, path)
+    arguments = (device, sorted(n_lists), n_members, n_tasks, n_evaluations)
+    return _in_fresh_process(_throughputs, *arguments)
 
 
 @isolated(n_threads=1)
@@ -136,21 +123,15 @@ def _scoring(device: str, n_candidates: int, n_members: int) -> Scoring:
 
 @isolated(n_threads=1)
 def _throughputs(
-    device: str, n_lists: Sequence[int], n_members: int, path: Path
+    device: str, n_lists: Sequence[int], n_members: int, n_tasks: int, n_evaluations: int
 ) -> list[Throughput]:
-    metadata = MetaDataset.load(path)
-    space = metadata.tasks[0].space
-    streamed = StreamedLists(metadata.tasks, encoder_of(space), space.n_features)
-    return [_throughput(streamed.to(device), device, batch, n_members) for batch in n_lists]
-
-
-def _throughput(streamed: StreamedLists, device: str, n_lists: int, n_members: int) -> Throughput:
-    generator = torch.Generator().manual_seed(0)
-    n_draws = n_lists * n_members * RESHUFFLE
-    seconds: list[float] = []
-    window = _timed(lambda: streamed.window(n_draws, generator), device, seconds)
-    step = _step_seconds(window, device, n_lists, n_members)
-    return Throughput(device, n_lists, n_members, step, seconds[0], _memory(device))
+    tasks = [*_tasks(n_tasks, n_evaluations)]
+    lists = TaskLists.of(tasks, encoder_of(tasks[0].space)).to(device)
+    rows = []
+    for batch in n_lists:
+        step = _step_seconds(lists, device, batch, n_members)
+        rows.append(Throughput(device, batch, n_members, step, _memory(device)))
+    return rows
 
 
 def _step_seconds(lists: TaskLists, device: str, n_lists: int, n_members: int) -> float:

@@ -19,6 +19,7 @@ pytest.importorskip("optuna")
 pytest.importorskip("typer")
 
 from dre_bench.runs import read_records
+from dre_plugins.transfer.metadata import MetaDataset
 
 SMALL = ("--scenarios", "branches,mixed", "--samplers", "random,tpe", "--trials", "4")
 
@@ -130,26 +131,6 @@ def test_speed_is_measured(bench) -> None:
     assert "--trials must be numbers" in bench("speed", "--trials", "x", code=1).stderr
 
 
-@pytest.mark.parametrize("is_in_processes", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_scale_is_measured(bench, monkeypatch, is_in_processes) -> None:
-    if not is_in_processes:  # which take seconds to start
-        from dre_bench import scale
-
-        monkeypatch.setattr(scale, "_in_fresh_process", lambda compute, *given: compute(*given))
-    sizes = ("--candidates", "700", "--tasks", "5", "--evaluations", "30", "--members", "2")
-    output = bench("scale", *sizes, "--batches", "3,1", "--devices", "cpu").stdout
-    rows = [line.replace("│", "").split() for line in output.splitlines() if "cpu" in line]
-    assert [row[1] for row in rows] == ["700", "1", "3"], output
-    for row in rows:
-        numbers = [float(one) for one in row[2:]]
-        assert min(numbers) >= 0.0 and numbers[-1] > 50.0  # MB
-        assert not is_in_processes or numbers[-1] < 2000.0
-    for _, _, step, in_memory, streamed, _ in rows[1:]:
-        assert float(step) > 0.0 and float(in_memory) >= float(streamed) > 0.0
-    assert "--batches must be at least 1" in bench("scale", "--batches", "0", code=1).stderr
-    assert "'tpu'" in bench("scale", "--devices", "tpu", code=1).stderr
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore:.*damaged line")
@@ -229,12 +210,16 @@ def test_workers_end_with_the_process_that_started_them(tmp_path) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-@pytest.mark.slow
-@pytest.mark.ray
-@pytest.mark.timeout(300)
-def test_a_ray_cluster_gives_the_same_rows(bench, tmp_path) -> None:
-    pytest.importorskip("ray")
-    here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
-    bench("run", *SMALL, "-o", here)
-    bench("run", *SMALL, "-o", there, "--ray-address", "local", "--jobs", 2)
-    assert rows(here) == rows(there)
+def test_tables_of_hpob_become_past_tasks(bench, tmp_path) -> None:
+    tables = {
+        str(n): {"X": [[x / 9] * n for x in range(9)], "y": [[x] for x in range(9)]}
+        for n in (2, 3)
+    }
+    tree = {"5970": {"1": tables["2"], "2": tables["2"]}, "5859": {"1": tables["3"]}}
+    (tmp_path / "meta-train-dataset.json").write_text(json.dumps(tree))
+    out = tmp_path / "tasks"
+    assert "2 tasks, 18 evaluations" in bench("import-hpob", tmp_path, "-o", out).output
+    assert sorted(path.name for path in out.iterdir()) == ["5859.npz", "5970.npz"]
+    assert [task.name for task in MetaDataset.load(out / "5970.npz")] == ["1", "2"]
+    for options, part in ((["--space", "7"], "'7'"), (["--split", "test"], "meta-test-dataset")):
+        assert part in bench("import-hpob", tmp_path, *options, "-o", out, code=1).stderr

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from readers import Reader, broken, make_csv
+from readers import Reader, broken, make_csv, metadata
 
+from dre_bench.hpob_files import load_hpob, load_hpob_initialisations, to_hpob_json
 from dre_bench.reports.published import load_published
 from dre_bench.runs import Sources, read_records
 from dre_bench.table_sources import files as table_files
@@ -39,7 +40,13 @@ def make_published(path: Path) -> None:
     path.write_text(json.dumps({"4796": {"3": {"test0": [0.25, 0.5, 1.0]}}}))
 
 
+def make_initialisations(path: Path) -> None:
+    path.write_text(json.dumps({"4796": {"3": {"test0": [0, 1, 2]}}}))
+
+
 READERS = {
+    "HPO-B": Reader(lambda path: to_hpob_json({"4796": metadata()}, path), load_hpob, "a.json"),
+    "HPO-B starts": Reader(make_initialisations, load_hpob_initialisations, "a.json"),
     "table.csv": Reader(make_csv, lambda p: table_files.read(Sources(), str(p)), "a.csv"),
     "table.npz": Reader(make_npz, lambda p: table_files.read(Sources(), str(p)), "a.npz"),
     "runs": Reader(make_runs, read_runs, "a.jsonl"),

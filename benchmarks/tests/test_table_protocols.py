@@ -10,6 +10,11 @@ import pytest
 
 from dre_bench import runs
 from dre_bench.gate import EXTRACT
+from dre_bench.hpob_files import (
+    load_hpob,
+    load_hpob_initialisations,
+    to_hpob_json,
+)
 from dre_bench.problems import ablations, catalogue
 from dre_bench.problems import tables as problem
 from dre_bench.problems.tables import method_chooser, visit
@@ -24,11 +29,6 @@ from dre_plugins.space import Float, SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
-from dre_plugins.transfer.sources.hpob import (
-    load_hpob,
-    load_hpob_initialisations,
-    to_hpob_json,
-)
 
 SPLITS = {"train": slice(0, 5), "validation": slice(5, 6), "test": slice(6, 8)}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-METADATA_FILES = (".json", ".npz", ".tasks")
+METADATA_FILES = (".json", ".npz")
 PRIOR_FILES = (".safetensors",)
 PICTURE_FILES = (".png", ".pdf", ".svg")
 

@@ -24,7 +24,7 @@ Output = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="File to write: .json, or .npz (smaller); or .tasks, a folder for what is too large.",
+        help="File to write: .json, or .npz (smaller).",
     ),
 ]
 Folders = Annotated[list[Path], typer.Argument(help="Experiments, or folders of experiments.")]
@@ -35,14 +35,6 @@ class Mode(str, Enum):
 
     MIN = "min"
     MAX = "max"
-
-
-class Split(str, Enum):
-    """Name the tables of HPO-B."""
-
-    TRAIN = "train"
-    VALIDATION = "validation"
-    TEST = "test"
 
 
 @importing.command("optuna")
@@ -110,46 +102,6 @@ def import_csv(
         log=log or (),
     )
     _finish(metadata, output)
-
-
-@importing.command("hpob")
-def import_hpob(
-    folder: Annotated[Path, typer.Argument(help="The folder hpob-data, or one of its tables.")],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help="File to write for one search space, folder for several (one .npz each).",
-        ),
-    ],
-    split: Annotated[Split, typer.Option(help="Which tables.")] = Split.TRAIN,
-    space: Annotated[
-        list[str] | None,
-        typer.Option(help="Number of a search space; repeat it for several. Without it: all."),
-    ] = None,
-) -> None:
-    """Read the tables of the HPO-B benchmark.
-
-    Example:
-
-        dre import hpob hpob-data --split train --space 5970 -o glmnet.npz
-    """
-    is_file = output.suffix in METADATA_FILES
-    if is_file:
-        check_writable(output, METADATA_FILES)
-    from dre_plugins.transfer.sources.hpob import load_hpob
-
-    by_space = load_hpob(folder, split=split.value, spaces=space or None)
-    if is_file and len(by_space) != 1:
-        raise ValueError(
-            f"{str(output)!r} would mix the search spaces {sorted(by_space)}, whose parameters "
-            "share nothing but their names; choose one by --space, or give a folder to write to."
-        )
-    if not is_file:
-        output.mkdir(parents=True, exist_ok=True)
-    for name, metadata in by_space.items():
-        _finish(metadata, output if is_file else output / f"{name}.npz")
 
 
 @importing.command("ray")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,44 +16,10 @@ from dre_plugins.cli.options import (
     Seed,
     Threads,
     check_machine,
-    is_storage,
     load_tasks,
 )
 from dre_plugins.cli.universal_training import train_universal
 from dre_plugins.engine.settings import require
-
-if TYPE_CHECKING:
-    from dre_plugins.transfer.data_parallel import Share
-
-
-@dataclass(frozen=True, slots=True)
-class Training:
-    """What each process of a meta-training does; the first one writes the prior.
-
-    Args:
-        tasks: Files of past tasks, or URLs of storages.
-        output: Where to write.
-        options: As of `Prior.train`.
-    """
-
-    tasks: list[str]
-    output: Path
-    options: dict[str, Any]
-
-    def __call__(self, share: Share, device: str) -> None:
-        """Train on this process's share of the lists."""
-        from dre_plugins.engine.fitting import FittingError
-        from dre_plugins.transfer.prior import Prior
-
-        metadata = load_tasks(self.tasks)
-        try:
-            prior = Prior.train(
-                metadata, **self.options, share=share, device=device, progress=share.is_first
-            )
-        except FittingError as error:
-            raise ValueError(str(error)) from error
-        if share.is_first:
-            prior.save(self.output)
 
 
 def meta_train(
@@ -73,7 +39,6 @@ def meta_train(
         int | None,
         typer.Option(help="Steps of the training. Without it: 4000, or 16000 with --synthetic."),
     ] = None,
-    batch: Annotated[int, typer.Option(help="Lists that each scorer sees in one step.")] = 4,
     seed: Seed = 0,
     device: Device = "cpu",
     threads: Threads = 1,
@@ -96,19 +61,12 @@ def meta_train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")
     ] = False,
-    processes: Annotated[
-        int, typer.Option(help="Processes that share the lists of each step, a GPU or CPU each.")
-    ] = 1,
-    ray_address: Annotated[
-        str | None,
-        typer.Option(help="Address of a Ray cluster that they run on, or local to start one."),
-    ] = None,
 ) -> None:
     """Learn from past tasks what tends to be good; the result is a prior.
 
     With 10 tasks or more, every fifth is held out to tell when to stop. The default takes
-    minutes; a GPU (--device cuda) makes it shorter. What does not fit into memory is read from
-    a folder (.tasks) as it is needed, see docs/scale.md.
+    minutes; a GPU (--device cuda) makes it shorter. Run the command again with --resume to
+    continue a training that was interrupted.
 
     Examples:
 
@@ -117,8 +75,6 @@ def meta_train(
         dre meta-train sqlite:///studies.db -o prior.safetensors
 
         dre meta-train tasks.json -o prior.safetensors --checkpoint state.ckpt --resume
-
-        dre meta-train past.tasks -o prior.safetensors --batch 256 --processes 4 --device cuda
 
         dre meta-train --synthetic -o universal.safetensors --seed 0
     """
@@ -136,54 +92,38 @@ def meta_train(
     check_writable(output, PRIOR_FILES)
     if checkpoint is not None:
         check_folder(checkpoint)
-    # A cluster may have GPUs where the driver has none.
-    check_machine(seed, device if ray_address is None else "cpu", threads)
-
-    require(processes >= 1, "--processes", processes, "at least 1")
-    if processes > 1 or ray_address is not None:
-        # Each process reads the tasks, and a storage may have changed by then.
-        urls = [source for source in tasks if is_storage(source)]
-        require(not urls, "TASKS", urls, "files where processes are several: dre import optuna")
+    check_machine(seed, device, threads)
 
     from dre_plugins.cli.tables import card_table
     from dre_plugins.engine.checkpoint import check_size
-    from dre_plugins.transfer.data_parallel import Share, run_processes
+    from dre_plugins.engine.fitting import FittingError
     from dre_plugins.transfer.meta_training import MetaTrainingSettings
     from dre_plugins.transfer.prior import Prior
     from dre_plugins.transfer.training import SCORER
 
     scorer = replace(SCORER, n_members=members, hidden=widths)
     check_size(scorer)
-    context = None if no_context else SCORER.context
-    Share(n=processes).check(batch)
-    options: dict[str, Any] = {
-        "name": output.stem if name is None else name,
-        "description": description,
-        "scorer": replace(scorer, context=context),
-        "settings": MetaTrainingSettings(n_steps=steps, n_lists=batch, loss=loss),
-        "seed": seed,
-        "n_threads": threads,
-        "checkpoint": checkpoint and checkpoint.resolve(),
-        "resume": resume,
-    }
-    training = Training([_absolute(source) for source in tasks], output.resolve(), options)
-    if ray_address is not None:
-        from dre_plugins.adapters.ray_train import run_on_cluster
-
-        run_on_cluster(training, processes, device, address=ray_address)
-    elif processes > 1:
-        try:
-            run_processes(training, processes, device)
-        except RuntimeError as error:
-            raise ValueError(str(error)) from error
-    else:
-        training(Share(), device)
-    console().print(card_table(Prior.load(output).card))
+    settings = MetaTrainingSettings(n_steps=steps, loss=loss)
+    metadata = load_tasks(tasks)
+    try:
+        prior = Prior.train(
+            metadata,
+            name=output.stem if name is None else name,
+            description=description,
+            scorer=replace(scorer, context=None) if no_context else scorer,
+            settings=settings,
+            seed=seed,
+            device=device,
+            n_threads=threads,
+            checkpoint=checkpoint,
+            resume=resume,
+            progress=True,
+        )
+    except FittingError as error:
+        raise ValueError(str(error)) from error
+    prior.save(output)
+    console().print(card_table(prior.card))
     console().print(f"written to {output}", soft_wrap=True)
-
-
-def _absolute(source: str) -> str:
-    return source if is_storage(source) else str(Path(source).resolve())
 
 
 def _widths(text: str) -> tuple[int, ...]:

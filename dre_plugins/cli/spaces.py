@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dre_plugins.cli.checks import needs
 from dre_plugins.cli.options import is_storage
-from dre_plugins.transfer import archive, task_folder
+from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.spaces.plain import space_from_plain
 
@@ -51,8 +51,6 @@ def find_space(source: str, name: str | None) -> FoundSpace:
         metadata = metadata_from_studies(source, study_names=wanted)
         return _space_of_task(metadata, metadata.source, name)  # which hides a password
     path = Path(source)
-    if path.suffix == task_folder.SUFFIX:
-        return _space_of_task(MetaDataset.load(path), source, name)
     tree = archive.read(path)
     if "domains" not in tree and "tasks" not in tree:
         raise ValueError(

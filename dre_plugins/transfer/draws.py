@@ -1,10 +1,9 @@
 """What the steps of a meta-training learn from: lists, cut into supports and queries.
 
-For a number of steps lists are drawn from a *window*: some of the tasks, or all of them, with the
-entries of each in a random order. Where lists are made for it, a thread makes the next window
-while steps are taken; what is in memory is only shuffled, which is not worth a thread.
+The entries of every list are put into a random order now and then; supports and queries are
+slices of it.
 
-Notation: `M` members, `B` lists of one step and member, `T` lists of a window, `N` their entries,
+Notation: `M` members, `B` lists of one step and member, `T` lists, `N` their entries,
 `L` entries of a query, `S` largest support; see docs/architecture.md.
 """
 
@@ -12,25 +11,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import ScorerSettings
-from dre_plugins.transfer.data_parallel import Share
-from dre_plugins.transfer.streamed_lists import StreamedLists
 from dre_plugins.transfer.task_lists import TaskLists
 from dre_plugins.transfer.training_state import TrainingState
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.meta_training import MetaTrainingSettings
 
-# Steps that draw from one window. Within them, draws of a list are slices of one permutation:
-# distinct entries without sorting random keys for each draw.
+# Steps that draw from one random order: its slices are distinct entries without sorting random
+# keys for every draw.
 RESHUFFLE = 50
 # Validation draws this many times from each list, with supports of these shares of the largest.
 VALIDATION_SHARES = (0.0, 0.1, 0.4, 1.0)
@@ -50,97 +45,49 @@ class Batch:
     mask: Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """Hold lists, a random order of each `[T, N]`, and the generator's state after them."""
-
-    lists: TaskLists
-    orders: Tensor
-    generator_state: Tensor
-
-
 class Draws:
     """Draw lists with their supports, different ones for every member (section 3.2).
 
-    What is drawn is a function of the state's generator and step, as if each window were made
-    when its first step needs it; so is the generator's state, which goes into a checkpoint.
+    What is drawn is a function of the state's generator and step, so that a training that was
+    interrupted goes on with the same draws.
 
     Args:
         lists: What to learn from, where the training computes.
         scorer: The ensemble.
         settings: How to train.
         state: The training's state.
-        share: Which of several processes this is.
     """
 
     def __init__(
         self,
-        lists: TaskLists | StreamedLists,
+        lists: TaskLists,
         scorer: ScorerSettings,
         settings: MetaTrainingSettings,
         state: TrainingState,
-        share: Share,
     ) -> None:
-        self._source = lists
-        self._share = share
+        self._lists = lists
         self._shape = (scorer.n_members, settings.n_lists)
         self._max_support = settings.max_support if scorer.context is not None else 0
         self._length = settings.list_length
         self._state = state
-        self._n_steps = settings.n_steps
         self._validate_every = settings.validate_every
-        self._window: _Window | None = None
-        self._ahead: Future[_Window] | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="dre-window")
-
-    def close(self) -> None:
-        """End the thread."""
-        self._thread.shutdown(cancel_futures=True)
+        self._orders: Tensor | None = None
 
     def next(self) -> Batch:
         """Return the draws of one step."""
         # Counted from the last look, where a training that was interrupted goes on.
         since = self._state.step % self._validate_every
-        window = self._window
-        if window is None or since % RESHUFFLE == 0:
-            window = self._window = self._next_window(min(RESHUFFLE, self._validate_every - since))
-        drawn = self._drawn(window.lists, self._state.generator)
-        device = window.lists.features.device
-        chosen, start, size = (self._share.of(one).to(device) for one in drawn)
+        if self._orders is None or since % RESHUFFLE == 0:
+            self._orders = _shuffled(self._lists, self._state.generator)
+        device = self._lists.features.device
+        chosen, start, size = (drawn.to(device) for drawn in self._drawn())
         return _slices(
-            window.lists, window.orders, chosen, start, size, self._max_support, self._length
+            self._lists, self._orders, chosen, start, size, self._max_support, self._length
         )
 
-    def _next_window(self, n_steps: int) -> _Window:
-        """Return the window of the next steps, and have the one after them made."""
-        generator = self._state.generator
-        window = self._made(generator) if self._ahead is None else self._ahead.result()
-        generator.set_state(window.generator_state)
-        is_last = self._state.step + n_steps >= self._n_steps
-        if is_last or isinstance(self._source, TaskLists):
-            self._ahead = None
-        else:
-            self._ahead = self._thread.submit(self._after, window, n_steps)
-        return window
-
-    def _made(self, generator: torch.Generator) -> _Window:
-        """Return a window; the generator goes on."""
-        lists = self._source.window(math.prod(self._shape) * RESHUFFLE, generator)
-        return _Window(lists, _shuffled(lists, generator), generator.get_state())
-
-    def _after(self, window: _Window, n_steps: int) -> _Window:
-        """Return the window that follows that many steps of another one."""
-        with isolated():
-            generator = torch.Generator(device="cpu")
-            generator.set_state(window.generator_state)
-            for _ in range(n_steps):
-                self._drawn(window.lists, generator)
-            return self._made(generator)
-
-    def _drawn(
-        self, lists: TaskLists, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _drawn(self) -> tuple[Tensor, Tensor, Tensor]:
         """Draw which lists, where in their orders to begin, and sizes of supports `[M, B]`."""
+        lists, generator = self._lists, self._state.generator
         chosen = torch.multinomial(
             lists.weights.cpu(), math.prod(self._shape), replacement=True, generator=generator
         ).reshape(self._shape)
@@ -149,7 +96,7 @@ class Draws:
 
 
 def validation_batch(
-    validation: TaskLists | StreamedLists | None,
+    validation: TaskLists | None,
     scorer: ScorerSettings,
     settings: MetaTrainingSettings,
     device: str,

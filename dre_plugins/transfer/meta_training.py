@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,9 +25,7 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.scorers import Parameters, context_vectors, initial_parameters, score
 from dre_plugins.engine.settings import LOSS_NAMES, ScorerSettings, require
 from dre_plugins.transfer import training_state
-from dre_plugins.transfer.data_parallel import Share
 from dre_plugins.transfer.draws import Batch, Draws, validation_batch
-from dre_plugins.transfer.streamed_lists import StreamedLists
 from dre_plugins.transfer.task_lists import TaskLists
 
 
@@ -106,8 +103,8 @@ class MetaTrained:
 
 
 def meta_train(
-    lists: TaskLists | StreamedLists,
-    validation: TaskLists | StreamedLists | None,
+    lists: TaskLists,
+    validation: TaskLists | None,
     scorer: ScorerSettings,
     settings: MetaTrainingSettings,
     *,
@@ -116,7 +113,6 @@ def meta_train(
     n_threads: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    share: Share | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> MetaTrained:
     """Meta-train an ensemble (Algorithm 1).
@@ -133,17 +129,12 @@ def meta_train(
         checkpoint: File that the state of the training is written to at every look.
         resume: Whether to go on from that file if it exists. What comes out is the same as
             without the interruption.
-        share: Which of several processes this is, see `data_parallel`; the first one writes the
-            checkpoint, and all of them read it.
         on_progress: Called at every look.
 
     Raises:
-        ValueError: If the checkpoint belongs to another training, or the lists of a step cannot
-            be shared equally.
+        ValueError: If the checkpoint belongs to another training.
         FittingError: If the training diverged.
     """
-    share = Share() if share is None else share
-    share.check(settings.n_lists)
     with isolated(device, n_threads):
         state = _initial_state(scorer, lists.n_features, seed, device)
         plan = {"settings": settings.to_dict(), "scorer": scorer.to_dict(), "seed": seed}
@@ -152,12 +143,12 @@ def meta_train(
             training_state.load(checkpoint, state, plan)
         held_out = validation_batch(validation, scorer, settings, device)
         loss = get_loss(settings.loss)
-        with closing(Draws(lists.to(device), scorer, settings, state, share)) as draws:
-            for progress in _train(state, draws, held_out, scorer, settings, loss, share):
-                if checkpoint is not None and share.is_first:
-                    training_state.save(checkpoint, state, plan)
-                if on_progress is not None:
-                    on_progress(progress)
+        draws = Draws(lists.to(device), scorer, settings, state)
+        for progress in _train(state, draws, held_out, scorer, settings, loss):
+            if checkpoint is not None:
+                training_state.save(checkpoint, state, plan)
+            if on_progress is not None:
+                on_progress(progress)
         best = state.best if validation is not None and state.best else state.parameters
         parameters = {name: value.detach().cpu().clone() for name, value in best.items()}
     return MetaTrained(parameters, tuple(Progress(*entry) for entry in state.history))
@@ -196,7 +187,6 @@ def _train(
     scorer: ScorerSettings,
     settings: MetaTrainingSettings,
     loss: Loss,
-    share: Share,
 ) -> Iterator[Progress]:
     """Take steps until the plan or the patience ends; yield at every look."""
     optimiser = _optimiser(state, settings.learning_rate)
@@ -208,14 +198,12 @@ def _train(
         value = _loss(state.parameters, draws.next(), scorer, loss)
         optimiser.zero_grad()
         value.backward()
-        share.average([one.grad for one in state.parameters.values() if one.grad is not None])
         optimiser.step()
         total += value.detach()
         state.step += 1
         if state.step % settings.validate_every == 0 or state.step == settings.n_steps:
             since = (state.step - 1) % settings.validate_every + 1
-            share.average([total])
-            yield _look(state, float(total) / since, held_out, scorer, settings, loss, share)
+            yield _look(state, float(total) / since, held_out, scorer, settings, loss)
             total.zero_()
 
 
@@ -226,15 +214,12 @@ def _look(
     scorer: ScorerSettings,
     settings: MetaTrainingSettings,
     loss: Loss,
-    share: Share,
 ) -> Progress:
     """Validate, keep the best weights, and write one line of history."""
     validation_loss = training_loss
     if held_out is not None:
         with torch.no_grad():
-            held_out_loss = _loss(state.parameters, held_out, scorer, loss)
-            share.average([held_out_loss])  # all must agree on when to stop, on any hardware
-            validation_loss = float(held_out_loss)
+            validation_loss = float(_loss(state.parameters, held_out, scorer, loss))
     if not (math.isfinite(training_loss) and math.isfinite(validation_loss)):
         raise FittingError(
             f"meta-training diverged before step {state.step}: the loss is {training_loss}; "

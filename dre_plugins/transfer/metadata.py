@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dre_plugins.recommend.lists import final_value, has_failed
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer import archive, task_folder
+from dre_plugins.transfer import archive
 from dre_plugins.transfer.archive import MetadataError
 from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
 
@@ -33,7 +33,6 @@ VERSION = 1
 EMPTY = "empty study"
 
 _MAX_LISTED = 10  # tasks in a summary
-_MOST_ATTEMPTS = 100  # to read a folder that others replace meanwhile
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,75 +229,37 @@ class MetaDataset:
         return "\n".join(lines)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything: to JSON, a NumPy archive, or a folder that is mapped when it is read.
+        """Write everything to JSON, or to a NumPy archive, which is smaller.
 
         Args:
-            path: Ends in ".json", ".npz" or ".tasks", in this order.
+            path: Ends in ".json" or ".npz".
 
         Raises:
-            ValueError: The suffix is another one, or a category is of a type that no file holds.
+            ValueError: The suffix is another, or a category is of a type that no file holds.
         """
-        path = Path(path)
-        about = _about(self.source, self.licence, self.skipped)
-        if _is_folder(path):
-            task_folder.write(path, self.tasks, about)
-        else:
-            archive.write(path, {**about, "tasks": [_task_to_tree(task) for task in self.tasks]})
-
-    @staticmethod
-    def write(
-        path: str | PathLike[str], tasks: Iterable[Task], *, source: str = "", licence: str = ""
-    ) -> int:
-        """Write tasks to a folder one by one, so that they need not be in memory together.
-
-        Args:
-            path: Ends in ".tasks".
-            tasks: What to write, such as a generator; empty ones are left out.
-            source: Where they come from, free text.
-            licence: What one may do with them, free text.
-
-        Returns:
-            How many tasks were written.
-
-        Raises:
-            ValueError: The suffix is another one, two tasks have the same name, units are none,
-                or a category is of a type that no file holds.
-        """
-        path = Path(path)
-        if not _is_folder(path):
-            raise ValueError(f"Cannot write {str(path)!r}: the name must end in '.tasks'.")
-        about = _about(source, licence, {})
-        return task_folder.write(path, (task for task in tasks if len(task)), about)
+        tree = {
+            "format": FORMAT,
+            "version": VERSION,
+            "source": self.source,
+            "licence": self.licence,
+            "skipped": dict(self.skipped),
+            "tasks": [_task_to_tree(task) for task in self.tasks],
+        }
+        archive.write(Path(path), tree)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> MetaDataset:
         """Read what `save` has written; nothing in it can run code.
 
-        Of a folder, evaluations are looked at once and then read where they are needed: they
-        need not fit into memory, and the folder must stay where it is.
-
         Raises:
             MetadataError: The file is missing, damaged, no metadata, or of a newer version.
         """
         path = Path(path)
-        if not _is_folder(path):
-            return cls._from_tree(path, archive.read(path))
-        for _ in range(_MOST_ATTEMPTS):
-            header = task_folder.read_header(path)
-            try:
-                return cls._from_tree(path, header)
-            except MetadataError:
-                if task_folder.read_header(path) == header:
-                    raise
-        raise MetadataError(f"{str(path)!r} is replaced while it is read; try again later.")
-
-    @classmethod
-    def _from_tree(cls, path: Path, tree: Mapping[str, Any]) -> MetaDataset:
-        """Return what the tree of a file, or the header of a folder, says."""
+        tree = archive.read(path)
         if tree.get("format") != FORMAT:
             raise MetadataError(
                 f"{str(path)!r} is no file of MetaDataset.save; import other data with "
-                "from_table, load_hpob or the function for its framework."
+                "from_table or the function for its framework."
             )
         if tree.get("version") != VERSION:
             raise MetadataError(
@@ -307,49 +268,13 @@ class MetaDataset:
             )
         try:
             return cls(
-                tasks=tuple(_mapped(path, tree) if _is_folder(path) else _from_trees(tree)),
+                tasks=tuple(_task_from_tree(state) for state in tree["tasks"]),
                 source=str(tree["source"]),
                 licence=str(tree["licence"]),
                 skipped={str(reason): int(n) for reason, n in tree["skipped"].items()},
             )
-        except MetadataError:
-            raise
         except archive.DAMAGES as error:
             raise archive.damaged(path, error) from error
-
-
-def _is_folder(path: Path) -> bool:
-    """Say whether a name is that of a folder.
-
-    Raises:
-        MetadataError: It is no name of metadata.
-    """
-    if path.suffix not in (".json", ".npz", task_folder.SUFFIX):
-        raise MetadataError(
-            f"{str(path)!r} is no name of metadata: it must end in '.json', '.npz' or '.tasks'."
-        )
-    return path.suffix == task_folder.SUFFIX
-
-
-def _about(source: str, licence: str, skipped: Mapping[str, int]) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "source": source,
-        "licence": licence,
-        "skipped": dict(skipped),
-    }
-
-
-def _mapped(path: Path, header: Mapping[str, Any]) -> Iterator[Task]:
-    for state in task_folder.read(path, header):
-        task = Task(**state)
-        task_folder.release(task)
-        yield task
-
-
-def _from_trees(tree: Mapping[str, Any]) -> Iterator[Task]:
-    return (_task_from_tree(state) for state in tree["tasks"])
 
 
 def _task_to_tree(task: Task) -> dict[str, Any]:

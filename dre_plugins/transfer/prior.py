@@ -131,7 +131,6 @@ class Prior:
                 (other tasks, which decide which weights are kept; every fifth task by default,
                 if there are 10), `space` (default: the union), `defaults`, `scorer`, `settings`
                 (`MetaTrainingSettings`), `seed`, `device`, `n_threads`, `checkpoint` and `resume`,
-                `share` (which of several processes this is, see `transfer.data_parallel`),
                 `progress` (show a bar).
 
         Raises:

@@ -66,10 +66,6 @@ class TaskLists:
             self.weights.to(device),
         )
 
-    def window(self, n_draws: int, generator: torch.Generator) -> TaskLists:
-        """Return the lists to draw from for a while: all of them, see `StreamedLists`."""
-        return self
-
     def spread(self, count: int) -> TaskLists:
         """Return at most `count` lists, evenly spaced."""
         chosen = evenly_spaced(len(self), count)

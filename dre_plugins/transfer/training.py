@@ -16,14 +16,11 @@ from numpy.typing import NDArray
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.data_parallel import Share
 from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
-from dre_plugins.transfer.spaces.alignment import Alignment, align
+from dre_plugins.transfer.spaces.alignment import align
 from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space
-from dre_plugins.transfer.streamed_lists import StreamedLists, lists_of
-from dre_plugins.transfer.task_folder import release
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced
 
 if TYPE_CHECKING:
@@ -42,8 +39,6 @@ N_FAVOURITES = 20
 MAX_FAVOURITES = 1000
 # Contexts of past tasks that go with a prior at most: a suggestion scores its trials in each.
 MAX_CONTEXTS = 128
-# Alignments that are kept while tasks are encoded.
-MAX_ALIGNMENTS = 64
 
 # A handful of tasks do not teach how to tell tasks apart, so there is no context, and more steps
 # only memorise them (docs/decisions/few-studies.md).
@@ -65,7 +60,6 @@ def train_prior(
     n_threads: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    share: Share | None = None,
     progress: bool = False,
     rebuild: str = "",
 ) -> Prior:
@@ -83,11 +77,8 @@ def train_prior(
     if validation is None:
         training, validation = held_out(metadata)
     encode = encoder_of(space)
-    longest = settings.list_length + settings.max_support
-    lists = lists_of(training.tasks, encode, space.n_features, longest)
-    validation_lists = (
-        lists_of(validation.tasks, encode, space.n_features, longest) if len(validation) else None
-    )
+    lists = TaskLists.of(training.tasks, encode)
+    validation_lists = TaskLists.of(validation.tasks, encode) if len(validation) else None
     with _bar(progress) as on_progress:
         trained = meta_train(
             lists,
@@ -99,7 +90,6 @@ def train_prior(
             n_threads=n_threads,
             checkpoint=checkpoint,
             resume=resume,
-            share=share,
             on_progress=on_progress,
         )
     card = Card(
@@ -127,7 +117,7 @@ def train_prior(
 
 
 def contexts_of(
-    ensemble: DeepRankingEnsemble, lists: TaskLists | StreamedLists, n_entries: int, seed: int
+    ensemble: DeepRankingEnsemble, lists: TaskLists, n_entries: int, seed: int
 ) -> NDArray[np.float32]:
     """Return the contexts of past tasks `[T, Z]`, each from a random support set.
 
@@ -161,7 +151,6 @@ def favourites_of(metadata: MetaDataset, space: SearchSpace) -> NDArray[np.float
     for task in tasks:
         best = np.argsort(np.where(np.isnan(task.values), np.inf, -task.values), kind="stable")
         rows.append(units_in(space, task)[best[: min(n_best, task.n_complete)]])
-        release(task)
     return np.concatenate(rows)
 
 
@@ -181,34 +170,16 @@ def prior_of_few(metadata: MetaDataset, *, seed: int = 0) -> Prior:
 
 def encoder_of(space: SearchSpace) -> Callable[[Task], NDArray[np.float32]]:
     """Return how to express the evaluations of a task as features `[N, D]` of `space`."""
-    known: dict[int, tuple[SearchSpace, Alignment | None]] = {}
-
-    def encode(task: Task) -> NDArray[np.float32]:
-        # Tasks of a folder share their spaces, and to align one takes longer than to convert a
-        # task of it. The space is kept, so that no other one can have its identity.
-        if id(task.space) not in known:
-            if len(known) == MAX_ALIGNMENTS:
-                known.clear()
-            known[id(task.space)] = task.space, _alignment(task.space, space)
-        _, alignment = known[id(task.space)]
-        return space.features(task.units if alignment is None else alignment.convert(task.units))
-
-    return encode
+    return lambda task: space.features(units_in(space, task))
 
 
 def units_in(space: SearchSpace, task: Task) -> NDArray[np.float64]:
     """Return the evaluations of a task as canonical coordinates of `space` `[N, P]`."""
-    alignment = _alignment(task.space, space)
-    return task.units if alignment is None else alignment.convert(task.units)
-
-
-def _alignment(source: SearchSpace, target: SearchSpace) -> Alignment | None:
-    """Return how to express one space in another, None if they are equal."""
-    if source == target:
-        return None
-    alignment = align(source, target)
+    if task.space == space:
+        return task.units
+    alignment = align(task.space, space)
     assert alignment is not None  # only on_incompatible="ignore" returns None
-    return alignment
+    return alignment.convert(task.units)
 
 
 def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:
@@ -225,7 +196,6 @@ def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:
 
 def _has_order(task: Task) -> bool:
     values = task.values[~np.isnan(task.values)]
-    release(task)
     return bool(len(values) and values.min() < values.max())
 
 

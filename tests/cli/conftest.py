@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -86,19 +85,3 @@ def table(tmp_path: Path) -> Path:
                 lr = 10 ** rng.uniform(-3, -1)
                 writer.writerow([dataset, lr, row % 3 + 1, 1.5, "" if row == 5 else 0.9 - lr])
     return path
-
-
-@pytest.fixture
-def hpob(tmp_path: Path) -> Path:
-    """Return a folder in the shape of HPO-B, with two search spaces."""
-    rng = np.random.default_rng(0)
-
-    def one(width: int) -> dict[str, Any]:
-        X = rng.random((9, width))
-        return {"X": X.tolist(), "y": (-(X**2).sum(axis=1, keepdims=True)).tolist()}
-
-    tree = {"5970": {"1": one(2), "2": one(2)}, "5859": {"1": one(3)}}
-    folder = tmp_path / "hpob-data"
-    folder.mkdir()
-    (folder / "meta-train-dataset.json").write_text(json.dumps(tree))
-    return folder

@@ -13,7 +13,6 @@ from dre_plugins import __version__
 COMMANDS = [
     ("import", "optuna"),
     ("import", "csv"),
-    ("import", "hpob"),
     ("import", "ray"),
     ("import", "syne-tune"),
     ("evaluate",),

@@ -79,23 +79,6 @@ def test_a_missing_csv_file(dre, tmp_path):
     assert "nothing.csv" in dre("import", "csv", path, *options, code=1).stderr
 
 
-def test_hpob(dre, hpob, tmp_path):
-    text = dre("import", "hpob", hpob, "-o", tmp_path / "all").output
-    assert "2 tasks, 18 evaluations" in text and "1 tasks, 9 evaluations" in text
-    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["5859.npz", "5970.npz"]
-    one = tmp_path / "one.json"
-    dre("import", "hpob", hpob, "--space", "5970", "-o", one)
-    assert [task.name for task in MetaDataset.load(one)] == ["1", "2"]
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [([], "--space"), (["--space", "7"], "'7'"), (["--split", "test"], "meta-test-dataset.json")],
-)
-def test_hpob_names_what_is_wrong(dre, hpob, tmp_path, options, said):
-    assert said in dre("import", "hpob", hpob, *options, "-o", tmp_path / "t.json", code=1).stderr
-
-
 @pytest.mark.ray
 def test_ray(dre, tmp_path):
     pytest.importorskip("ray")

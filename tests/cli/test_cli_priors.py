@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 
-import numpy as np
 import pytest
 
 from dre_plugins.space import (
@@ -30,13 +29,12 @@ FEW = ("--steps", 4, "--members", 2, "--hidden", "8,8")
 
 def test_options_reach_the_prior(dre, tasks, tmp_path):
     output = tmp_path / "p.safetensors"
-    options = ("--loss", "list-mle", "--no-context", "--seed", 3, "--name", "mine", "--batch", 2)
+    options = ("--loss", "list-mle", "--no-context", "--seed", 3, "--name", "mine")
     result = dre("meta-train", tasks, tasks, "-o", output, *FEW, *options)
     assert result.stderr == ""  # no bar in a file
     prior = Prior.load(output)
     assert prior.card.name == "mine" and len(prior.card.tasks) == 6
     assert prior.card.training["loss"] == "list-mle" and prior.card.training["seed"] == 3
-    assert prior.card.training["n_lists"] == 2
     settings = prior.ensemble.settings
     assert (settings.n_members, settings.hidden, settings.context) == (2, (8, 8), None)
 
@@ -54,34 +52,6 @@ def test_a_training_goes_on_from_its_checkpoint(dre, tasks, tmp_path):
     assert "other data, settings or seed" in " ".join(text.split())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "how", ["processes", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.long])]
-)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what Ray itself does
-def test_processes_share_a_training(dre, tasks, tmp_path, how):
-    """Two of them find what one does, up to the order in which numbers are added."""
-    priors = []
-    more = ("--ray-address", "local") if how == "ray" else ()
-    for options in ((), ("--processes", 2, *more)):
-        output = tmp_path / f"{len(priors)}.safetensors"
-        dre("meta-train", tasks, "-o", output, *FEW, "--steps", 20, *options)
-        priors.append(Prior.load(output))
-    assert priors[0].card.validation["loss"] == pytest.approx(priors[1].card.validation["loss"])
-    one, two = ({**prior.ensemble.parameters} for prior in priors)
-    # The last bias changes no order: its gradient is rounding alone, which Adam makes large.
-    del one["scorer.2.bias"], two["scorer.2.bias"]
-    for name, value in one.items():
-        np.testing.assert_allclose(value, two[name], atol=1e-4)
-
-
-@pytest.mark.slow
-def test_a_process_that_fails_is_told(dre, tmp_path):
-    (tmp_path / "wrong.json").write_text("{")
-    options = ("-o", tmp_path / "p.safetensors", "--processes", 2)
-    assert "wrong.json" in dre("meta-train", tmp_path / "wrong.json", *options, code=1).stderr
-
-
 def test_a_storage_is_taken_like_a_file(dre, studies, tasks, tmp_path):
     output, priors = tmp_path / "p.safetensors", []
     for source in (tasks, studies):
@@ -89,24 +59,6 @@ def test_a_storage_is_taken_like_a_file(dre, studies, tasks, tmp_path):
         priors.append(Prior.load(output))
     for name, value in priors[0].ensemble.parameters.items():
         assert (value == priors[1].ensemble.parameters[name]).all()
-    text = dre("meta-train", studies, "-o", output, "--processes", 2, code=1).stderr
-    assert "dre import optuna" in text
-
-
-def test_a_folder_is_taken_like_a_file(dre, studies, tasks, tmp_path):
-    folder, priors = tmp_path / "past.tasks", []
-    dre("import", "optuna", studies, "-o", folder)
-    for source in (tasks, folder):
-        output = tmp_path / "p.safetensors"
-        dre("meta-train", source, "-o", output, *FEW)
-        priors.append(Prior.load(output))
-    assert priors[0].card.to_dict() == priors[1].card.to_dict()
-    for name, value in priors[0].ensemble.parameters.items():
-        assert (value == priors[1].ensemble.parameters[name]).all()
-    assert "max_depth" in dre("align", output, folder, "--study", "bank").stdout
-    (folder / "values.npy").unlink()
-    text = dre("meta-train", folder, "-o", output, code=1).stderr
-    assert "values.npy" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(
@@ -114,9 +66,6 @@ def test_a_folder_is_taken_like_a_file(dre, studies, tasks, tmp_path):
     [
         (["--loss", "nope"], 1, "list-mle"),
         (["--steps", 0], 1, "n_steps"),
-        (["--batch", 0], 1, "n_lists"),
-        (["--batch", 4, "--processes", 3], 1, "3 processes"),
-        (["--processes", 0], 1, "--processes"),
         (["--device", "tpu"], 1, "'tpu'"),
         (["--seed", -1], 1, "--seed"),
         (["--checkpoint", "no/such/state"], 1, "folder"),

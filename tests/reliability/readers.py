@@ -19,7 +19,6 @@ from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 from dre_plugins.transfer import training_state
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
-from dre_plugins.transfer.sources.hpob import load_hpob, load_hpob_initialisations, to_hpob_json
 from dre_plugins.transfer.sources.tables import from_table
 from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
 from dre_plugins.transfer.training_state import TrainingState
@@ -63,10 +62,6 @@ def training() -> TrainingState:
 def make_csv(path: Path) -> None:
     rows = [f"{n / 7},{n},{'ab'[n % 2]},{n * 0.5}" for n in range(8)]
     path.write_text("\n".join(["x,n,kind,y", *rows]))
-
-
-def make_initialisations(path: Path) -> None:
-    path.write_text(json.dumps({"4796": {"3": {"test0": [0, 1, 2]}}}))
 
 
 def make_space(path: Path) -> None:
@@ -145,9 +140,6 @@ READERS = {
     ),
     "metadata.json": Reader(lambda path: metadata().save(path), MetaDataset.load, "a.json"),
     "metadata.npz": Reader(lambda path: metadata().save(path), MetaDataset.load, "a.npz"),
-    "metadata.tasks": Reader(lambda path: metadata().save(path), MetaDataset.load, "a.tasks"),
-    "HPO-B": Reader(lambda path: to_hpob_json({"4796": metadata()}, path), load_hpob, "a.json"),
-    "HPO-B starts": Reader(make_initialisations, load_hpob_initialisations, "a.json"),
     "CSV": Reader(make_csv, lambda path: from_table(path, value="y"), "a.csv"),
     "space": Reader(make_space, read_space, "a.json"),
 }

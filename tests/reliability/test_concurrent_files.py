@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -46,7 +43,6 @@ SAVED: dict[str, tuple[str, Callable[[Path, int], None], Callable[[Path], object
     ),
     "json": ("a.json", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
     "npz": ("a.npz", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
-    "tasks": ("a.tasks", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
 }
 
 
@@ -82,32 +78,6 @@ def test_threads_may_save_a_file_that_another_one_loads(tmp_path: Path, kind: st
     assert [*tmp_path.iterdir()] == [path]
 
 
-def started(*arguments: object) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, str(WRITER), *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE)
-
-
-@pytest.mark.parametrize("is_new", [False, True])
-def test_processes_may_save_a_folder_that_another_one_loads(tmp_path: Path, is_new: bool) -> None:
-    folder = tmp_path / "past.tasks"
-    if not is_new:
-        past(4).save(folder)
-    writers = [started(folder, 5 + number, 60) for number in range(3)]
-    n_loads = 0
-    while any(writer.poll() is None for writer in writers):
-        if folder.exists():
-            length_of(MetaDataset.load(folder))
-            n_loads += 1
-    for writer in writers:
-        _, said = writer.communicate()
-        assert writer.returncode == 0, said
-    assert n_loads > 10
-    past(20).save(folder)
-    assert length_of(MetaDataset.load(folder)) == 20
-    assert [*tmp_path.iterdir()] == [folder]
-
-
 class Crash(BaseException):
     """End whatever is going on."""
 
@@ -135,7 +105,7 @@ def crashing(n_calls: int) -> Iterator[None]:
             yield
 
 
-@pytest.mark.parametrize("name", ["past.tasks", "past.json"])
+@pytest.mark.parametrize("name", ["past.npz", "past.json"])
 @pytest.mark.parametrize("n_before", [0, 1, 2])
 def test_a_crash_at_any_point_leaves_the_old_or_the_new(
     tmp_path: Path, name: str, n_before: int
@@ -157,7 +127,7 @@ def test_a_crash_at_any_point_leaves_the_old_or_the_new(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    suffix=st.sampled_from([".tasks", ".json", ".npz"]),
+    suffix=st.sampled_from([".json", ".npz"]),
     turns=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 30)), min_size=1, max_size=6),
 )
 def test_interrupted_saves_in_any_order_lock_nobody_out(
@@ -177,40 +147,6 @@ def test_interrupted_saves_in_any_order_lock_nobody_out(
         assert length_of(MetaDataset.load(path)) == 10
 
 
-def test_what_a_crash_left_is_removed_when_it_is_old(tmp_path: Path) -> None:
-    folder = tmp_path / "past.tasks"
-    past(4).save(folder)
-    past(5).save(folder)
-    (old,) = (one for one in folder.iterdir() if one.is_dir())
-    left = folder / ("0" * 32)
-    left.mkdir()
-    (left / "units.npy").touch()
-    fresh = folder / ("1" * 32)
-    fresh.mkdir()
-    foreign = folder / "notes"
-    foreign.mkdir()
-    earlier = tmp_path / "past.tasks.123.old"  # as earlier versions named them
-    past(3).save(tmp_path / "other.tasks")
-    (tmp_path / "other.tasks").rename(earlier)
-    for path in (left / "units.npy", left, *earlier.iterdir(), earlier):
-        os.utime(path, (0, 0))
-    past(6).save(folder)
-    assert not old.exists() and not left.exists() and not earlier.exists()
-    assert fresh.exists() and foreign.exists()  # may be what another process writes
-    assert length_of(MetaDataset.load(folder)) == 6
-
-
-def test_a_folder_may_not_lead_out_of_itself(tmp_path: Path) -> None:
-    folder, other = tmp_path / "past.tasks", tmp_path / "other.tasks"
-    past(4).save(folder)
-    past(4).save(other)
-    header = json.loads((folder / "header.json").read_text())
-    for place in ("../other.tasks", str(other), "..", 3, ["x"], "x" * 32):
-        (folder / "header.json").write_text(json.dumps({**header, "arrays": place}))
-        with pytest.raises(ValueError, match="damaged"):
-            MetaDataset.load(folder)
-
-
 # ---- what was there before
 
 
@@ -227,7 +163,7 @@ def test_permissions_are_kept_or_those_of_a_new_file(tmp_path: Path, kind: str) 
         assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
-@pytest.mark.parametrize("kind", ["prior", "json", "tasks"])
+@pytest.mark.parametrize("kind", ["prior", "json"])
 def test_a_symbolic_link_stays_one(tmp_path: Path, kind: str) -> None:
     name, write, read = SAVED[kind]
     (tmp_path / "elsewhere").mkdir()

@@ -23,7 +23,6 @@ from dre_plugins.space import Float, SearchSpace
 from dre_plugins.transfer import training_state
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
-from dre_plugins.transfer.sources.hpob import to_hpob_json
 from dre_plugins.transfer.training_state import TrainingState
 
 pytest.importorskip("resource")
@@ -57,8 +56,6 @@ SAVES: dict[str, tuple[str, Save]] = {
     "training": ("a.safetensors", lambda path, seed: training_state.save(path, state(seed), {})),
     "JSON": ("a.json", lambda path, seed: metadata(seed).save(path)),
     "archive": ("a.npz", lambda path, seed: metadata(seed).save(path)),
-    "folder": ("a.tasks", lambda path, seed: metadata(seed).save(path)),
-    "HPO-B": ("a.json", lambda path, seed: to_hpob_json({"one": metadata(seed)}, path)),
 }
 
 

@@ -18,8 +18,7 @@ from dre_plugins.engine.losses import get_loss, rank_normalised
 from dre_plugins.engine.scorers import Parameters, initial_parameters
 from dre_plugins.engine.settings import LOSS_NAMES
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
-from dre_plugins.transfer import meta_training
-from dre_plugins.transfer.data_parallel import Share
+from dre_plugins.transfer import draws, meta_training
 from dre_plugins.transfer.draws import Draws, validation_batch
 from dre_plugins.transfer.meta_training import (
     MetaTrained,
@@ -82,7 +81,7 @@ def ensemble_of(trained: MetaTrained, scorer: ScorerSettings = SCORER) -> DeepRa
 
 def draws_of(lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, seed=0):
     state = meta_training._initial_state(scorer, lists.n_features, seed, "cpu")
-    return Draws(lists, scorer, settings, state, Share()), state
+    return Draws(lists, scorer, settings, state), state
 
 
 def entries(features: Tensor, mask: Tensor) -> list[int]:
@@ -91,11 +90,11 @@ def entries(features: Tensor, mask: Tensor) -> list[int]:
 
 def test_support_and_query_are_different_entries_of_one_list() -> None:
     lists = numbered(30, 9, 3, 2)
-    draws, state = draws_of(lists, SCORER, replace(QUICK, list_length=12, max_support=8))
+    drawing, state = draws_of(lists, SCORER, replace(QUICK, list_length=12, max_support=8))
     found: dict[int, set[int]] = {n: set() for n in (1, 2, 3, 4)}
     sizes = set()
     for state.step in range(60):  # beyond a reshuffle
-        batch = draws.next()
+        batch = drawing.next()
         assert batch.features.shape == (2, 4, 12, 2)
         assert batch.support_features.shape == (2, 4, 8, 2)
         for at in np.ndindex(2, 4):
@@ -118,8 +117,8 @@ def test_support_and_query_are_different_entries_of_one_list() -> None:
 
 
 def test_members_draw_different_lists_and_supports() -> None:
-    draws, _ = draws_of(numbered(*[30] * 20), SCORER, QUICK)
-    batch = draws.next()
+    drawing, _ = draws_of(numbered(*[30] * 20), SCORER, QUICK)
+    batch = drawing.next()
     first, second = batch.features[:, :, 0, 0].tolist()
     assert first != second
     assert len(batch.support_mask.sum(-1).unique()) > 2
@@ -127,15 +126,15 @@ def test_members_draw_different_lists_and_supports() -> None:
 
 def test_weights_say_how_often_a_list_is_drawn() -> None:
     lists = replace(numbered(5, 5, 5), weights=torch.tensor([1.0, 0.25, 0.0]))
-    draws, _ = draws_of(lists, PLAIN, replace(QUICK, n_lists=2000))
-    drawn = draws.next().features[..., 0, 0].flatten().long().bincount(minlength=4)
+    drawing, _ = draws_of(lists, PLAIN, replace(QUICK, n_lists=2000))
+    drawn = drawing.next().features[..., 0, 0].flatten().long().bincount(minlength=4)
     assert drawn[3] == 0
     assert float(drawn[1] / drawn[2]) == pytest.approx(4.0, rel=0.2)
 
 
 def test_without_a_context_nothing_is_spent_on_supports() -> None:
-    draws, _ = draws_of(numbered(30), PLAIN, QUICK)
-    batch = draws.next()
+    drawing, _ = draws_of(numbered(30), PLAIN, QUICK)
+    batch = drawing.next()
     assert batch.support_features.shape[2] == 0
     assert batch.mask.all()
 
@@ -147,6 +146,13 @@ def test_validation_draws_are_the_same_every_time_and_of_all_lists() -> None:
     assert batch.features[0, :, 0, 0].tolist() == [1] * 4 + [2] * 4 + [3] * 4
     assert batch.support_mask.sum(-1)[0].tolist() == [0, 0, 3, 8, 0, 0, 1, 4, 0, 0, 3, 8]
     assert validation_batch(None, SCORER, QUICK, "cpu") is None
+
+
+def test_validation_looks_at_a_bounded_number_of_lists(monkeypatch) -> None:
+    monkeypatch.setattr(draws, "MAX_VALIDATION", 3)
+    batch = validation_batch(numbered(*[9] * 20), PLAIN, QUICK, "cpu")
+    assert batch.features[0, ::4, 0, 0].tolist() == [1, 11, 20]  # evenly spaced
+    assert batch.features.shape[1] == 3 * len(draws.VALIDATION_SHARES)
 
 
 # ---- that it learns

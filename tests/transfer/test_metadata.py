@@ -165,7 +165,7 @@ def assert_same(one: MetaDataset, other: MetaDataset) -> None:
             assert expected.dtype == found.dtype and expected.shape == found.shape
 
 
-@pytest.mark.parametrize("suffix", [".json", ".npz", ".tasks"])
+@pytest.mark.parametrize("suffix", [".json", ".npz"])
 def test_a_file_keeps_everything(tmp_path: Path, suffix: str) -> None:
     constant = SearchSpace({"seed": Constant(7)})
     nothing_searched = Task.from_trials("c", constant, [Trial({"seed": 7}, COMPLETE, 0.1 + 0.2)])
@@ -197,7 +197,7 @@ def test_any_floats_survive_all_formats(
     trials = [Trial({"x": 0.5}, COMPLETE, value, reports) for value in values]
     metadata = MetaDataset((Task.from_trials("t", space, trials),))
     folder = tmp_path_factory.mktemp("floats")
-    for name in ("m.json", "m.npz", "m.tasks"):
+    for name in ("m.json", "m.npz"):
         metadata.save(folder / name)
         assert_same(metadata, MetaDataset.load(folder / name))
 
@@ -209,16 +209,16 @@ class Callable:
 def test_a_category_that_no_file_holds_is_refused_at_saving(tmp_path: Path) -> None:
     space = SearchSpace({"optimiser": Categorical((Callable(), "sgd"))})
     made = Task.from_trials("t", space, [Trial({"optimiser": "sgd"}, COMPLETE, 1.0)])
-    for name in ("m.json", "m.tasks"):
+    for name in ("m.json", "m.npz"):
         with pytest.raises(ValueError, match=r"'t'.*'optimiser'.*Callable.*string"):
             MetaDataset((made,)).save(tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
 def test_other_suffixes_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"metadata.pkl.*'.json', '.npz' or '.tasks'"):
+    with pytest.raises(ValueError, match=r"metadata.pkl.*'.json' or '.npz'"):
         MetaDataset(()).save(tmp_path / "metadata.pkl")
-    with pytest.raises(MetadataError, match=r"metadata.pkl.*'.json', '.npz' or '.tasks'"):
+    with pytest.raises(MetadataError, match=r"metadata.pkl.*'.json' or '.npz'"):
         MetaDataset.load(tmp_path / "metadata.pkl")
 
 

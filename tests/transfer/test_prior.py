@@ -153,16 +153,6 @@ def test_spaces_of_tasks_may_differ() -> None:
         assert torch.isfinite(scores(found, space, drawn(space))).all()
 
 
-def test_alignments_are_kept_a_few_at_a_time(monkeypatch) -> None:
-    monkeypatch.setattr(training, "MAX_ALIGNMENTS", 2)
-    encode = training.encoder_of(SPACE)
-    spaces = [SPACE, TURNED, SearchSpace({"max_depth": Integer(4, 20)})]
-    tasks = [task(f"{i}", i, spaces[i % 3]) for i in range(9)]
-    for one in [*tasks, *reversed(tasks)]:
-        expected = SPACE.features(training.units_in(SPACE, one))
-        np.testing.assert_array_equal(encode(one), expected)
-
-
 def test_only_the_order_of_values_counts(prior) -> None:
     tasks = [
         replace(one, values=np.exp(10.0 * one.values) * 10.0 ** (30 * row))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         transfer_learning_task_evaluation as offline,
     )
 
-    from dre_plugins.adapters.syne_tune_sources import Mode
+    from dre_plugins.adapters.syne_tune.sources import Mode
 
 # Words in the names of metrics that entries of the repository have.
 LARGER = {"accuracy", "auc", "r2"}
@@ -83,7 +83,7 @@ def mode_of(entry: str, metric: str) -> Mode:
 def _metadata(
     evaluations: Mapping[str, offline.TransferLearningTaskEvaluations], mode: Mode
 ) -> MetaDataset:
-    from dre_plugins.adapters.syne_tune_sources import metadata_from_experiments
+    from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 
     metadata = metadata_from_experiments(evaluations, mode=mode)
     if metadata.skipped:

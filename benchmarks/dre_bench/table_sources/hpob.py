@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
 
+from dre_bench.hpob_files import load_hpob, load_hpob_initialisations
 from dre_bench.runs import Sources
 from dre_bench.tables import MetaTables
 from dre_bench.tasks import Split
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.sources.hpob import load_hpob, load_hpob_initialisations
 
 
 def read(sources: Sources, space: str) -> MetaTables:

@@ -16,7 +16,8 @@ from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.optuna.attributes import storage_of
-from dre_plugins.adapters.optuna.conversion import domains_of, trial_of
+from dre_plugins.adapters.optuna.conversion import domains_of
+from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.messages import LOGGER_NAME
 from dre_plugins.adapters.optuna.sources import tasks_before
 from dre_plugins.memory.memory import Memory

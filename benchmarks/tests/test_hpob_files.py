@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
-from dre_plugins.transfer.archive import MetadataError
-from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.sources.hpob import (
+from dre_bench.hpob_files import (
     HpobSurrogates,
     load_hpob,
     load_hpob_initialisations,
     to_hpob_json,
 )
+from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
+from dre_plugins.transfer.archive import MetadataError
+from dre_plugins.transfer.metadata import MetaDataset, Task
 
 SPACES = {
     "rbv2_xgboost": SearchSpace(
