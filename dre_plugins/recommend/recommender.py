@@ -35,6 +35,7 @@ from dre_plugins.recommend.schedule import (
     proposer_for,
 )
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.streams import stream
 from dre_plugins.recommend.suggestion import Suggestion
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
@@ -296,7 +297,7 @@ class Recommender:
         require(
             is_for, "history", f"trials of {n} objectives", f"of {n_priors}, as the priors are"
         )
-        rng = np.random.default_rng([self.seed, index])
+        rng = stream("objective-weights", self.seed, index)
         return Evidence.of(
             self.space,
             history,

@@ -27,6 +27,7 @@ from dre_plugins.recommend.schedule import (
 )
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.streams import Purpose, stream
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.seen import Seen
 
@@ -80,10 +81,9 @@ class Surrogates:
         Raises:
             FittingError: If the fit diverged.
         """
-        batch = self._batch
-        return fit_ensemble(
-            batch.evidence, self._expectation, self._search, self._settings, self._rng()
-        )
+        rng = self._stream("ensemble")
+        evidence, settings = self._batch.evidence, self._settings
+        return fit_ensemble(evidence, self._expectation, self._search, settings, rng)
 
     def request(self, number: int, seen: Seen, chosen: Units) -> Request:
         """Return who is asked for the suggestion of a number, and where it must lie.
@@ -140,14 +140,14 @@ class Surrogates:
         return SpaceFilling(self._batch.evidence.space, self._seed, self._batch.candidates)
 
     def _ensemble_proposer(self) -> Proposer:
+        rng = self._stream("ensemble")
         evidence, settings = self._batch.evidence, self._settings
-        return EnsembleProposer(evidence, self._expectation, self._search, settings, self._rng())
+        return EnsembleProposer(evidence, self._expectation, self._search, settings, rng)
 
     def _universal_proposer(self) -> Proposer:
-        evidence = self._batch.evidence
-        return UniversalProposer(
-            self._universal, evidence, self._expectation, self._search, self._rng()
-        )
+        rng, evidence = self._stream("universal-prior"), self._batch.evidence
+        expectation, search = self._expectation, self._search
+        return UniversalProposer(self._universal, evidence, expectation, search, rng)
 
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng([self._seed, self._batch.numbers[0]])
+    def _stream(self, purpose: Purpose) -> np.random.Generator:
+        return stream(purpose, self._seed, self._batch.numbers[0])

@@ -103,6 +103,17 @@ class SearchSpace:
         return len(self.feature_names)
 
     @cached_property
+    def continuous(self) -> dict[int, int]:
+        """Return the feature of each parameter without bins, whose value is the coordinate."""
+        return {
+            column: place.start
+            for column, (domain, place) in enumerate(
+                zip(self._searched, self._slices, strict=True)
+            )
+            if not domain.is_binned
+        }
+
+    @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """Return a name for each feature: "lr", "booster=dart", "eta:active"."""
         labels: list[str] = []

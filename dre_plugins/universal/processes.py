@@ -110,7 +110,8 @@ class Processes:
         """
         inputs = warped(features.double(), self.hypotheses.warps)
         pair = inputs, self.inputs, self.hypotheses.lengthscales
-        across = matern(*pair)[0] if self.roots.requires_grad else _matern_in_place(*pair)
+        needs_gradient = self.roots.requires_grad or features.requires_grad
+        across = matern(*pair)[0] if needs_gradient else _matern_in_place(*pair)
         mean = (across @ self.solved)[..., 0]
         seen = torch.linalg.solve_triangular(self.roots, across.mT, upper=False)
         variance = (1.0 - seen.square().sum(-2)).clamp_min(MIN_VARIANCE)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         transfer_learning_task_evaluation as offline,
     )
 
-    from dre_plugins.adapters.syne_tune.sources import Mode
+    from dre_plugins.adapters.common.past_tasks import Mode
 
 # Words in the names of metrics that entries of the repository have.
 LARGER = {"accuracy", "auc", "r2"}

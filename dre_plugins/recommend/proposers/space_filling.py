@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.proposers import Choice, Request
+from dre_plugins.recommend.streams import stream
 from dre_plugins.space.candidates import sobol, sobol_point, unseen, with_fixed
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen, distinct
@@ -42,7 +43,7 @@ class SpaceFilling:
         return Choice(units, is_new, request.turn, prior_weight=request.prior_weight)
 
     def _point(self, index: int, seen: Seen, fixed: Units) -> tuple[Units, bool]:
-        rng = np.random.default_rng([self.seed, index])
+        rng = stream("space-filling", self.seed, index)
         if self.candidates is not None:
             draws = rng.permutation(self.candidates)
         else:

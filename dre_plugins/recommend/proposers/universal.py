@@ -21,12 +21,18 @@ from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.width import narrowed
+from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.pending import worth_fantasizing
 from dre_plugins.recommend.prior import Universal, UniversalFile
 from dre_plugins.recommend.proposers import Choice, Request
-from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
+from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
+from dre_plugins.recommend.search import (
+    N_PARENTS,
+    Acquisition,
+    CandidatePool,
+    CandidateSearch,
+)
 from dre_plugins.universal.file import ready
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import blended
@@ -114,6 +120,7 @@ class UniversalProposer:
                 branch=branch,
                 rng=self._rng,
             )
+            pool = self._with_refined(pool, acquisition, request.fixed)
             self._pool = pool, self._posterior(self._reference).chunk(2)[0]
         pool, reference = self._pool
         units, predictions, is_new = self._search.best(
@@ -127,6 +134,27 @@ class UniversalProposer:
         )
         rank, spread = self._rank(predictions, reference)
         return Choice(units, is_new, request.turn, rank, spread, len(self._reference))
+
+    def _with_refined(
+        self, pool: CandidatePool, acquisition: Acquisition, fixed: Units
+    ) -> CandidatePool:
+        """Return the pool with its best candidates refined along the gradient as well.
+
+        Not in a table, nor where the processes read more than the features of the space.
+        """
+        features = self._space.n_features
+        if self._search.table is not None or self._expectation.priors or features > MAX_FEATURES:
+            return pool
+        values = acquisition(pool.predictions).numpy()
+        best = pool.units[np.argsort(-values, kind="stable")[:N_REFINED]]
+
+        def of_features(features: torch.Tensor) -> torch.Tensor:
+            means, variances = self._processes.posterior(features[None])
+            return acquisition(torch.cat([means[0], variances[0].sqrt()]))
+
+        units = refined(self._space, best, fixed, of_features)
+        predictions = torch.cat([pool.predictions, self._predictions(units)], dim=-1)
+        return CandidatePool(np.concatenate([pool.units, units]), predictions)
 
     def _rank(self, predictions: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
         """Return mean and deviation of the rank of one candidate, over the values it may have.

@@ -1,0 +1,75 @@
+"""The last steps towards a maximum of the acquisition, along its gradient.
+
+Mutations find the basin of a maximum and seldom its bottom: on a bowl of seven parameters the best
+value after 20 trials is half as far from the optimum with these steps
+(docs/decisions/refinement.md).
+
+Notation: see docs/architecture.md; `K` candidates, `A` continuous parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from dre_plugins.space.search_space import SearchSpace
+
+Units = NDArray[np.float64]
+
+# Candidates that are refined together, the best ones of a pool, and steps of L-BFGS-B for all.
+N_REFINED = 2
+N_STEPS = 8
+
+
+def refined(
+    space: SearchSpace,
+    units: Units,
+    fixed: Units,
+    acquisition: Callable[[torch.Tensor], torch.Tensor],
+) -> Units:
+    """Return candidates moved to where a differentiable acquisition is larger `[K, P]`.
+
+    Only continuous parameters that are active and free move, within their bounds.
+
+    Args:
+        space: The search space.
+        units: Coordinates of the candidates `[K, P]`.
+        fixed: Coordinates that are given `[P]`, NaN where they are free.
+        acquisition: Features `[K, D]` -> acquisition values `[K]`.
+    """
+    place_of = {
+        column: place for column, place in space.continuous.items() if np.isnan(fixed[column])
+    }
+    if not place_of or not len(units):
+        return units
+    columns, places = [*place_of], [*place_of.values()]
+    canonical = space.canonical(units)
+    is_active = ~np.isnan(canonical[:, columns])
+    features = torch.from_numpy(space.features(canonical)).double()
+    start = np.where(is_active, canonical[:, columns], 0.5)
+    moves = torch.from_numpy(is_active)
+
+    def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        with torch.enable_grad():
+            coordinates = torch.from_numpy(flat.reshape(start.shape)).requires_grad_()
+            candidates = features.clone()
+            candidates[:, places] = torch.where(moves, coordinates, features[:, places])
+            total = -acquisition(candidates).sum()
+            (gradient,) = torch.autograd.grad(total, coordinates)
+        return total.item(), gradient.numpy().ravel()
+
+    maximum = minimize(
+        loss,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, 1.0)] * start.size,
+        options={"maxiter": N_STEPS},
+    )
+    moved = units.copy()
+    moved[:, columns] = np.where(is_active, maximum.x.reshape(start.shape), units[:, columns])
+    return moved
