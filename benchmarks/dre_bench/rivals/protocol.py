@@ -79,12 +79,12 @@ class TableMethod(ABC):
         values = values_of(y_observed)
         observed = rows_of("X_observed", X_observed, pending.shape[1], len(values))
         with self._seeded(len(values)):
-            worth = (
-                self._worth(observed, values, pending)
+            acquisition_values = (
+                self._acquisition_values(observed, values, pending)
                 if len(values)
                 else torch.rand(len(pending), dtype=torch.float64)
             )
-        return int(worth.argmax())
+        return int(acquisition_values.argmax())
 
     @contextmanager
     def _seeded(self, *more: int) -> Iterator[None]:
@@ -92,8 +92,8 @@ class TableMethod(ABC):
             yield
 
     @abstractmethod
-    def _worth(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
-        """Return what it is worth to evaluate each pending row `[C]`.
+    def _acquisition_values(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
+        """Return the acquisition value of each pending row `[C]`.
 
         Args:
             observed: `[N, D]`, at least one row.
