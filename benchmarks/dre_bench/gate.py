@@ -75,7 +75,7 @@ class Problem:
         units: Configurations `[N, P]`: all there are of a table, else some at random.
         values: Their values `[N]`.
         best: The best value there is.
-        value: What a configuration is worth; None for a table.
+        value: The value of a configuration; None for a table.
     """
 
     space: SearchSpace
@@ -304,7 +304,7 @@ def _suggestion(problem: Problem, run: Run) -> dict[str, float]:
         rest = np.setdiff1d(np.arange(len(problem.values)), known)
         mean, _ = ensemble.predicted(problem.units[rest])
     (choice,) = recommender.suggest(history, index=run.n, candidates=candidates)
-    picked = _worth(problem, problem.space.canonical(choice.units[None]))
+    picked = _value_of(problem, problem.space.canonical(choice.units[None]))
     return {
         "order": _log_disorder(mean, problem.values[rest]),
         "pick": problem.log_regret(picked),
@@ -318,7 +318,7 @@ def _log_disorder(ranks: Array, values: Array) -> float:
     return math.log10(FLOOR + 1.0 - correlation)
 
 
-def _worth(problem: Problem, units: Array) -> float:
+def _value_of(problem: Problem, units: Array) -> float:
     if problem.value is not None:
         return problem.value(problem.space.to_configuration(units[0]))
     return float(problem.values[keys(problem.units).index(keys(units)[0])])

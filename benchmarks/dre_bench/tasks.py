@@ -172,7 +172,7 @@ class Scenario:
         return configuration
 
     def objective(self, trial: optuna.trial.BaseTrial, task: int) -> float:
-        """What ``trial`` suggests is worth, to be maximised."""
+        """The value of what ``trial`` suggests, to be maximised."""
         return self.value(task, self.suggest(trial))
 
     def _random_configuration(self, rng: np.random.Generator) -> Configuration:

@@ -137,7 +137,7 @@ def test_what_ends_after_the_budget_does_not_count(
     assert len(record["values"]) == 2
 
     (table,) = real_studies.collect([record])
-    figures = dict(zip(table.columns, table.figures[0, 0], strict=True))
+    figures = table.figures.iloc[0]
     assert figures["trials"] == 2 and figures["full"] == 1
     scale = record["reference"]["best"] - record["reference"]["median"]
     regret = (record["reference"]["best"] - accuracy(15, 27)) / scale
@@ -198,6 +198,6 @@ def test_both_problems_are_measured_on_one_scale():
 
     tables = real_studies.collect([record("asha", 0.6), record(PROBLEM, 0.9)])
     assert [table.problem for table in tables] == ["asha", PROBLEM]
-    regrets = [table.figures[0, 0, table.columns.index("regret@100%")] for table in tables]
+    regrets = [table.figures["regret@100%"].iloc[0] for table in tables]
     np.testing.assert_allclose(regrets, [0.75, 0.0])
-    assert [table.figures[0, 0, table.columns.index("full")] for table in tables] == [1, 1]
+    assert [table.figures["full"].iloc[0] for table in tables] == [1, 1]

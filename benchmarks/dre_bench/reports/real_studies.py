@@ -1,7 +1,7 @@
 """Figures of real studies: constraints, crashes, several objectives, halving, workers.
 
 Means over the runs of a problem. Only what every sampler finished is compared. What the columns
-are is said in `DEFINITIONS`.
+mean is in `DEFINITIONS`.
 """
 
 from __future__ import annotations

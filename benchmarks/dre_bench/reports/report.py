@@ -45,7 +45,7 @@ Contents = list[tuple[str, Results | Paired]]
 
 @dataclass(frozen=True)
 class Report:
-    """What is said about some files.
+    """What a page or a text tells of some files.
 
     Attributes:
         parts: In the order of the problems.

@@ -54,7 +54,7 @@ class DeepEnsemble(TableMethod):
         self.n_steps = n_steps
         self.learning_rate = learning_rate
 
-    def _worth(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
+    def _acquisition_values(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
         targets = standardised(values)
         parameters = self._fitted(observed.float(), targets.float())
         with torch.no_grad():

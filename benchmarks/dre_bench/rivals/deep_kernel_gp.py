@@ -99,7 +99,7 @@ class DKGP(TableMethod):
         self.n_steps = n_steps
         self.learning_rate = learning_rate
 
-    def _worth(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
+    def _acquisition_values(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
         targets = self._scaled(values)
         model = self._start(observed.shape[1])
         fit(model, observed, targets, self.n_steps, self.learning_rate)

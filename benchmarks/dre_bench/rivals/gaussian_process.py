@@ -22,7 +22,7 @@ from dre_bench.rivals.protocol import CHUNK, TableMethod
 class GP(TableMethod):
     """Choose the row of the largest expected improvement of BoTorch's Gaussian process."""
 
-    def _worth(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
+    def _acquisition_values(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
         # Equal values cannot be standardised, which is no reason to warn.
         with settings.validate_input_scaling(False):
             model = SingleTaskGP(observed, values[:, None], outcome_transform=Standardize(m=1))

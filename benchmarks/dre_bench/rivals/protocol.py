@@ -6,7 +6,6 @@ Notation: `N` observed rows, `C` pending rows, `D` columns; larger values are be
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from dre_plugins.engine import acquisition
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
 from dre_plugins.transfer.metadata import MetaDataset
@@ -28,8 +28,6 @@ Method = TypeVar("Method", bound="TableMethod")
 
 # Pending rows that are predicted at once: a covariance of all would not fit into memory.
 CHUNK = 1024
-# Below this, 1 + u Φ(u)/φ(u) cancels, and is taken from its expansion 1/u².
-_FAR_TAIL = -1e3
 
 
 class TableMethod(ABC):
@@ -79,12 +77,12 @@ class TableMethod(ABC):
         values = values_of(y_observed)
         observed = rows_of("X_observed", X_observed, pending.shape[1], len(values))
         with self._seeded(len(values)):
-            worth = (
-                self._worth(observed, values, pending)
+            acquisition_values = (
+                self._acquisition_values(observed, values, pending)
                 if len(values)
                 else torch.rand(len(pending), dtype=torch.float64)
             )
-        return int(worth.argmax())
+        return int(acquisition_values.argmax())
 
     @contextmanager
     def _seeded(self, *more: int) -> Iterator[None]:
@@ -92,8 +90,8 @@ class TableMethod(ABC):
             yield
 
     @abstractmethod
-    def _worth(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
-        """Return what it is worth to evaluate each pending row `[C]`.
+    def _acquisition_values(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
+        """Return the acquisition value of each pending row `[C]`.
 
         Args:
             observed: `[N, D]`, at least one row.
@@ -151,35 +149,14 @@ def standardised(values: Tensor) -> Tensor:
 
 
 def log_expected_improvement(mean: Tensor, deviation: Tensor, best: Tensor | float) -> Tensor:
-    """Return the logarithm of the expected improvement over `best`, finite far from it too.
-
-    The logarithm keeps candidates apart where the improvement itself is 0 in floating point
-    (Ament et al., 2023).
+    """Return the logarithm of the expected improvement over `best` `[C]`; see `acquisition`.
 
     Args:
         mean: Predicted means `[C]`.
-        deviation: Predicted standard deviations `[C]`.
+        deviation: Predicted standard deviations `[C]`, which may be 0.
         best: The value to improve on.
     """
-    deviation = deviation.clamp_min(1e-9)
-    u = (mean - best) / deviation
-    return torch.log(deviation) + torch.where(u > -1.0, _log_h_near(u), _log_h_far(u))
-
-
-def _log_h_near(u: Tensor) -> Tensor:
-    """Return log(φ(u) + u Φ(u)) for u above -1."""
-    u = u.clamp_min(-1.0)
-    density = torch.exp(-0.5 * u.square()) / math.sqrt(2.0 * math.pi)
-    return torch.log(density + u * torch.special.ndtr(u))
-
-
-def _log_h_far(u: Tensor) -> Tensor:
-    """Return log(φ(u) + u Φ(u)) for u below -1, as log φ(u) + log(1 + u Φ(u)/φ(u))."""
-    u = u.clamp_max(-1.0)
-    tail = u.clamp_min(_FAR_TAIL)
-    ratio = tail * math.sqrt(math.pi / 2.0) * torch.special.erfcx(-tail / math.sqrt(2.0))
-    log_rest = torch.where(u > _FAR_TAIL, torch.log1p(ratio), -2.0 * torch.log(-u))
-    return log_rest - 0.5 * u.square() - 0.5 * math.log(2.0 * math.pi)
+    return acquisition.log_expected_improvement(mean, deviation.clamp_min(1e-9), float(best))
 
 
 def past_tables(past: PastTasks, n_columns: int | None = None) -> list[Table]:

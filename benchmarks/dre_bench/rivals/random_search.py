@@ -11,5 +11,5 @@ from dre_bench.rivals.protocol import TableMethod
 class Random(TableMethod):
     """Choose any pending row with equal probability."""
 
-    def _worth(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
+    def _acquisition_values(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
         return torch.rand(len(pending), dtype=torch.float64)

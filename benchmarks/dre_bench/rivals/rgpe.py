@@ -61,7 +61,7 @@ class RGPE(TableMethod):
         with self._seeded():
             self._past = PastModels.of(past, n_rows, np.random.default_rng(seed))
 
-    def _worth(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
+    def _acquisition_values(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
         self._past.check(pending)
         targets = standardised(values)
         own = gaussian_process(observed, targets)

@@ -86,7 +86,7 @@ class _TwoStage(TableMethod):
         with self._seeded():
             self._past = PastModels.of(past, n_rows, np.random.default_rng(seed))
 
-    def _worth(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
+    def _acquisition_values(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
         self._past.check(pending)
         targets = standardised(values)
         own = gaussian_process(observed, targets)
@@ -102,26 +102,30 @@ class _TwoStage(TableMethod):
         )
 
     @abstractmethod
-    def _combined(self, said: _Predictions) -> Tensor:
-        """Return what each pending row is worth `[C]`."""
+    def _combined(self, predictions: _Predictions) -> Tensor:
+        """Return the acquisition value of each pending row `[C]`."""
 
 
 class TST(_TwoStage):
     """Choose by the expected improvement over a weighted mean of all models (TST-R)."""
 
-    def _combined(self, said: _Predictions) -> Tensor:
+    def _combined(self, predictions: _Predictions) -> Tensor:
         return log_expected_improvement(
-            said.weighted(said.means, said.mean), said.deviation, said.best
+            predictions.weighted(predictions.means, predictions.mean),
+            predictions.deviation,
+            predictions.best,
         )
 
 
 class TAF(_TwoStage):
     """Choose by a weighted mean of all models' improvements (TAF-R)."""
 
-    def _combined(self, said: _Predictions) -> Tensor:
-        gains = (said.means - said.seen.max(-1, keepdim=True).values).clamp_min(0.0)
-        expected = log_expected_improvement(said.mean, said.deviation, said.best).exp()
-        return said.weighted(gains, expected)
+    def _combined(self, predictions: _Predictions) -> Tensor:
+        gains = (predictions.means - predictions.seen.max(-1, keepdim=True).values).clamp_min(0.0)
+        expected = log_expected_improvement(
+            predictions.mean, predictions.deviation, predictions.best
+        ).exp()
+        return predictions.weighted(gains, expected)
 
 
 def epanechnikov(distances: Tensor) -> Tensor:

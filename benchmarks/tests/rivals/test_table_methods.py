@@ -119,8 +119,8 @@ def test_arrays_that_do_not_fit_are_named(y, X, pending, message):
 
 def test_the_logarithm_of_the_expected_improvement():
     means = torch.linspace(-30.0, 3.0, 40, dtype=torch.float64)
-    worth = log_expected_improvement(means, torch.full_like(means, 1.3), 0.7)
-    for mean, got in zip(means.tolist(), worth.tolist(), strict=True):
+    gains = log_expected_improvement(means, torch.full_like(means, 1.3), 0.7)
+    for mean, got in zip(means.tolist(), gains.tolist(), strict=True):
         normal = stats.norm(mean, 1.3)
         expected, _ = integrate.quad(
             lambda y, normal=normal: (y - 0.7) * normal.pdf(y), 0.7, 0.7 + 40, points=[1.0, 3.0]
