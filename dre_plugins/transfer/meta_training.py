@@ -20,10 +20,11 @@ import torch
 from torch import Tensor
 
 from dre_plugins.engine.fitting import FittingError
-from dre_plugins.engine.losses import Loss, get_loss, rank_normalised
+from dre_plugins.engine.losses import Loss, get_loss
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.scorers import Parameters, context_vectors, initial_parameters, score
 from dre_plugins.engine.settings import LOSS_NAMES, ScorerSettings, require
+from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.transfer import training_state
 from dre_plugins.transfer.draws import Batch, Draws, validation_batch
 from dre_plugins.transfer.task_lists import TaskLists
