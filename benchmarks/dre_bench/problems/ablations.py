@@ -82,7 +82,7 @@ def _loss(name: str) -> Variant:
 
 
 def _acquisition(name: str) -> Variant:
-    return Variant(search={"acquisition": name})  # with the preset of the variant
+    return Variant(search={"acquisition": name})
 
 
 DEFAULT = "default"
