@@ -29,7 +29,8 @@ from dre_plugins.space.conditions import Condition
 from dre_plugins.space.domains import Categorical, Domain, Float, Integer
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.prior import CATALOGUE, Prior
+from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.prior_file import CATALOGUE
 from dre_plugins.transfer.spaces.aliases import LEARNER_DEFAULTS
 
 N_RANDOM = 1000

@@ -62,7 +62,7 @@ class Run:
     """One study to run; what makes it a different study from others.
 
     Attributes:
-        sampler: Sampler specification, such as ``"tpe"`` or ``"dre:acquisition=lcb"``.
+        sampler: Sampler specification, such as ``"tpe"`` or ``"dre:acquisition=ei"``.
         scenario: Name of a scenario, see ``scenarios``, or of tables, see ``tables``.
         task: Number of the task, for YAHPO Gym OpenML's, or its name.
         seed: Number of the repetition.

@@ -1,6 +1,6 @@
 """Samplers of Optuna by name: ``random``, ``tpe:multivariate=True,group=True``, an import path.
 
-A sampler may be given keyword arguments, ours also fields of `Settings`: ``dre:acquisition=lcb``.
+A sampler may be given keyword arguments, ours also fields of `Settings`: ``dre:acquisition=ei``.
 ``dre:prior=shipped`` takes the prior that ships for the scenario, and ``{scenario}`` in a path of
 a prior stands for the scenario's name.
 """

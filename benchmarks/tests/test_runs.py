@@ -27,8 +27,8 @@ def perform(run: Run) -> runs.Record:
 
 def test_parse_arguments():
     assert parse_arguments("") == {}
-    assert parse_arguments("acquisition=lcb,n=3,flag=True,t=(1, 2.5)") == {
-        "acquisition": "lcb",
+    assert parse_arguments("acquisition=ei,n=3,flag=True,t=(1, 2.5)") == {
+        "acquisition": "ei",
         "n": 3,
         "flag": True,
         "t": (1, 2.5),
@@ -207,9 +207,9 @@ def test_an_interruption_while_a_record_is_written_ends_the_runs_at_once(monkeyp
 
 def test_fields_of_settings_are_arguments_of_a_specification():
     pytest.importorskip("optuna")
-    arguments = with_settings({"seed": 3, "acquisition": "lcb", "max_history": 64})
-    assert arguments == {"seed": 3, "settings": Settings(acquisition="lcb", max_history=64)}
+    arguments = with_settings({"seed": 3, "acquisition": "ei", "max_history": 64})
+    assert arguments == {"seed": 3, "settings": Settings(acquisition="ei", max_history=64)}
     assert with_settings({"seed": 3}) == {"seed": 3}
-    make_sampler("dre:acquisition=lcb,n_threads=2", 0, "")
+    make_sampler("dre:acquisition=ei,n_threads=2", 0, "")
     with pytest.raises(ValueError, match=r"acquisition.*'ucb'"):
         make_sampler("dre:acquisition=ucb", 0, "")

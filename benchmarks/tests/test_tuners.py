@@ -105,9 +105,9 @@ def test_method_of():
         return method_of(Run(sampler, "rbv2_rpart", 3, 0, 2))
 
     assert parsed("dre") == ("dre", {})
-    assert parsed("dre:acquisition=lcb,n_threads=2") == (
+    assert parsed("dre:acquisition=ei,n_threads=2") == (
         "dre",
-        {"acquisition": "lcb", "n_threads": 2},
+        {"acquisition": "ei", "n_threads": 2},
     )
     assert parsed("dre:prior=shipped") == ("dre", {"prior": "decision-tree"})
 

@@ -20,7 +20,8 @@ def list_priors() -> None:
 
         dre priors list
     """
-    from dre_plugins.transfer.prior import CATALOGUE, Prior, names
+    from dre_plugins.transfer.prior import Prior
+    from dre_plugins.transfer.prior_file import CATALOGUE, names
 
     if not names():
         console().print("No prior ships with this version; make one of yours: dre meta-train")

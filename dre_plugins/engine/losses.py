@@ -30,7 +30,6 @@ Conventions that hold for every loss:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -38,7 +37,13 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
+from dre_plugins.engine.plackett_luce import (
+    list_mle_derivatives,
+    list_mle_losses,
+    prepare_list_mle,
+)
 from dre_plugins.engine.settings import LOSS_NAMES, require
+from dre_plugins.engine.sorting import rank_normalised
 
 Reduction = Literal["mean", "sum"] | None
 
@@ -139,7 +144,7 @@ class RankingLoss:
         """Precompute all that depends on values and mask alone, see `Loss.prepare`."""
         values = values.detach()
         mask = torch.ones_like(values, dtype=torch.bool) if mask is None else mask
-        # Not `broadcast_shapes`, which imports SymPy: a second, and a warnings filter (R10).
+        # Not `broadcast_shapes`, which imports SymPy: that takes a second.
         values, mask = torch.broadcast_tensors(values, mask)
         values = values.masked_fill(~mask, 0)
         require(not bool(values.isnan().any()), "values", "NaN", "numbers where mask is True")
@@ -172,7 +177,11 @@ class RankingLoss:
             prepared = self.prepare(values, mask, dtype=dtype)
         if prepared.padding is not None:
             scores = scores.masked_fill(prepared.padding, 0.0)
-        losses: Tensor = self.per_list(scores, *prepared.parts)
+        losses: Tensor
+        if self.derivatives is None or scores.numel() == 0:
+            losses = self.per_list(scores, *prepared.parts)
+        else:
+            losses = _ClosedForm.apply(scores, self, *prepared.parts)  # type: ignore[no-untyped-call]
         return _reduce(losses, prepared.has_entries, reduction)
 
     def gradient(self, scores: Tensor, prepared: Prepared) -> Tensor:
@@ -180,12 +189,33 @@ class RankingLoss:
         if prepared.padding is not None:
             scores = scores.masked_fill(prepared.padding, 0.0)
         if self.derivatives is not None:
-            found: Tensor = self.derivatives(scores, *prepared.parts)
+            gradient: Tensor = self.derivatives(scores, *prepared.parts)
         else:
             with torch.enable_grad():
                 leaf = scores.detach().requires_grad_()
-                (found,) = torch.autograd.grad(self.per_list(leaf, *prepared.parts).sum(), leaf)
-        return found if prepared.padding is None else found.masked_fill(prepared.padding, 0.0)
+                losses = self.per_list(leaf, *prepared.parts)
+                (gradient,) = torch.autograd.grad(losses.sum(), leaf)
+        if prepared.padding is None:
+            return gradient
+        return gradient.masked_fill(prepared.padding, 0.0)
+
+
+class _ClosedForm(torch.autograd.Function):
+    """Give autograd the derivatives of a loss that has them in closed form."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, loss: RankingLoss, *parts: Tensor) -> Tensor:
+        ctx.loss = loss
+        ctx.save_for_backward(scores, *parts)
+        losses: Tensor = loss.per_list(scores, *parts)
+        return losses
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        scores, *parts = ctx.saved_tensors
+        gradient = ctx.loss.derivatives(scores, *parts) * upstream[..., None]
+        return gradient, *(None for _ in range(1 + len(parts)))
 
 
 def _reduce(losses: Tensor, has_entries: Tensor | None, reduction: Reduction) -> Tensor:
@@ -200,179 +230,7 @@ def _reduce(losses: Tensor, has_entries: Tensor | None, reduction: Reduction) ->
     return losses.sum() / has_entries.expand(losses.shape).sum().clamp_min(1)
 
 
-# ----------------------------------------------------------------------------- the order of values
-
-
-def _ascending(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Sort lists worst first, padding last.
-
-    Returns:
-        The order `[..., N]`, and the index of the tie group at each sorted place `[..., N]`.
-    """
-    order = values.argsort(dim=-1, stable=True)
-    # A second stable sort moves padding to the end without a value that stands for padding.
-    order = order.gather(-1, (~mask).gather(-1, order).byte().argsort(dim=-1, stable=True))
-    ordered, real = values.gather(-1, order), mask.gather(-1, order)
-    starts = torch.ones_like(real)
-    starts[..., 1:] = (ordered[..., 1:] != ordered[..., :-1]) | (real[..., 1:] != real[..., :-1])
-    return order, starts.long().cumsum(-1) - 1
-
-
-def _group_sums(entries: Tensor, group: Tensor) -> Tensor:
-    """Give every entry `[..., N]` the sum of its tie group."""
-    return torch.zeros_like(entries).scatter_add(-1, group, entries).gather(-1, group)
-
-
-def rank_normalised(values: Tensor, mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Normalise values by rank into (-1, 1): (entries below - entries above) / k.
-
-    Args:
-        values: Values `[..., N]`, larger is better.
-        mask: Real entries `[..., N]`.
-        dtype: Type of the result.
-
-    Returns:
-        Targets `[..., N]`, equal for equal values, 0 for the median; 0 where masked.
-    """
-    order, group = _ascending(values, mask)
-    k = mask.sum(-1, keepdim=True).to(dtype)
-    place = torch.arange(values.shape[-1], device=values.device).to(dtype).expand(values.shape)
-    mean_place = _group_sums(place, group) / _group_sums(torch.ones_like(place), group)
-    targets = (2.0 * mean_place - (k - 1.0)) / k.clamp_min(1.0)
-    return targets.gather(-1, order.argsort(dim=-1)).masked_fill(~mask, 0.0)
-
-
 # --------------------------------------------------------------------------------------- list-wise
-
-# Position weights w(j, k) of position j in a list of k entries (appendix C of Khazi et al. 2023).
-WEIGHTINGS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "uniform": lambda j, k: torch.ones_like(j),
-    "inverse-log": lambda j, k: 1.0 / (j + 1.0).log(),
-    "inverse-linear": lambda j, k: 1.0 / j,
-    "position-attention": lambda j, k: (k - j + 1.0) / (0.5 * k * (k + 1.0)),
-}
-
-
-def _prepare_list_mle(weighting: str) -> Callable[..., tuple[Tensor, ...]]:
-    """Return the function that sorts lists and shares position weights among ties."""
-
-    def precompute(values: Tensor, mask: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        order, group = _ascending(values, mask)
-        inverse = order.argsort(dim=-1)
-        real = mask.gather(-1, order)
-        k = mask.sum(-1, keepdim=True).to(dtype)
-        place = torch.arange(values.shape[-1], device=values.device).to(dtype)
-        position = torch.where(real, k - place, 1.0)
-        weights = WEIGHTINGS[weighting](position, k).masked_fill(~real, 0.0)
-        sums = _group_sums(weights, group)
-        item_weights = (sums / _group_sums(torch.ones_like(weights), group)).gather(-1, inverse)
-        ends = torch.ones_like(real)
-        ends[..., :-1] = group[..., 1:] != group[..., :-1]
-        mirrored = values.shape[-1] - 1 - inverse
-        return order, mirrored, item_weights, sums.masked_fill(~ends, 0.0)
-
-    return precompute
-
-
-def _widest(dtype: torch.dtype) -> float:
-    """Return the spread of scores up to which their exponentials can be added: 71 or 567."""
-    return 0.8 * math.log(torch.finfo(dtype).max)
-
-
-def _plackett_luce(
-    scores: Tensor, order: Tensor, mirrored: Tensor, end_weights: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return s less its largest, L in sorted order, and exp(s_j) sum_{i >= j} W_i / exp(L_i).
-
-    See `_ListMLE` for the arguments and the notation; all `[..., N]`.
-    """
-    order, mirrored = order.expand(scores.shape), mirrored.expand(scores.shape)
-    s = scores - scores.amax(-1, keepdim=True)
-    # On a GPU, asking for the spread would wait for the device.
-    spread = math.inf if s.is_cuda else -float(s.amin()) if s.numel() else 0.0
-    if spread >= _widest(s.dtype):
-        s = s.double()
-    if spread < _widest(s.dtype):
-        # No exp(s) vanishes and no W / exp(L) overflows, and sums of positive numbers are exact
-        # to rounding: no logcumsumexp (28 us each way).
-        exps = s.exp()
-        sums = exps.gather(-1, order).cumsum(-1)
-        log_sums = sums.log()
-        pulls = exps * (end_weights / sums).flip(-1).cumsum(-1).gather(-1, mirrored)
-    else:
-        # float64, because s_j - L_i is a difference of large numbers. ln 0 = -inf becomes a
-        # large finite number, which exp turns into 0 as well, but which subtracts without NaN.
-        log_sums = s.gather(-1, order).logcumsumexp(-1)
-        shares = end_weights.double().log().clamp_min(-1e300) - log_sums
-        pulls = (s + shares.flip(-1).logcumsumexp(-1).gather(-1, mirrored)).exp()
-    return s, log_sums, pulls
-
-
-class _ListMLE(torch.autograd.Function):
-    """Compute weighted ListMLE and, on the way, its gradient in closed form.
-
-    Sorted worst first (padding last), with L_i = ln sum_{j <= i} exp(s_j), the mean weight w_i of
-    the positions that the tie group of i takes, and their sum W_i at the group's last place, 0 at
-    the others:
-
-        loss             = sum_i W_i L_i - w_i s_i
-        d loss / d s_j   = exp(s_j) sum_{i >= j} W_i / exp(L_i)  -  w_j
-
-    Why not autograd: forward and backward through gather, logcumsumexp and sum take 191 us at
-    [10, 1, 100] on one thread, this 118 us. And the gradient of torch 2.13's logcumsumexp is NaN
-    at leading -inf, the usual way to mask.
-
-    Args:
-        scores: Scores `[..., N]`, 0 at padding.
-        order: Indices `[..., N]` that sort a list.
-        mirrored: Where each entry is found, counted from the end of the sorted list `[..., N]`.
-        item_weights: w `[..., N]`, unsorted.
-        end_weights: W `[..., N]`, sorted.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        scores: Tensor,
-        order: Tensor,
-        mirrored: Tensor,
-        item_weights: Tensor,
-        end_weights: Tensor,
-    ) -> Tensor:
-        shifted, log_sums, pulls = _plackett_luce(scores, order, mirrored, end_weights)
-        if ctx.needs_input_grad[0]:
-            ctx.save_for_backward((pulls - item_weights).to(scores.dtype))
-        losses = torch.addcmul(end_weights * log_sums, item_weights, shifted, value=-1.0).sum(-1)
-        return losses.to(scores.dtype)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,) = ctx.saved_tensors
-        return gradient * upstream[..., None], None, None, None, None
-
-
-def _list_mle(scores: Tensor, *parts: Tensor) -> Tensor:
-    """Return the negative log-likelihood of the order under Plackett-Luce (Xia et al. 2008).
-
-    sum_j w(j) (ln sum_{i at positions >= j} exp(s_i) - s_j); the weights w(j) put the first
-    positions first (Khazi et al. 2023, equation 1 with the logarithm of the published code).
-    Ties follow Breslow's form of Cox's partial likelihood (Breslow 1974): every entry of a tie
-    group is divided by all entries of at most its value, and has the group's mean weight. So a
-    group wants equal scores, whereas any order imposed on it would pull its scores apart.
-    """
-    if scores.numel() == 0:
-        return scores.sum(-1)
-    losses: Tensor = _ListMLE.apply(scores, *parts)  # type: ignore[no-untyped-call]
-    return losses
-
-
-def _list_mle_derivatives(
-    scores: Tensor, order: Tensor, mirrored: Tensor, item_weights: Tensor, end_weights: Tensor
-) -> Tensor:
-    """Return the derivatives of `_list_mle` `[..., N]`."""
-    _, _, pulls = _plackett_luce(scores, order, mirrored, end_weights)
-    return (pulls - item_weights).to(scores.dtype)
 
 
 def _prepare_list_net(values: Tensor, mask: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
@@ -443,7 +301,8 @@ def _squared_error(scores: Tensor, target: Tensor, weights: Tensor) -> Tensor:
 
 
 def _named_list_mle(name: str, weighting: str) -> RankingLoss:
-    return RankingLoss(name, _prepare_list_mle(weighting), _list_mle, _list_mle_derivatives)
+    precompute = prepare_list_mle(weighting)
+    return RankingLoss(name, precompute, list_mle_losses, list_mle_derivatives)
 
 
 list_mle = _named_list_mle("list-mle", "uniform")

@@ -21,6 +21,9 @@ LOSS_NAMES = (
     "mse",
 )
 ACQUISITION_NAMES = ("log-rank-ei", "ei", "pi", "lcb", "average-rank", "thompson")
+# Those that a user of the default preset chooses among; the others were worse or level in whole
+# spaces (docs/decisions/other-acquisitions.md), and belong to a preset that names them.
+DEFAULT_ACQUISITIONS = ("log-rank-ei", "ei")
 
 
 def require(claim: bool, argument: str, value: object, remedy: str) -> None:

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.fitting import RankingLists, fit, side_by_side
-from dre_plugins.engine.losses import rank_normalised
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.scorers import (
     Parameters,
@@ -24,6 +23,7 @@ from dre_plugins.engine.scorers import (
     with_fixed_contexts,
 )
 from dre_plugins.engine.settings import FittingSettings, ScorerSettings, require
+from dre_plugins.engine.sorting import rank_normalised
 
 # Candidates scored at once: hidden activations of 10 members × 32 units stay in the cache (10 ms
 # for 4096 candidates on one CPU thread, 15 ms in one piece).

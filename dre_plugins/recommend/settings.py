@@ -8,6 +8,8 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from dre_plugins.engine.settings import (
+    ACQUISITION_NAMES,
+    DEFAULT_ACQUISITIONS,
     Preset,
     check_acquisition,
     check_device,
@@ -26,9 +28,10 @@ class Settings:
 
     Args:
         acquisition: What the ensemble chooses by: "log-rank-ei" (expected improvement of the
-            logarithm of the rank), "ei" (of the rank, as in the paper), "pi" (probability of
-            improvement), "lcb" (lower confidence bound), "average-rank" or "thompson". None takes
-            the preset's: "log-rank-ei" by default. The universal prior keeps its turns.
+            logarithm of the rank) or "ei" (of the rank, as in the paper). With another preset
+            than "default" also "pi" (probability of improvement), "lcb" (lower confidence bound),
+            "average-rank" or "thompson". None takes the preset's: "log-rank-ei" by default. The
+            universal prior keeps its turns.
         preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
             `dre_plugins.engine.Preset`.
         device: Torch device of the surrogate, such as "cpu" or "cuda".
@@ -163,6 +166,11 @@ def _check(settings: Settings | RecommenderSettings) -> None:
     """Raise a ValueError if one of the fields that both classes have is invalid."""
     if settings.acquisition is not None:
         check_acquisition(settings.acquisition)
+        is_offered = settings.preset != "default" or settings.acquisition in DEFAULT_ACQUISITIONS
+        remedy = (
+            f"one of {DEFAULT_ACQUISITIONS}, or with preset='paper' one of {ACQUISITION_NAMES}"
+        )
+        require(is_offered, "acquisition", settings.acquisition, remedy)
     for name, least in (("n_threads", 1), ("max_history", 2)):
         value = getattr(settings, name)
         is_count = is_integer(value) and value >= least

@@ -12,9 +12,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +24,18 @@ from dre_plugins.space.base import (
     UnsupportedDomainError,
     fill,
     is_integer,
-    is_real,
 )
+from dre_plugins.space.bounds import (
+    MAX_FLOAT,
+    are_finite,
+    check_order,
+    check_scale,
+    finite,
+    is_finite,
+    positive,
+)
+from dre_plugins.space.grid import Grid
+from dre_plugins.space.warps import Gaussian, Linear, Log, Warp
 
 # More bins of equal width are finer than what a unit resolves well: such a grid is searched like a
 # continuum, and only decoding goes back to the grid.
@@ -51,130 +59,26 @@ _NARROW = 1e-4
 _SLACK = 1e-10
 # Where the unbounded normal distribution is cut, in standard deviations.
 _NORMAL_CUT = 4.0
-_TAIL = 1e-15
-_MAX_FLOAT = sys.float_info.max
-_PLAIN = frozenset({int, float})
-
-
-class _Warp(Protocol):
-    def forward(self, values: Array) -> Array: ...
-
-    def inverse(self, positions: Array) -> Array: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Linear:
-    def forward(self, values: Array) -> Array:
-        return values
-
-    def inverse(self, positions: Array) -> Array:
-        return positions
-
-
-@dataclass(frozen=True, slots=True)
-class _Log:
-    def forward(self, values: Array) -> Array:
-        # What is not positive lies below every range.
-        return np.log(np.maximum(values, np.finfo(float).tiny))
-
-    def inverse(self, positions: Array) -> Array:
-        return np.exp(positions)
-
-
-@dataclass(frozen=True, slots=True)
-class _ReverseLog:
-    def forward(self, values: Array) -> Array:
-        # What is not below 1 lies above every range.
-        return -np.log1p(-np.minimum(values, 1.0 - np.finfo(float).epsneg))
-
-    def inverse(self, positions: Array) -> Array:
-        return -np.expm1(-positions)
-
-
-@dataclass(frozen=True, slots=True)
-class _Gaussian:
-    mean: float
-    sd: float
-
-    def forward(self, values: Array) -> Array:
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr((values - self.mean) / self.sd), dtype=np.float64)
-
-    def inverse(self, positions: Array) -> Array:
-        from scipy.special import ndtri
-
-        # Beyond eight standard deviations the distribution function cannot tell values apart.
-        inside = np.minimum(np.maximum(positions, _TAIL), 1.0 - _TAIL)
-        return self.mean + self.sd * np.asarray(ndtri(inside), dtype=np.float64)
-
-
-_WARPS: dict[str, _Warp] = {"linear": _Linear(), "log": _Log(), "reverse-log": _ReverseLog()}
-
-
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """The `n` values `(first + k * stride) / divisor`, in exact integers."""
-
-    first: int
-    stride: int
-    divisor: int
-    n: int
-
-    @classmethod
-    def of_floats(cls, low: float, high: float, step: float) -> _Grid:
-        """Return the grid of the decimals that the user wrote: 0.3, not 0.30000000000000004."""
-        numbers = [Decimal(repr(number)) for number in (low, high, step)]
-        digits = max(0, *(-int(number.as_tuple().exponent) for number in numbers))
-        first, last, stride = (int(number.scaleb(digits)) for number in numbers)
-        return cls(first, stride, 10**digits, (last - first) // stride + 1)
-
-    @property
-    def low(self) -> float:
-        return self.first / self.divisor
-
-    @property
-    def high(self) -> float:
-        return (self.first + (self.n - 1) * self.stride) / self.divisor
-
-    @property
-    def step(self) -> float:
-        return self.stride / self.divisor
-
-    def steps(self, values: Sequence[Any]) -> Array:
-        """Return how many steps each value lies above the first, `[N]`."""
-        if self.divisor == 1:  # subtract before rounding to floats: integers may exceed 2**53
-            if _PLAIN.issuperset(map(type, values)):
-                above = [value - self.first for value in values]
-            else:
-                above = [(int(v) if is_integer(v) else float(v)) - self.first for v in values]
-            return np.array(above, dtype=np.float64) / self.stride
-        return (np.array(values, dtype=np.float64) - self.low) / self.step
-
-    def nearest(self, value: Any) -> int:
-        """Return the index of the value nearest to `value`, exact and not clipped to the grid."""
-        exact = Fraction(int(value) if is_integer(value) else float(value))
-        return round((exact * self.divisor - self.first) / self.stride)
 
 
 @dataclass(frozen=True, slots=True)
 class _Numeric(Domain):
     """The arithmetic that all domains of numbers share; subclasses call `_lay_out` once."""
 
-    _warp: _Warp = field(init=False, repr=False, compare=False)
-    _grid: _Grid | None = field(init=False, repr=False, compare=False)
+    _warp: Warp = field(init=False, repr=False, compare=False)
+    _grid: Grid | None = field(init=False, repr=False, compare=False)
     _bounds: tuple[float, float] = field(init=False, repr=False, compare=False)
     _low_edge: float = field(init=False, repr=False, compare=False)  # where the first bin begins
     _start: float = field(init=False, repr=False, compare=False)  # warped position of unit 0
     _width: float = field(init=False, repr=False, compare=False)  # warped length of [0, 1]
     _decimals: int = field(init=False, repr=False, compare=False)  # of units, before decoding
 
-    def _lay_out(self, warp: _Warp, low: float, high: float, grid: _Grid | None) -> None:
+    def _lay_out(self, warp: Warp, low: float, high: float, grid: Grid | None) -> None:
         low_edge, high_edge = low, high
         if grid is not None:
             low, high = grid.low, grid.high
             # On the log scale half a step below the first value may not be positive.
-            low_edge = low - 0.5 * (min(grid.step, low) if isinstance(warp, _Log) else grid.step)
+            low_edge = low - 0.5 * (min(grid.step, low) if isinstance(warp, Log) else grid.step)
             high_edge = high + 0.5 * grid.step
             if grid.n > _MAX_VALUES:
                 raise UnsupportedDomainError(
@@ -186,8 +90,8 @@ class _Numeric(Domain):
                 f"the range from {low!r} to {high!r} is too wide for floats; narrow it."
             )
         is_point = grid is not None and grid.n == 1
-        if (is_point or end - start < _NARROW) and not isinstance(warp, _Linear):
-            return self._lay_out(_Linear(), low, high, grid)
+        if (is_point or end - start < _NARROW) and not isinstance(warp, Linear):
+            return self._lay_out(Linear(), low, high, grid)
         fill(
             self,
             _warp=warp,
@@ -214,7 +118,7 @@ class _Numeric(Domain):
         return not self._is_linear or self._grid.n <= _MAX_EQUAL_BINS
 
     def contains(self, value: object) -> bool:
-        if not _is_finite(value):
+        if not is_finite(value):
             return False
         if self._grid is None:
             return self._bounds[0] <= value <= self._bounds[1]  # type: ignore[operator]
@@ -226,8 +130,8 @@ class _Numeric(Domain):
         return math.isclose(value, nearest, rel_tol=_NOISE, abs_tol=noise)  # type: ignore[arg-type]
 
     def to_units(self, values: Sequence[Any]) -> Array:
-        if not _are_finite(values):
-            value = next(value for value in values if not _is_finite(value))
+        if not are_finite(values):
+            value = next(value for value in values if not is_finite(value))
             raise ValueError(f"{value!r} is not a finite number, which {self!r} needs.")
         if self._grid is None:
             units = self._positions(np.array(values, dtype=np.float64))
@@ -265,7 +169,7 @@ class _Numeric(Domain):
         """
         with np.errstate(over="ignore"):
             values = self._warp.inverse(self._start + units * self._width)
-        values = np.minimum(np.maximum(values, -_MAX_FLOAT), _MAX_FLOAT)
+        values = np.minimum(np.maximum(values, -MAX_FLOAT), MAX_FLOAT)
         grid = self._grid
         if grid is None:
             return values
@@ -277,7 +181,7 @@ class _Numeric(Domain):
     def _positions(self, numbers: Array) -> Array:
         return (self._warp.forward(numbers) - self._start) / self._width
 
-    def _bin_units(self, steps: Array, numbers: Array, grid: _Grid) -> Array:
+    def _bin_units(self, steps: Array, numbers: Array, grid: Grid) -> Array:
         index = np.rint(steps)
         if self._is_linear:
             return (index + 0.5) / grid.n
@@ -298,10 +202,10 @@ class _Numeric(Domain):
         value = self._warp.inverse(np.array([self._start + unit * self._width]))[0]
         return float(min(max(value, low), high))
 
-    def _decode(self, grid: _Grid, k: int) -> float | int:
+    def _decode(self, grid: Grid, k: int) -> float | int:
         return (grid.first + k * grid.stride) / grid.divisor
 
-    def _index_at(self, unit: float, grid: _Grid) -> int:
+    def _index_at(self, unit: float, grid: Grid) -> int:
         if self.is_binned:
             k = int(self.index(np.array([unit]))[0])
         else:
@@ -329,7 +233,7 @@ class _Numeric(Domain):
 
     @property
     def _is_linear(self) -> bool:
-        return isinstance(self._warp, _Linear)
+        return isinstance(self._warp, Linear)
 
     @property
     def _step(self) -> float:
@@ -373,9 +277,9 @@ class Float(_Numeric):
     step: float | None = None
 
     def __post_init__(self) -> None:
-        low, high = _finite("low", self.low), _finite("high", self.high)
-        _check_order(low, high)
-        warp = _check_scale(self.scale, low, ("linear", "log", "reverse-log"))
+        low, high = finite("low", self.low), finite("high", self.high)
+        check_order(low, high)
+        warp = check_scale(self.scale, low, ("linear", "log", "reverse-log"))
         if self.scale == "reverse-log" and not 0 <= low <= high < 1:
             raise UnsupportedDomainError(
                 f"scale 'reverse-log' needs 0 <= low <= high < 1, got {low!r} and {high!r}."
@@ -387,10 +291,10 @@ class Float(_Numeric):
                 raise UnsupportedDomainError(
                     f"scale 'reverse-log' has no grid, got step={self.step!r}; leave the step out."
                 )
-            fill(self, step=_positive("step", self.step))
-            grid = _Grid.of_floats(low, high, self.step)
+            fill(self, step=positive("step", self.step))
+            grid = Grid.of_floats(low, high, self.step)
         elif low == high:
-            grid = _Grid.of_floats(low, high, 1.0)
+            grid = Grid.of_floats(low, high, 1.0)
         self._lay_out(warp, low, high, grid)
 
 
@@ -421,11 +325,11 @@ class Integer(_Numeric):
                     f"{name} must be an int, got {value!r}; use Float for real numbers."
                 )
             fill(self, **{name: int(value)})
-            _finite(name, value)
-        _check_order(self.low, self.high)
-        _positive("step", self.step)
-        warp = _check_scale(self.scale, self.low, ("linear", "log"))
-        grid = _Grid(self.low, self.step, 1, (self.high - self.low) // self.step + 1)
+            finite(name, value)
+        check_order(self.low, self.high)
+        positive("step", self.step)
+        warp = check_scale(self.scale, self.low, ("linear", "log"))
+        grid = Grid(self.low, self.step, 1, (self.high - self.low) // self.step + 1)
         self._lay_out(warp, float(self.low), float(self.high), grid)
 
     def contains(self, value: object) -> bool:
@@ -434,7 +338,7 @@ class Integer(_Numeric):
         above = int(value) - self.low
         return 0 <= above <= self.high - self.low and above % self.step == 0
 
-    def _decode(self, grid: _Grid, k: int) -> int:
+    def _decode(self, grid: Grid, k: int) -> int:
         return grid.first + k * grid.stride
 
 
@@ -456,20 +360,20 @@ class Normal(_Numeric):
     step: float | None = None
 
     def __post_init__(self) -> None:
-        mean, sd = _finite("mean", self.mean), _positive("sd", self.sd)
+        mean, sd = finite("mean", self.mean), positive("sd", self.sd)
         fill(self, mean=mean, sd=sd)
-        low = _finite("mean - 4 sd", mean - _NORMAL_CUT * sd)
-        high = _finite("mean + 4 sd", mean + _NORMAL_CUT * sd)
+        low = finite("mean - 4 sd", mean - _NORMAL_CUT * sd)
+        high = finite("mean + 4 sd", mean + _NORMAL_CUT * sd)
         grid = None
         if self.step is not None:
-            step = _positive("step", self.step)
+            step = positive("step", self.step)
             fill(self, step=step)
-            multiples = _Grid.of_floats(0.0, 0.0, step)
+            multiples = Grid.of_floats(0.0, 0.0, step)
             first, last = multiples.nearest(low), multiples.nearest(high)
-            grid = _Grid(
+            grid = Grid(
                 first * multiples.stride, multiples.stride, multiples.divisor, last - first + 1
             )
-        self._lay_out(_Gaussian(mean, sd), low, high, grid)
+        self._lay_out(Gaussian(mean, sd), low, high, grid)
 
 
 def _decimals_of(start: float, end: float) -> int:
@@ -479,51 +383,3 @@ def _decimals_of(start: float, end: float) -> int:
     error = 4 * sys.float_info.epsilon * (max(abs(start), abs(end)) / (end - start))
     decimals = math.floor(-math.log10(error))
     return _UNROUNDED if decimals < _FEWEST_DECIMALS else min(decimals, _UNIT_DECIMALS)
-
-
-def _is_finite(value: Any) -> bool:
-    if isinstance(value, np.generic):
-        value = value.item()
-    # One comparison refuses NaN, infinities and integers beyond the floats.
-    return is_real(value) and bool(abs(value) <= sys.float_info.max)
-
-
-def _are_finite(values: Sequence[Any]) -> bool:
-    """Say whether `_is_finite` holds for each value; for plain numbers without a call for each."""
-    kinds = set(map(type, values))
-    if kinds == {float}:
-        return bool(np.isfinite(np.array(values)).all())
-    if kinds == {int}:
-        return bool(-_MAX_FLOAT <= min(values) and max(values) <= _MAX_FLOAT)
-    return all(map(_is_finite, values))
-
-
-def _finite(name: str, value: Any) -> float:
-    if not _is_finite(value):
-        raise UnsupportedDomainError(
-            f"{name} must be a finite number, got {value!r}; give finite bounds."
-        )
-    return float(value)
-
-
-def _positive(name: str, value: Any) -> float:
-    if not _is_finite(value) or value <= 0:
-        raise UnsupportedDomainError(f"{name} must be a positive number, got {value!r}.")
-    return float(value)
-
-
-def _check_order(low: float, high: float) -> None:
-    if low > high:
-        raise UnsupportedDomainError(
-            f"low must not exceed high, got low={low!r}, high={high!r}; swap them."
-        )
-
-
-def _check_scale(scale: object, low: float, known: tuple[str, ...]) -> _Warp:
-    if scale not in known:
-        raise UnsupportedDomainError(f"scale must be one of {known}, got {scale!r}.")
-    if scale == "log" and low <= 0:
-        raise UnsupportedDomainError(
-            f"scale 'log' needs low > 0, got low={low!r}; raise low or use scale='linear'."
-        )
-    return _WARPS[str(scale)]

@@ -7,7 +7,6 @@ coordinate systems are explained in ``docs/architecture.md``.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,32 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.space import serial
+from dre_plugins.space.activity import Activity, Mask
 from dre_plugins.space.base import Array, Domain, match_key
-from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
+from dre_plugins.space.conditions import AnyCondition
 from dre_plugins.space.discrete import Constant
 
-Mask = NDArray[np.bool_]
-
-# Canonical units of one value agree to rounding errors, those of two values differ by more.
-_SAME = 1e-10
 # Counting walks through all joint values of the parents; beyond this many, the space is never
 # exhausted.
 _MAX_PARENT_ROWS = 2**16
 _MAX_COUNT = 2**53
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """The child is active only if the parent's unit lies in one of the intervals, `[K]` each."""
-
-    child: int
-    parent: int
-    low: Array
-    high: Array
-
-    def holds(self, units: Array) -> Mask:
-        column = units[:, None]
-        return np.asarray(((column >= self.low) & (column <= self.high)).any(axis=1))
 
 
 class SearchSpace:
@@ -79,13 +61,11 @@ class SearchSpace:
             if isinstance(domain, Constant)
         }
         self.names = tuple(name for name in self.domains if name not in self.constants)
-        self._column = {name: column for column, name in enumerate(self.names)}
         self._searched = [self.domains[name] for name in self.names]
         unknown = sorted(self.optional - set(self.names))
         if unknown:
             raise ValueError(f"optional names {unknown}, which are no parameters: {self.names}.")
-        self._order = self._parents_first()
-        self._rules = self._compile()
+        self._activity = Activity(self.domains, self.conditions)
         conditional = {condition.child for condition in self.conditions}
         self._flagged = [name in conditional or name in self.optional for name in self.names]
         self._slices = self._feature_slices()
@@ -137,7 +117,7 @@ class SearchSpace:
             domain.n_values is None or domain.n_values > _MAX_COUNT for domain in self._searched
         ):
             return None
-        parents = sorted({rule.parent for rule in self._rules})
+        parents = sorted({rule.parent for rule in self._activity.rules})
         rows = self.assignments(_MAX_PARENT_ROWS, parents)
         if rows is None:
             return None
@@ -146,13 +126,13 @@ class SearchSpace:
             for column, domain in enumerate(self._searched)
         ]
         with np.errstate(over="ignore"):
-            total = np.where(self._is_active(rows), np.array(sizes), 1.0).prod(axis=1).sum()
+            total = np.where(self._activity.of(rows), np.array(sizes), 1.0).prod(axis=1).sum()
         return int(total) if total <= _MAX_COUNT else None
 
     @cached_property
     def choices(self) -> tuple[int, ...]:
         """Return the columns of categorical parameters on which others depend."""
-        parents = {rule.parent for rule in self._rules if rule.parent != rule.child}
+        parents = {rule.parent for rule in self._activity.rules if rule.parent != rule.child}
         return tuple(
             column
             for column in sorted(parents)
@@ -168,26 +148,17 @@ class SearchSpace:
             examples: Canonical coordinates `[N, P]`; the first in which the parameter is active
                 shows what makes it so. Without any, the first possible one does.
         """
-        ancestors = self._ancestors(column)
+        ancestors = self._activity.ancestors(column)
         examples = examples[~np.isnan(examples[:, column])]
         if not len(examples) and ancestors:
             possible = self.assignments(_MAX_PARENT_ROWS, sorted(ancestors))
             if possible is not None:
-                examples = possible[self._is_active(possible)[:, column]]
-        led = np.full(self.n_parameters, np.nan)
+                examples = possible[self._activity.of(possible)[:, column]]
+        units = np.full(self.n_parameters, np.nan)
         if len(examples):
-            led[sorted(ancestors)] = examples[0, sorted(ancestors)]
-        led[column] = place
-        return led
-
-    def _ancestors(self, column: int) -> set[int]:
-        """Return the columns on which the activity of a column depends."""
-        found: set[int] = set()
-        new = {column}
-        while new:
-            new = {rule.parent for rule in self._rules if rule.child in new} - found - {column}
-            found |= new
-        return found
+            units[sorted(ancestors)] = examples[0, sorted(ancestors)]
+        units[column] = place
+        return units
 
     # ---- configurations <-> units
 
@@ -201,8 +172,10 @@ class SearchSpace:
             ValueError: a value can never belong to its domain.
         """
         units = np.full((len(configurations), self.n_parameters), np.nan)
-        for column in self._order:  # what an inactive parameter holds may be anything
-            name, active = self.names[column], self._is_active(units)[:, column].tolist()
+        for (
+            column
+        ) in self._activity.parents_first:  # what an inactive parameter holds may be anything
+            name, active = self.names[column], self._activity.of(units)[:, column].tolist()
             rows = [
                 row for row, known in enumerate(configurations) if active[row] and name in known
             ]
@@ -237,9 +210,9 @@ class SearchSpace:
     def active(self, units: Array) -> Mask:
         """Say which parameters the conditions leave active, `[C, P]` -> `[C, P]`."""
         snapped = np.array(units, dtype=np.float64)
-        for column in {rule.parent for rule in self._rules}:
+        for column in {rule.parent for rule in self._activity.rules}:
             snapped[:, column] = self._searched[column].snap(snapped[:, column])
-        return self._is_active(snapped)
+        return self._activity.of(snapped)
 
     def canonical(self, units: Array) -> Array:
         """Return units that are equal iff the configurations are, `[C, P]` -> `[C, P]`.
@@ -249,7 +222,7 @@ class SearchSpace:
         snapped = np.empty(units.shape)
         for column, domain in enumerate(self._searched):
             snapped[:, column] = domain.snap(units[:, column])
-        snapped[~self._is_active(snapped)] = np.nan
+        snapped[~self._activity.of(snapped)] = np.nan
         return snapped
 
     def features(self, units: Array) -> NDArray[np.float32]:
@@ -273,11 +246,11 @@ class SearchSpace:
         """
         varied = set(range(self.n_parameters) if columns is None else columns)
         rows = np.full((1, self.n_parameters), np.nan)
-        for column in self._order:
+        for column in self._activity.parents_first:
             if column not in varied:
                 continue
             domain = self._searched[column]
-            active = self._is_active(rows)[:, column]
+            active = self._activity.of(rows)[:, column]
             if not active.any():  # of giant domains, the number of values is no machine integer
                 continue
             n_values = domain.n_values
@@ -315,7 +288,7 @@ class SearchSpace:
                     f"parameter {name!r} is the constant {value!r}, got {configuration[name]!r}."
                 )
         units = self.to_units([configuration])
-        active = self._is_active(units)[0]
+        active = self._activity.of(units)[0]
         for column, (name, domain) in enumerate(zip(self.names, self._searched, strict=True)):
             if not active[column]:
                 continue
@@ -369,73 +342,6 @@ class SearchSpace:
             [serial.condition_from_dict(condition) for condition in state["conditions"]],
             state["optional"],
         )
-
-    # ---- conditions
-
-    def _is_active(self, units: Array) -> Mask:
-        """Say which parameters are active, from units whose parents are canonical."""
-        active = np.ones(units.shape, dtype=np.bool_)
-        for rule in self._rules:  # those of a parent come before those of its children
-            holds = rule.holds(units[:, rule.parent]) & active[:, rule.parent]
-            active[:, rule.child] &= holds
-        return active
-
-    def _parents_first(self) -> list[int]:
-        """Return the columns sorted so that parents precede their children."""
-        parents: dict[str, list[str]] = {name: [] for name in self.names}
-        for condition in self.conditions:
-            for name in (condition.child, condition.parent):
-                if name not in self.domains:
-                    raise ValueError(
-                        f"{condition!r} names {name!r}, which is none of {list(self.domains)}."
-                    )
-            if condition.child in self.constants:
-                raise ValueError(
-                    f"{condition!r} has a constant child; make it a Categorical with one choice."
-                )
-            if condition.parent not in self.constants:
-                parents[condition.child].append(condition.parent)
-        done: dict[str, None] = {}
-        while len(done) < len(parents):
-            ready = [n for n in parents if n not in done and done.keys() >= set(parents[n])]
-            if not ready:
-                cycle = [name for name in parents if name not in done]
-                raise ValueError(f"the conditions of {cycle} form a cycle; remove one of them.")
-            done.update(dict.fromkeys(ready))
-        return [self._column[name] for name in done]
-
-    def _compile(self) -> list[_Rule]:
-        """Return the conditions as rules, those of a parent before those of its children."""
-        place = {column: position for position, column in enumerate(self._order)}
-        ordered = sorted(self.conditions, key=lambda c: place[self._column[c.child]])
-        return [self._rule(condition) for condition in ordered if not self._is_settled(condition)]
-
-    def _is_settled(self, condition: AnyCondition) -> bool:
-        """Say whether a constant parent fulfils the condition for good."""
-        if condition.parent not in self.constants:
-            return False
-        value = self.constants[condition.parent]
-        if isinstance(condition, Condition):
-            return match_key(value) in {match_key(allowed) for allowed in condition.values}
-        above = condition.low is None or value >= condition.low
-        return bool(above and (condition.high is None or value <= condition.high))
-
-    def _rule(self, condition: AnyCondition) -> _Rule:
-        child = self._column[condition.child]
-        if condition.parent in self.constants:  # not settled: the parent can never fulfil it
-            return _Rule(child, child, np.empty(0), np.empty(0))
-        parent = self._column[condition.parent]
-        domain = self._searched[parent]
-        try:
-            if isinstance(condition, RangeCondition):
-                low, high = domain.unit_interval(condition.low, condition.high)
-                return _Rule(child, parent, np.array([low]), np.array([high]))
-            if not domain.is_binned:
-                raise ValueError("its values cannot be listed; use a RangeCondition.")
-            units = domain.to_units(condition.values)
-        except ValueError as error:
-            raise ValueError(f"{condition!r}, parent {condition.parent!r}: {error}") from error
-        return _Rule(child, parent, units - _SAME, units + _SAME)
 
     def _feature_slices(self) -> list[slice]:
         """Return the columns of each parameter's features, its flag excluded."""

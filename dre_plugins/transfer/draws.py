@@ -12,17 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from dre_plugins.engine.settings import ScorerSettings
+from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.task_lists import TaskLists
 from dre_plugins.transfer.training_state import TrainingState
-
-if TYPE_CHECKING:
-    from dre_plugins.transfer.meta_training import MetaTrainingSettings
 
 # Steps that draw from one random order: its slices are distinct entries without sorting random
 # keys for every draw.

@@ -51,12 +51,10 @@ def learning_from(metadata: MetaDataset) -> str:
 def _universal(given: object) -> UniversalFile | None:
     if not isinstance(given, (str, os.PathLike)) or not os.path.isfile(given):
         return None
-    from dre_plugins.universal.file import digest_of, is_universal  # imports torch
+    from dre_plugins.universal.file import digest_of  # imports torch
 
-    if not is_universal(given):
-        return None
-    path = os.fspath(given)
-    return UniversalFile(path, digest_of(path))  # says at once what is wrong with it
+    digest = digest_of(given)  # raises at once if the network is damaged
+    return None if digest is None else UniversalFile(os.fspath(given), digest)
 
 
 def _one(given: object) -> Prior | None:

@@ -2,91 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from dre_plugins.engine import checkpoint
-from dre_plugins.engine.checkpoint import CheckpointError
 from dre_plugins.engine.contents import ByContent
-from dre_plugins.engine.scorers import Parameters
-from dre_plugins.engine.settings import ScorerSettings, require
+from dre_plugins.engine.settings import require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.prior import UNIVERSAL, AlignedPrior
+from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space.base import Domain
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.archive import DAMAGES, numbers
+from dre_plugins.transfer.card import Card
 from dre_plugins.transfer.metadata import MetaDataset
+from dre_plugins.transfer.prior_file import PriorContent, PriorError, parsed, path_of, save
 from dre_plugins.transfer.spaces.alignment import Alignment, align
-from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
 
 __all__ = ["Card", "Prior", "PriorError"]
-
-# Version of the card. A file of a newer one is refused: what it says may mean something else.
-SCHEMA = 1
-
-CATALOGUE = Path(__file__).parent / "catalogue"
-
-
-class PriorError(ValueError):
-    """Say why a prior cannot be loaded."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """Say where a prior comes from.
-
-    Args:
-        name: Short name.
-        description: One sentence.
-        tasks: Names of the tasks that it was meta-trained on.
-        n_evaluations: Evaluations of these tasks.
-        source: Where they come from.
-        licence: What one may do with them, and hence with the prior.
-        created: Date, ISO 8601.
-        rebuild: Command that makes the prior anew; empty if there is none.
-        defaults: Values of parameters that a study does not tune, by name in the prior's space.
-        training: Settings of the meta-training, JSON-ready.
-        validation: Figures, by name.
-    """
-
-    name: str
-    description: str = ""
-    tasks: tuple[str, ...] = ()
-    n_evaluations: int = 0
-    source: str = ""
-    licence: str = ""
-    created: str = ""
-    rebuild: str = ""
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    training: Mapping[str, Any] = field(default_factory=dict)
-    validation: Mapping[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("defaults", "training", "validation"):
-            value = getattr(self, name)
-            is_mapping = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-            require(is_mapping, name, value, "a mapping of names")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the card as JSON-ready values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Card:
-        """Rebuild a card from `to_dict`; entries that this version does not know are left out."""
-        known = {entry.name for entry in fields(cls)}
-        values = {name: value for name, value in state.items() if name in known}
-        return cls(**{**values, "tasks": tuple(values.get("tasks", ()))})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +73,7 @@ class Prior:
         """
         from dre_plugins.transfer.training import train_prior
 
-        return train_prior(metadata, **options)
+        return cls.of_content(train_prior(metadata, **options))
 
     @classmethod
     def of_few(cls, metadata: MetaDataset) -> Prior:
@@ -147,9 +82,20 @@ class Prior:
         Raises:
             ValueError: If there is nothing to learn from.
         """
-        from dre_plugins.transfer.training import prior_of_few
+        from dre_plugins.transfer.training import train_prior_of_few
 
-        return prior_of_few(metadata)
+        return cls.of_content(train_prior_of_few(metadata))
+
+    @classmethod
+    def of_content(cls, content: PriorContent) -> Prior:
+        """Return the prior that a meta-training has made, or that a file holds."""
+        return cls(
+            content.ensemble,
+            content.space,
+            content.card,
+            content.favourites,
+            contexts=content.contexts,
+        )
 
     @classmethod
     def of_beliefs(
@@ -196,7 +142,7 @@ class Prior:
                 newer version.
             ValueError: If the mapping names a parameter that the prior does not have.
         """
-        path = _path_of(prior)
+        path = path_of(prior)
         try:
             _, loaded = _PRIORS.of(path)
         except OSError as error:
@@ -209,25 +155,10 @@ class Prior:
         Raises:
             ValueError: If the space has categories that JSON cannot hold.
         """
-        card: dict[str, Any] = {
-            "schema": SCHEMA,
-            "card": self.card.to_dict(),
-            "space": space_to_plain(self.space),
-            "favourites": [
-                [None if math.isnan(unit) else unit for unit in row]
-                for row in self.favourites.tolist()
-            ],
-            "contexts": None if self.contexts is None else _rounded(self.contexts),
-        }
-        card = json.loads(json.dumps(card))
-        card["sha256"] = _digest(self.ensemble.parameters, self.ensemble.settings, card)
-        checkpoint.save(
-            path,
-            self.ensemble.parameters,
-            self.ensemble.settings,
-            self.ensemble.n_features,
-            json.dumps(card),
+        content = PriorContent(
+            self.ensemble, self.space, self.card, self.favourites, self.contexts
         )
+        save(path, content)
 
     def align(self, space: SearchSpace) -> Alignment:
         """Return how configurations of `space` are expressed in the prior's space.
@@ -355,86 +286,5 @@ class _Encoder:
         return np.hstack([known, self._alignment.source.features(units)[:, self.extra]])
 
 
-def _parsed(path: str, content: bytes) -> Prior:
-    """Return the prior that a file holds."""
-    try:
-        parameters, settings, n_features, text = checkpoint.parse(path, content)
-    except CheckpointError as error:
-        raise PriorError(str(error)) from error
-    if not text:
-        raise PriorError(f"{path}: holds an ensemble without a card; write it by Prior.save.")
-    try:
-        card = json.loads(text)
-        if int(card["schema"]) > SCHEMA:
-            raise PriorError(
-                f"{path}: schema {card['schema']} is newer than {SCHEMA}; upgrade dre-plugins."
-            )
-        if card["sha256"] != _digest(parameters, settings, card):
-            raise PriorError(f"{path}: damaged: the hash of its content is another one.")
-        space = space_from_plain(card["space"])
-        prior = Prior(
-            DeepRankingEnsemble(settings, n_features, parameters),
-            space,
-            Card.from_dict(card["card"]),
-            numbers(card["favourites"]).reshape(-1, space.n_parameters),
-            contexts=_contexts(card.get("contexts"), settings),
-        )
-    except PriorError:
-        raise
-    except DAMAGES as error:
-        raise PriorError(f"{path}: damaged card ({type(error).__name__}).") from error
-    if space.n_features != n_features:
-        raise PriorError(
-            f"{path}: damaged: its space has {space.n_features} features, its scorers "
-            f"{n_features}."
-        )
-    return prior
-
-
 # Syne Tune makes searchers anew at every suggestion. Nothing changes a prior in place.
-_PRIORS = ByContent(_parsed, n_kept=8)
-
-
-def _rounded(contexts: NDArray[np.float32]) -> list[list[float]]:
-    """Return rows with the digits that float32 has."""
-    return [[float(str(entry)) for entry in row] for row in contexts]
-
-
-def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | None:
-    if plain is None:
-        return None
-    if settings.context is None:
-        raise ValueError("contexts of scorers that have none")
-    contexts = numbers(plain).astype(np.float32).reshape(-1, settings.context.size)
-    if not (len(contexts) and np.isfinite(contexts).all()):
-        raise ValueError("contexts that are not finite")
-    return contexts
-
-
-def _path_of(prior: str | os.PathLike[str]) -> Path:
-    shipped = names()
-    if isinstance(prior, str) and prior in shipped:
-        return CATALOGUE / f"{prior}.safetensors"
-    path = Path(prior)
-    if not path.is_file():
-        raise PriorError(
-            f"prior must be one of {shipped} or the path of a file, got {os.fspath(prior)!r}; a "
-            f"study also takes {UNIVERSAL!r} (of functions on any space) and None (nothing)."
-        )
-    return path
-
-
-def names() -> list[str]:
-    """Return the names of the priors that ship with the package."""
-    return sorted(path.stem for path in CATALOGUE.glob("*.safetensors"))
-
-
-def _digest(parameters: Parameters, settings: ScorerSettings, card: Mapping[str, Any]) -> str:
-    """Return a hash over weights, settings, card and search space."""
-    digest = hashlib.sha256(json.dumps(settings.to_dict(), sort_keys=True).encode())
-    content = {name: value for name, value in card.items() if name != "sha256"}
-    digest.update(json.dumps(content, sort_keys=True).encode())
-    for name in sorted(parameters):
-        digest.update(name.encode())
-        digest.update(parameters[name].detach().cpu().to(torch.float32).numpy().tobytes())
-    return digest.hexdigest()
+_PRIORS = ByContent(lambda path, content: Prior.of_content(parsed(path, content)), n_kept=8)

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dre_plugins.engine.losses import rank_normalised
 from dre_plugins.engine.runtime import isolated
+from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.recommend.lists import TrialList, pruning_steps, ranked_lists
 from dre_plugins.transfer.metadata import Task
 

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
+from dre_plugins.transfer.card import Card
+from dre_plugins.transfer.meta_training import Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.prior import Card, Prior
+from dre_plugins.transfer.prior_file import PriorContent
+from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.spaces.alignment import align
 from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced
@@ -62,7 +64,7 @@ def train_prior(
     resume: bool = False,
     progress: bool = False,
     rebuild: str = "",
-) -> Prior:
+) -> PriorContent:
     """Meta-train a prior, see `Prior.train`."""
     if not len(metadata):
         raise ValueError(
@@ -113,7 +115,7 @@ def train_prior(
     contexts = None
     if scorer.context is not None:
         contexts = contexts_of(ensemble, lists, settings.max_support, seed)
-    return Prior(ensemble, space, card, favourites_of(training, space), contexts=contexts)
+    return PriorContent(ensemble, space, card, favourites_of(training, space), contexts)
 
 
 def contexts_of(
@@ -154,7 +156,7 @@ def favourites_of(metadata: MetaDataset, space: SearchSpace) -> NDArray[np.float
     return np.concatenate(rows)
 
 
-def prior_of_few(metadata: MetaDataset, *, seed: int = 0) -> Prior:
+def train_prior_of_few(metadata: MetaDataset, *, seed: int = 0) -> PriorContent:
     """Meta-train a prior on a handful of past studies, in seconds.
 
     Args:

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from dre_plugins.engine.files import regular, replacing
 from dre_plugins.engine.scorers import Parameters
+from dre_plugins.engine.tensors import parsed
 
 FORMAT = "dre-plugins/meta-training"
 VERSION = 1
@@ -81,9 +82,7 @@ def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
     """
     name = os.fspath(path)
     try:
-        with safe_open(os.fspath(regular(name)), framework="pt", device="cpu") as file:
-            header = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}
+        header, tensors = parsed(regular(name).read_bytes())
         if header.get("format") != FORMAT or header.get("version") != str(VERSION):
             raise ValueError("it is no checkpoint of this version")
         if json.loads(header["plan"]) != json.loads(json.dumps(plan)):

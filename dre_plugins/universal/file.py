@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save as to_bytes
 
 from dre_plugins.engine.contents import ByContent
@@ -132,25 +132,17 @@ def ready(path: str | os.PathLike[str] = SHIPPED, digest: str = "") -> Universal
     return prior
 
 
-def digest_of(path: str | os.PathLike[str]) -> str:
-    """Read a universal prior, and return the hash of the file's content.
+def digest_of(path: str | os.PathLike[str]) -> str | None:
+    """Return the hash of a file's content if it is a universal prior, None if it is no such file.
 
     Raises:
-        UniversalPriorError: See `ready`.
+        UniversalPriorError: If it says that it is a universal prior, and cannot be read.
     """
     try:
-        return _READY.of(path)[0]
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
-def is_universal(path: str | os.PathLike[str]) -> bool:
-    """Say whether a file is a universal prior, by its header."""
-    try:
-        with safe_open(os.fspath(regular(path)), framework="np") as file:
-            return (file.metadata() or {}).get("format") == FORMAT
+        header, _ = parsed(regular(path).read_bytes())
+        return _READY.of(path)[0] if header.get("format") == FORMAT else None
     except (SafetensorError, OSError):
-        return False
+        return None
 
 
 def _settings(name: str, header: Mapping[str, str]) -> UniversalSettings:

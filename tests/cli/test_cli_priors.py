@@ -18,7 +18,7 @@ from dre_plugins.space import (
     RangeCondition,
     SearchSpace,
 )
-from dre_plugins.transfer import prior as prior_module
+from dre_plugins.transfer import prior_file
 from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.spaces.plain import space_to_plain
 
@@ -102,7 +102,7 @@ def test_show(dre, prior):
 
 def test_list(dre, prior, tmp_path, monkeypatch):
     (tmp_path / "boosting.safetensors").write_bytes(prior.read_bytes())
-    monkeypatch.setattr(prior_module, "CATALOGUE", tmp_path)
+    monkeypatch.setattr(prior_file, "CATALOGUE", tmp_path)
     (row,) = [line for line in dre("priors", "list").output.splitlines() if "boosting" in line]
     assert [cell.strip() for cell in row.strip("│").split("│")][1:3] == ["3", "4"]
     assert "KiB" in row
@@ -110,7 +110,7 @@ def test_list(dre, prior, tmp_path, monkeypatch):
 
 
 def test_an_empty_list_says_so(dre, tmp_path, monkeypatch):
-    monkeypatch.setattr(prior_module, "CATALOGUE", tmp_path)
+    monkeypatch.setattr(prior_file, "CATALOGUE", tmp_path)
     assert "meta-train" in dre("priors", "list").output
 
 

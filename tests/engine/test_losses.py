@@ -24,11 +24,11 @@ from dre_plugins.engine.losses import (
     list_net,
     mse,
     rank_net,
-    rank_normalised,
     subset_regression,
     weighted_list_mle,
 )
 from dre_plugins.engine.settings import LOSS_NAMES
+from dre_plugins.engine.sorting import rank_normalised
 
 
 def each(*names: str) -> pytest.MarkDecorator:

@@ -20,6 +20,7 @@ from dre_plugins.space import Float
     ("name", "value", "message"),
     [
         ("acquisition", "ucb", "acquisition.*'ei'.*'ucb'"),
+        ("acquisition", "lcb", "acquisition.*'ei'.*preset='paper'.*'lcb'"),
         ("preset", "huge", "preset.*'default'.*'huge'"),
         ("device", "cudaa", "device.*'cudaa'"),
         ("n_threads", 0, "n_threads.*at least 1.*0"),

@@ -4,7 +4,7 @@ import pytest
 
 from dre_plugins import Prior, Recommender
 from dre_plugins.space import SearchSpace
-from dre_plugins.transfer.prior import CATALOGUE, names
+from dre_plugins.transfer.prior_file import CATALOGUE, names
 
 NAMES = ("decision-tree", "xgboost")
 

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from dre_plugins.engine import ContextSettings, ScorerSettings
 from dre_plugins.engine.fitting import FittingError
-from dre_plugins.engine.losses import get_loss, rank_normalised
+from dre_plugins.engine.losses import get_loss
 from dre_plugins.engine.scorers import Parameters, initial_parameters
 from dre_plugins.engine.settings import LOSS_NAMES
+from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.transfer import draws, meta_training
 from dre_plugins.transfer.draws import Draws, validation_batch

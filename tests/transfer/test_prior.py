@@ -19,11 +19,11 @@ from dre_plugins.engine import checkpoint as ensembles
 from dre_plugins.engine.surrogate import RankingLists
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
-from dre_plugins.transfer import prior as module
-from dre_plugins.transfer import training
+from dre_plugins.transfer import prior_file, training
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.prior import CATALOGUE, Card, Prior, PriorError
+from dre_plugins.transfer.prior import Card, Prior, PriorError
+from dre_plugins.transfer.prior_file import CATALOGUE
 from dre_plugins.transfer.spaces.merging import in_canonical_order
 from dre_plugins.transfer.training import held_out
 
@@ -340,7 +340,7 @@ def test_contexts_of_many_tasks_are_thinned(monkeypatch) -> None:
 
 def test_a_file_from_before_there_were_contexts_is_read(prior, path) -> None:
     card = {key: value for key, value in card_of(path).items() if key != "contexts"}
-    card["sha256"] = module._digest(prior.ensemble.parameters, SCORER, card)
+    card["sha256"] = prior_file.content_hash(prior.ensemble.parameters, SCORER, card)
     rewritten(path, json.dumps(card))
     loaded = Prior.load(path)
     assert loaded.contexts is None
@@ -351,7 +351,7 @@ def test_a_file_from_before_there_were_contexts_is_read(prior, path) -> None:
 @pytest.mark.parametrize("contexts", [[[1.0, 2.0]], [], [[None] * 4], "x", 5])
 def test_contexts_that_cannot_be_are_refused(prior, path, contexts) -> None:
     card = {**card_of(path), "contexts": contexts}
-    card["sha256"] = module._digest(prior.ensemble.parameters, SCORER, card)
+    card["sha256"] = prior_file.content_hash(prior.ensemble.parameters, SCORER, card)
     rewritten(path, json.dumps(card))
     refused(path, "damaged card")
 
@@ -388,7 +388,7 @@ def test_the_card_in_the_file_is_json(prior, path) -> None:
 
 
 def test_priors_that_ship_are_loaded_by_name(prior, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(module, "CATALOGUE", tmp_path)
+    monkeypatch.setattr(prior_file, "CATALOGUE", tmp_path)
     prior.save(tmp_path / "formula.safetensors")
     loaded = Prior.load("formula", mapping={"levels": "max_depth"})
     assert loaded.card == prior.card

@@ -16,7 +16,7 @@ from dre_plugins.universal.file import (
     SHIPPED,
     VERSION,
     UniversalPriorError,
-    is_universal,
+    digest_of,
     load,
     ready,
     save,
@@ -147,7 +147,7 @@ def test_a_pickle_is_not_loaded(path: Path) -> None:
         make()
         with pytest.raises(UniversalPriorError, match=f"{path}: not a readable safetensors"):
             load(path)
-    assert not sung.exists() and not is_universal(path)
+    assert not sung.exists() and digest_of(path) is None
     pickle.loads(pickle.dumps(Canary(sung)))
     assert sung.exists()
 
@@ -216,12 +216,14 @@ def test_wrong_tensors_are_refused(path: Path, fault: str) -> None:
         load(write(path, changed))
 
 
-def test_a_file_is_known_by_its_format(path: Path) -> None:
-    assert not is_universal(path)
-    assert is_universal(write(path)) and is_universal(str(path))
-    assert is_universal(write(path, version="99"))
-    assert not is_universal(write(path, format="dre-plugins/prior"))
-    assert not is_universal(write(path, format=None))
+def test_a_file_is_recognised_by_its_format(path: Path) -> None:
+    assert digest_of(path) is None
+    digest = digest_of(write(path))
+    assert digest is not None and digest == digest_of(str(path))
+    with pytest.raises(UniversalPriorError, match="newer"):
+        digest_of(write(path, version="99"))
+    assert digest_of(write(path, format="dre-plugins/prior")) is None
+    assert digest_of(write(path, format=None)) is None
 
 
 # ---- the one that ships with the package

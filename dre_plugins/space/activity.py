@@ -1,0 +1,134 @@
+"""Which parameters are active: conditions, compiled to comparisons of units.
+
+Notation: `C` configurations, `P` parameters (constants excluded).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.space.base import Array, Domain, match_key
+from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
+from dre_plugins.space.discrete import Constant
+
+Mask = NDArray[np.bool_]
+
+# Canonical units of one value agree to rounding errors, those of two values differ by more.
+_SAME = 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The child is active only if the parent's unit lies in one of the intervals, `[K]` each."""
+
+    child: int
+    parent: int
+    low: Array
+    high: Array
+
+    def holds(self, units: Array) -> Mask:
+        column = units[:, None]
+        return np.asarray(((column >= self.low) & (column <= self.high)).any(axis=1))
+
+
+class Activity:
+    """Tell which parameters are active.
+
+    Args:
+        domains: One domain a parameter.
+        conditions: When a parameter is active; several conditions of one parameter must all hold.
+
+    Attributes:
+        parents_first: Columns of the parameters, sorted so that parents precede their children.
+        rules: The conditions, those of a parent before those of its children.
+
+    Raises:
+        ValueError: A condition names an unknown parameter or value, or conditions form a cycle.
+    """
+
+    def __init__(self, domains: Mapping[str, Domain], conditions: Sequence[AnyCondition]) -> None:
+        self._domains = domains
+        self._constants = {
+            name: domain.value for name, domain in domains.items() if isinstance(domain, Constant)
+        }
+        searched = [name for name in domains if name not in self._constants]
+        self._column = {name: column for column, name in enumerate(searched)}
+        self.parents_first = self._sorted_columns(conditions)
+        place = {column: position for position, column in enumerate(self.parents_first)}
+        ordered = sorted(conditions, key=lambda c: place[self._column[c.child]])
+        self.rules = [
+            self._rule(condition) for condition in ordered if not self._is_settled(condition)
+        ]
+
+    def of(self, units: Array) -> Mask:
+        """Say which parameters are active, from units whose parents are canonical."""
+        active = np.ones(units.shape, dtype=np.bool_)
+        for rule in self.rules:  # those of a parent come before those of its children
+            holds = rule.holds(units[:, rule.parent]) & active[:, rule.parent]
+            active[:, rule.child] &= holds
+        return active
+
+    def ancestors(self, column: int) -> set[int]:
+        """Return the columns on which the activity of a column depends."""
+        ancestors: set[int] = set()
+        latest = {column}
+        while latest:
+            parents = {rule.parent for rule in self.rules if rule.child in latest}
+            latest = parents - ancestors - {column}
+            ancestors |= latest
+        return ancestors
+
+    def _sorted_columns(self, conditions: Sequence[AnyCondition]) -> list[int]:
+        """Return the columns sorted so that parents precede their children."""
+        parents: dict[str, list[str]] = {name: [] for name in self._column}
+        for condition in conditions:
+            for name in (condition.child, condition.parent):
+                if name not in self._domains:
+                    raise ValueError(
+                        f"{condition!r} names {name!r}, which is none of {list(self._domains)}."
+                    )
+            if condition.child in self._constants:
+                raise ValueError(
+                    f"{condition!r} has a constant child; make it a Categorical with one choice."
+                )
+            if condition.parent not in self._constants:
+                parents[condition.child].append(condition.parent)
+        done: dict[str, None] = {}
+        while len(done) < len(parents):
+            ready = [n for n in parents if n not in done and done.keys() >= set(parents[n])]
+            if not ready:
+                cycle = [name for name in parents if name not in done]
+                raise ValueError(f"the conditions of {cycle} form a cycle; remove one of them.")
+            done.update(dict.fromkeys(ready))
+        return [self._column[name] for name in done]
+
+    def _is_settled(self, condition: AnyCondition) -> bool:
+        """Say whether a constant parent fulfils the condition for good."""
+        if condition.parent not in self._constants:
+            return False
+        value = self._constants[condition.parent]
+        if isinstance(condition, Condition):
+            return match_key(value) in {match_key(allowed) for allowed in condition.values}
+        above = condition.low is None or value >= condition.low
+        return bool(above and (condition.high is None or value <= condition.high))
+
+    def _rule(self, condition: AnyCondition) -> Rule:
+        child = self._column[condition.child]
+        if condition.parent in self._constants:  # not settled: the parent can never fulfil it
+            return Rule(child, child, np.empty(0), np.empty(0))
+        parent = self._column[condition.parent]
+        domain = self._domains[condition.parent]
+        try:
+            if isinstance(condition, RangeCondition):
+                low, high = domain.unit_interval(condition.low, condition.high)
+                return Rule(child, parent, np.array([low]), np.array([high]))
+            if not domain.is_binned:
+                raise ValueError("its values cannot be listed; use a RangeCondition.")
+            units = domain.to_units(condition.values)
+        except ValueError as error:
+            raise ValueError(f"{condition!r}, parent {condition.parent!r}: {error}") from error
+        return Rule(child, parent, units - _SAME, units + _SAME)

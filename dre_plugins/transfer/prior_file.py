@@ -1,0 +1,164 @@
+"""Trained priors on disk: a safetensors file with the card and the search space in its header."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dre_plugins.engine import checkpoint
+from dre_plugins.engine.checkpoint import CheckpointError
+from dre_plugins.engine.scorers import Parameters
+from dre_plugins.engine.settings import ScorerSettings
+from dre_plugins.engine.surrogate import DeepRankingEnsemble
+from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.archive import DAMAGES, numbers
+from dre_plugins.transfer.card import Card
+from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
+
+# Version of the card. A file of a newer version is refused: its entries may mean something else.
+SCHEMA = 1
+
+CATALOGUE = Path(__file__).parent / "catalogue"
+
+
+class PriorError(ValueError):
+    """Say why a prior cannot be loaded."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PriorContent:
+    """Hold what a meta-training makes and a file holds; see `Prior` for the fields."""
+
+    ensemble: DeepRankingEnsemble
+    space: SearchSpace
+    card: Card
+    favourites: NDArray[np.float64]
+    contexts: NDArray[np.float32] | None
+
+
+def save(path: str | os.PathLike[str], content: PriorContent) -> None:
+    """Write a prior.
+
+    Raises:
+        ValueError: If the space has categories that JSON cannot hold.
+    """
+    ensemble, contexts = content.ensemble, content.contexts
+    header: dict[str, Any] = {
+        "schema": SCHEMA,
+        "card": content.card.to_dict(),
+        "space": space_to_plain(content.space),
+        "favourites": [
+            [None if math.isnan(unit) else unit for unit in row]
+            for row in content.favourites.tolist()
+        ],
+        # With the digits that float32 has.
+        "contexts": contexts
+        if contexts is None
+        else [[float(str(entry)) for entry in row] for row in contexts],
+    }
+    header = json.loads(json.dumps(header))
+    header["sha256"] = content_hash(ensemble.parameters, ensemble.settings, header)
+    text = json.dumps(header)
+    checkpoint.save(path, ensemble.parameters, ensemble.settings, ensemble.n_features, text)
+
+
+def parsed(path: str, content: bytes) -> PriorContent:
+    """Return the prior that a file holds.
+
+    Args:
+        path: Its name, for messages.
+        content: Its bytes.
+
+    Raises:
+        PriorError: If it is damaged, foreign, or from a newer version.
+    """
+    try:
+        parameters, settings, n_features, text = checkpoint.parse(path, content)
+    except CheckpointError as error:
+        raise PriorError(str(error)) from error
+    if not text:
+        raise PriorError(f"{path}: holds an ensemble without a card; write it by Prior.save.")
+    try:
+        header = json.loads(text)
+        if int(header["schema"]) > SCHEMA:
+            raise PriorError(
+                f"{path}: schema {header['schema']} is newer than {SCHEMA}; upgrade dre-plugins."
+            )
+        if header["sha256"] != content_hash(parameters, settings, header):
+            raise PriorError(f"{path}: damaged: the hash of its content is another one.")
+        space = space_from_plain(header["space"])
+        prior = PriorContent(
+            DeepRankingEnsemble(settings, n_features, parameters),
+            space,
+            Card.from_dict(header["card"]),
+            numbers(header["favourites"]).reshape(-1, space.n_parameters),
+            _contexts(header.get("contexts"), settings),
+        )
+    except PriorError:
+        raise
+    except DAMAGES as error:
+        raise PriorError(f"{path}: damaged card ({type(error).__name__}).") from error
+    if space.n_features != n_features:
+        raise PriorError(
+            f"{path}: damaged: its space has {space.n_features} features, its scorers "
+            f"{n_features}."
+        )
+    return prior
+
+
+def path_of(prior: str | os.PathLike[str]) -> Path:
+    """Return the file of a prior that is named or given by its path.
+
+    Raises:
+        PriorError: If there is none.
+    """
+    shipped = names()
+    if isinstance(prior, str) and prior in shipped:
+        return CATALOGUE / f"{prior}.safetensors"
+    path = Path(prior)
+    if not path.is_file():
+        raise PriorError(
+            f"prior must be one of {shipped} or the path of a file, got {os.fspath(prior)!r}; a "
+            f"study also takes {UNIVERSAL!r} (of functions on any space) and None (nothing)."
+        )
+    return path
+
+
+def names() -> list[str]:
+    """Return the names of the priors that ship with the package."""
+    return sorted(path.stem for path in CATALOGUE.glob("*.safetensors"))
+
+
+def content_hash(
+    parameters: Parameters, settings: ScorerSettings, header: Mapping[str, Any]
+) -> str:
+    """Return a hash over weights, settings, card and search space."""
+    digest = hashlib.sha256(json.dumps(settings.to_dict(), sort_keys=True).encode())
+    content = {name: value for name, value in header.items() if name != "sha256"}
+    digest.update(json.dumps(content, sort_keys=True).encode())
+    for name in sorted(parameters):
+        digest.update(name.encode())
+        digest.update(parameters[name].detach().cpu().to(torch.float32).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | None:
+    if plain is None:
+        return None
+    if settings.context is None:
+        raise ValueError("contexts of scorers that have none")
+    contexts = numbers(plain).astype(np.float32).reshape(-1, settings.context.size)
+    if not (len(contexts) and np.isfinite(contexts).all()):
+        raise ValueError("contexts that are not finite")
+    return contexts
