@@ -121,12 +121,14 @@ def test_counters_are_those_of_the_study_after_a_restart(memory):
 # ---- what is learnt
 
 
-def test_the_first_trial_is_what_was_good_before(memory):
+def test_the_first_trial_is_what_was_good_before(memory, caplog):
+    caplog.set_level(logging.INFO)
     for past in ("first", "second", "third"):
         write_study(memory, past, 30)
     study = tune(memory, 3)
     assert study.stats["past_studies"] == 3
     assert study.explain(0).source == "prior"
+    assert "of the past studies first, second, third" in caplog.text
     assert min(loss(trial.configuration) for trial in study.trials) < 0.3
 
 
