@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+# Studies of tests are not for the developer's own memory.
+os.environ.pop("DRE_MEMORY", None)
 
 # How long an example takes depends on what else the machine does; pytest-timeout is the limit. A
 # commit passes always or never: new examples are what `make fuzz` and `make properties` look for.

@@ -1,12 +1,22 @@
-"""Whether past studies have anything in common but the names of their parameters."""
+"""Whether past studies agree: with each other, and with what the present one has observed."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dre_plugins.recommend.ensemble.trust import trust
+from dre_plugins.recommend.lists import final_value, has_failed
+from dre_plugins.recommend.schedule import DISTRUSTED
+from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.prior import Prior
 
 # Of fewer studies nothing can be said.
 MIN_STUDIES = 4
@@ -14,6 +24,9 @@ MIN_STUDIES = 4
 # studies of 30 trials with permuted values reach 0.00 ± 0.02, related ones .2 to .6, and studies
 # of one function .8 (lab/2026-11-23-memory.md).
 MIN_CORRELATION = 0.1
+
+# Random configurations among which a prior ranks the trials of a study.
+N_REFERENCE = 256
 
 
 def have_order_in_common(metadata: MetaDataset) -> bool:
@@ -31,6 +44,33 @@ def have_order_in_common(metadata: MetaDataset) -> bool:
         for correlation in _correlations(MetaDataset(known), held_out)
     ]
     return not found or float(np.mean(found)) >= MIN_CORRELATION
+
+
+def contradicts(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> bool:
+    """Say whether the trials of a study contradict what past studies lead to expect.
+
+    Then they are no studies of its kind, and it is better off without them. It is a function of
+    the trials only: further ones may change the answer.
+
+    Args:
+        prior: What the past studies taught.
+        space: The search space of the study.
+        history: Its trials, larger values are better; those without a value count if they failed.
+    """
+    ended = [trial for trial in history if final_value(trial) is not None or has_failed(trial)]
+    if len(ended) < 2:
+        return False
+    drawn = np.random.default_rng(0).random((N_REFERENCE, space.n_parameters))
+    observed = space.to_units([trial.configuration for trial in ended])
+    try:
+        scores = prior.scores(space, np.concatenate([space.canonical(drawn), observed]))
+    except ValueError:  # no parameter in common so far
+        return False
+    reference, expected = scores[:N_REFERENCE], scores[N_REFERENCE:]
+    shares = (reference[None, :] > expected[:, None]).mean(axis=1)
+    finals = [final_value(trial) for trial in ended]
+    values = np.array([-math.inf if value is None else value for value in finals])
+    return trust(shares, values) < DISTRUSTED
 
 
 def _correlations(known: MetaDataset, held_out: tuple[Task, ...]) -> list[float]:

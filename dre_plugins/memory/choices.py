@@ -9,6 +9,7 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +62,10 @@ def prior_for(
         return None
     from dre_plugins.transfer.prior import Prior  # imports torch
 
-    os.utime(memory.priors / chosen["prior"])  # which of them are used last is kept
-    return Prior.load(memory.priors / chosen["prior"])
+    prior = memory.priors / Path(chosen["prior"]).name  # nothing outside the folder
+    with suppress(PermissionError):  # of a colleague's file
+        os.utime(prior)  # those that were used last are kept
+    return Prior.load(prior)
 
 
 def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Entry]:
@@ -95,7 +98,7 @@ def _read(path: Path, memory: Memory) -> dict[str, Any] | None:
     try:
         chosen: dict[str, Any] = json.loads(regular(path).read_bytes())
         prior = chosen["prior"]
-        if prior is None or (memory.priors / prior).is_file():
+        if prior is None or (memory.priors / Path(prior).name).is_file():
             return chosen
     except FileNotFoundError:
         return None

@@ -83,7 +83,7 @@ class Recorder:
             self._spaces.append(space)
 
     def _append(self, lines: bytes) -> None:
-        flags = os.O_WRONLY | os.O_APPEND
+        flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)  # else Windows adds \r
         path = self._path
         if path is None:
             self._folder.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dre_plugins.memory.agreement import contradicts
 from dre_plugins.memory.choices import prior_for
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
@@ -35,7 +36,8 @@ class StudyMemory:
     Args:
         memory: The folder.
         header: Which study it is.
-        stats: Counts "memory_errors", and "past_studies" that were learnt from.
+        stats: Counts "memory_errors", "past_studies" that were learnt from, and
+            "memory_contradicted", how many suggestions did without them.
         logger: Where messages go.
 
     Attributes:
@@ -94,6 +96,12 @@ class StudyMemory:
         prior = self._guarded(lambda: prior_for(self._memory, study, space, self._logger))
         self.stats["past_studies"] = len(prior.card.tasks) if prior is not None else 0
         return prior
+
+    def contradicts(self, prior: Any, space: SearchSpace, history: Sequence[Trial]) -> bool:
+        """Say whether trials contradict the memory's prior, see `agreement.contradicts`."""
+        is_contradicted = contradicts(prior, space, history)
+        self.stats["memory_contradicted"] += is_contradicted
+        return is_contradicted
 
     def _guarded(self, action: Callable[[], Result]) -> Result | None:
         try:

@@ -21,7 +21,7 @@ from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.locking import locked
 from dre_plugins.recommend.memory import GivenMemory, memory_of_study
 from dre_plugins.recommend.pareto import non_dominated
-from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
+from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, PriorLike
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.suggestion import ANNOUNCEMENTS, Suggestion
@@ -68,7 +68,8 @@ class AskTell:
     Attributes:
         space: The search space.
         stats: Counters of `Recommender`, how many "enqueued" configurations were asked for, the
-            number of "past_studies" that the memory offered, and its "memory_errors".
+            number of "past_studies" that the memory offered, how many suggestions did without
+            them as the trials contradict them ("memory_contradicted"), and "memory_errors".
 
     Raises:
         ValueError: If an argument is invalid; the message names it.
@@ -136,9 +137,11 @@ class AskTell:
             stats=self.stats,
             logger=self._logger,
         )
+        self._remembered: PriorLike | None = None
         if self._memory is not None and prior == UNIVERSAL:
-            self._prior = self._memory.prior_for(space) or UNIVERSAL
-        self._recommender = self._new_recommender()
+            self._remembered = self._memory.prior_for(space)
+            self._prior = self._remembered or UNIVERSAL
+        self._recommender = self._new_recommender(self._prior)
 
     @locked
     def __getstate__(self) -> dict[str, Any]:
@@ -154,20 +157,20 @@ class AskTell:
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         # Older states have no explanations, no logger and no memory.
-        defaults = {"_explanations": {}, "_logger": LOGGER, "_memory": None}
+        defaults = {"_explanations": {}, "_logger": LOGGER, "_memory": None, "_remembered": None}
         self.__dict__.update({**defaults, **state})
         self._lock = RLock()
         if self._memory is not None:
             self._memory.stats = self.stats
-        self._recommender = self._new_recommender()
+        self._recommender = self._new_recommender(self._prior)
 
-    def _new_recommender(self) -> Recommender:
+    def _new_recommender(self, prior: GivenPrior) -> Recommender:
         return Recommender(
             self.space,
             self._settings,
             seed=self._seed,
             stats=self.stats,
-            prior=self._prior,
+            prior=prior,
             n_objectives=len(self._signs),
             logger=self._logger,
         )
@@ -424,9 +427,12 @@ class AskTell:
         ]
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
-        suggestions = self._recommender.suggest(
-            self.history(), count, index=len(self._trials), fixed=fixed
-        )
+        history, recommender = self.history(), self._recommender
+        remembered = self._remembered
+        if remembered is not None and self._memory is not None:
+            if self._memory.contradicts(remembered, self.space, history):
+                recommender = self._new_recommender(UNIVERSAL)
+        suggestions = recommender.suggest(history, count, index=len(self._trials), fixed=fixed)
         for suggestion in suggestions:
             if suggestion.source in ANNOUNCEMENTS and suggestion.source not in self._warned:
                 self._warned.add(suggestion.source)

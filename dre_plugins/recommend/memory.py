@@ -26,6 +26,9 @@ class MemoryOfStudy(Protocol):
     def prior_for(self, space: SearchSpace) -> PriorLike | None:
         """Return a prior of the past studies that help, None if there are none."""
 
+    def contradicts(self, prior: PriorLike, space: SearchSpace, history: Sequence[Trial]) -> bool:
+        """Say whether the trials contradict the memory's prior, so that none is better."""
+
     def record(
         self, number: int, trial: Trial, space: SearchSpace, *, is_stopped: bool = False
     ) -> None:

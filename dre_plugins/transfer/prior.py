@@ -203,8 +203,7 @@ class Prior:
             ValueError: If the two spaces have no parameter in common.
         """
         aligned = self.on(space)
-        with torch.no_grad():
-            scores = aligned.ensemble.scores(torch.from_numpy(aligned.encode(units)))
+        scores = aligned.ensemble.scores(torch.from_numpy(aligned.encode(units)))
         mean: NDArray[np.float64] = scores.double().mean(0).numpy()
         return mean
 

@@ -249,3 +249,18 @@ def test_what_optuna_tuned_helps_ray_tune(memory):
     names = {(e.header.framework, e.header.name, e.n_trials) for e in memory.index().entries}
     assert names == {("optuna", "present", 25), ("ray-tune", "loss", 1)}
     assert set(SPACE.names) == {"lr", "layers"}
+
+
+@pytest.mark.parametrize("options", [{"memory": True}, {"past_studies": "storage"}])
+def test_optuna_trials_that_contradict_past_studies_do_without_them(memory, options, monkeypatch):
+    monkeypatch.setenv("DRE_MEMORY", str(memory.path))
+    storage = optuna.storages.InMemoryStorage()
+    for past in "abc":
+        write_study(memory, past, 30, sign=-1.0)
+        study = optuna.create_study(
+            study_name=past, storage=storage, sampler=optuna.samplers.RandomSampler(seed=1)
+        )
+        study.optimize(lambda trial: -objective(trial), n_trials=30)
+    sampler = DRESampler(seed=0, **options)
+    optimize(12, storage=storage, sampler=sampler)
+    assert sampler.stats["memory_contradicted"] >= 6

@@ -121,12 +121,14 @@ def test_counters_are_those_of_the_study_after_a_restart(memory):
 # ---- what is learnt
 
 
-def test_the_first_trial_is_what_was_good_before(memory):
+def test_the_first_trial_is_what_was_good_before(memory, caplog):
+    caplog.set_level(logging.INFO)
     for past in ("first", "second", "third"):
         write_study(memory, past, 30)
     study = tune(memory, 3)
     assert study.stats["past_studies"] == 3
     assert study.explain(0).source == "prior"
+    assert "of the past studies first, second, third" in caplog.text
     assert min(loss(trial.configuration) for trial in study.trials) < 0.3
 
 
@@ -338,3 +340,32 @@ def test_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert Memory("somewhere").path == tmp_path / "somewhere"
     assert Memory("~/x").path == Path.home() / "x"
+
+
+# ---- a memory that misleads
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_trials_that_contradict_past_studies_do_without_them(memory, sign):
+    """Studies of the mirrored loss lead to the worst region; those of the same one do not."""
+    for past in "abc":
+        write_study(memory, past, 30, sign=sign)
+    study = tune(memory, 12)
+    contradicted = study.stats["memory_contradicted"]
+    assert contradicted == 0 if sign > 0 else contradicted >= 6
+    if sign < 0:
+        assert min(loss(trial.configuration) for trial in study.trials) < 1.0
+
+
+def test_a_contradiction_depends_on_the_trials_only(memory):
+    for past in "abc":
+        write_study(memory, past, 30, sign=-1.0)
+    elsewhere = Memory(memory.path.with_name("elsewhere"))
+    for past in "abc":
+        write_study(elsewhere, past, 30, sign=-1.0)
+    resumed = pickle.loads(pickle.dumps(tune(elsewhere, 6)))
+    for _ in range(4):
+        number, configuration = resumed.ask()
+        resumed.tell(number, loss(configuration))
+    assert resumed.stats["memory_contradicted"] > 0
+    assert configurations(resumed) == configurations(tune(memory, 10))

@@ -20,10 +20,12 @@ from dre_plugins.adapters.optuna.remembered import (
     StudiesOfStorage,
 )
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies
+from dre_plugins.memory.agreement import contradicts
 from dre_plugins.memory.memory import Memory
 from dre_plugins.recommend.prior import UNIVERSAL, UniversalFile
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import Known
@@ -104,7 +106,7 @@ class PastKnowledge:
             if len(study.directions) == 1:
                 prior = self._source.prior_for(study, space)
             self._found[study.study_name, names] = (
-                self.whole if prior is None else Knowledge(prior)
+                self.whole if prior is None else Knowledge(prior, prior)
             )
         self._chosen[key] = self._found[study.study_name, names]
 
@@ -147,10 +149,13 @@ class Knowledge:
 
     Args:
         prior: The prior, or a tuple with one for each objective.
+        found: The prior, if its studies were found and not given: then it is left out as long as
+            the trials contradict it.
     """
 
-    def __init__(self, prior: Known | None) -> None:
+    def __init__(self, prior: Known | None, found: Prior | None = None) -> None:
         self.prior = prior
+        self._found = found
 
     def recommender(
         self,
@@ -159,6 +164,7 @@ class Knowledge:
         seed: int,
         stats: Counter[str],
         n_objectives: int,
+        history: Sequence[Trial] = (),
     ) -> tuple[Recommender, str]:
         """Return a recommender with the prior, or without where it knows nothing of the space.
 
@@ -170,6 +176,7 @@ class Knowledge:
             seed: See `Recommender`.
             stats: See `Recommender`.
             n_objectives: How many objectives the study has.
+            history: Its trials so far, larger values are better.
 
         Returns:
             The recommender, and why the prior is not used; empty if it is.
@@ -190,6 +197,9 @@ class Knowledge:
                 logger=logger,
             )
 
+        if self._found is not None and contradicts(self._found, space, history):
+            stats["memory_contradicted"] += 1
+            return with_prior(UNIVERSAL), ""
         try:
             return with_prior(self.prior), ""
         except ValueError as error:

@@ -23,6 +23,7 @@ from dre_plugins.adapters.optuna.sources import tasks_before
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.selection import MAX_STUDIES, overlap
 from dre_plugins.memory.study import StudyMemory, new_study_memory
+from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
@@ -120,17 +121,16 @@ class MemoryOfStudies:
             values: Its values, if any.
             order_numeric_choices: Whether choices that are rising numbers count as ordered.
         """
-        # As the storage has it: with the constraints that were stated meanwhile.
-        ended = copy(study.get_trials(deepcopy=False)[trial.number])
-        ended.state = state
-        ended.values = None if values is None else [*values]
-        self._of(study).record_made(
-            trial.number,
-            lambda: (
-                trial_of(ended, ended.distributions, study.directions),
-                SearchSpace(domains_of(ended, order_numeric_choices=order_numeric_choices)),
-            ),
-        )
+
+        def made() -> tuple[Trial, SearchSpace]:
+            # As the storage has it: with the constraints that were stated meanwhile.
+            ended = copy(study.get_trials(deepcopy=False)[trial.number])
+            ended.state = state
+            ended.values = None if values is None else [*values]
+            domains = domains_of(ended, order_numeric_choices=order_numeric_choices)
+            return trial_of(ended, ended.distributions, study.directions), SearchSpace(domains)
+
+        self._of(study).record_made(trial.number, made)
 
     def _of(self, study: Study) -> StudyMemory:
         if study.study_name not in self._studies:

@@ -44,6 +44,7 @@ from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.suggestion import Suggestion
+from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
@@ -148,7 +149,8 @@ class DRESampler(BaseSampler):
             "device_fallbacks" to the CPU, "skipped_turns" of the universal prior, which the
             ensemble took (several objectives, violated constraints, `preset="paper"`), and
             "unwritten" attributes, which the storage refused; "past_studies" that the memory
-            offered, and its "memory_errors".
+            offered, "memory_contradicted" suggestions, which did without them as the trials
+            contradict them, and "memory_errors".
 
     Note:
         `explain` reads the user attribute "dre:explanation" of a trial. Its source is "random"
@@ -370,12 +372,17 @@ class DRESampler(BaseSampler):
         return suggestion.configuration[name]
 
     def _recommender(
-        self, study: Study, trial: FrozenTrial, space: SearchSpace, stats: Counter[str]
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        space: SearchSpace,
+        stats: Counter[str],
+        history: Sequence[Trial] = (),
     ) -> Recommender:
         """Return a recommender with what of the prior is of use in a search space."""
         knowledge = self._knowledge.of(study, trial)
         recommender, problem = knowledge.recommender(
-            space, self._settings, self._seed, stats, len(study.directions)
+            space, self._settings, self._seed, stats, len(study.directions), history
         )
         if problem:
             text = f"The prior is not used as long as this holds: {problem}"
@@ -399,7 +406,7 @@ class DRESampler(BaseSampler):
         ordered = self._order_numeric_choices
         space, whole = learnt_space(search_space, others, history, order_numeric_choices=ordered)
         self._knowledge.search(study, trial, space)
-        recommender = self._recommender(study, trial, space, self.stats)
+        recommender = self._recommender(study, trial, space, self.stats, history)
         if recommender.about_priors:
             text = recommender.about_priors  # again only where the study shows new parameters
             self._messages.inform(study, text, text)
