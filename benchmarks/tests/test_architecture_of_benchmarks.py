@@ -22,7 +22,7 @@ ALLOWED = RIVALS | {
         "rich",
         "scikit_posthocs",
     ),
-    *("statsmodels", "typer"),
+    *("statsmodels", "typer", "xgboost"),
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -54,16 +54,16 @@ def align(
 
     mapping = dict(_pair(text) for text in pairs or ())
     loaded = Prior.load(prior, mapping=mapping)
-    found = find_space(space, study)
-    unknown = [name for name in mapping if name not in found.space.domains]
+    given = find_space(space, study)
+    unknown = [name for name in mapping if name not in given.space.domains]
     if unknown:
-        raise ValueError(f"--map names {unknown}; {found.origin} has {list(found.space.domains)}.")
+        raise ValueError(f"--map names {unknown}; {given.origin} has {list(given.space.domains)}.")
     try:
-        alignment = loaded.align(found.space)
+        alignment = loaded.align(given.space)
     except ValueError as error:
         raise ValueError(f"{error} On the command line a mapping is --map MINE=THEIRS.") from error
-    console().print(f"prior {loaded.card.name}, space of {found.origin}", soft_wrap=True)
-    console().print(alignment_table(alignment, found.units))
+    console().print(f"prior {loaded.card.name}, space of {given.origin}", soft_wrap=True)
+    console().print(alignment_table(alignment, given.units))
     if alignment.ignored:
         console().print(
             f"Unknown to the prior, so learnt from scratch: {', '.join(alignment.ignored)}"

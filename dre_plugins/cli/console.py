@@ -33,7 +33,9 @@ def printable(text: str) -> str:
     r"""Return a text whose characters a terminal shows and does not obey; others as `\x1b`."""
     if text.isprintable():
         return text
-    return "".join(one if _is_shown(one) else ascii(one)[1:-1] for one in text)
+    return "".join(
+        character if _is_shown(character) else ascii(character)[1:-1] for character in text
+    )
 
 
 def _is_shown(character: str) -> bool:

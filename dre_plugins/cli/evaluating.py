@@ -116,13 +116,13 @@ def evaluate(
     replays: list[Replay] = []
     left_out: list[LeftOut] = []
     n_tasks = len(set(task or ())) or len(metadata)
-    for one in tracked(outcomes, "replaying the tasks", n_tasks):
-        if isinstance(one, Replay):
-            replays.append(one)
+    for outcome in tracked(outcomes, "replaying the tasks", n_tasks):
+        if isinstance(outcome, Replay):
+            replays.append(outcome)
         else:
-            left_out.append(one)
-    for one in left_out:
-        warn(f"task {one.task!r} is left out: {one.reason}")
+            left_out.append(outcome)
+    for outcome in left_out:
+        warn(f"task {outcome.task!r} is left out: {outcome.reason}")
     if not replays:
         raise ValueError("No task could be replayed.")
     console().print(replay_table(replays))
@@ -146,9 +146,9 @@ def _check_tasks(metadata: MetaDataset, prior: Prior | None) -> None:
                 "studies, or evaluate a prior with --prior."
             )
         return
-    known = sorted({task.name for task in metadata} & set(prior.card.tasks))
-    if known:
+    shared = sorted({task.name for task in metadata} & set(prior.card.tasks))
+    if shared:
         warn(
-            f"the prior was meta-trained on tasks with the names {known}; if they are the same, "
+            f"the prior was meta-trained on tasks with the names {shared}; if they are the same, "
             "the figures are too good."
         )

@@ -60,14 +60,14 @@ def _draw_needed(axes: Axes, replays: Sequence[Replay]) -> None:
     for way in WAYS:
         colour, marker, _ = STYLES[way]
         axes.plot(
-            [one.needed[way] for one in replays],
+            [replay.needed[way] for replay in replays],
             rows,
             marker,
             color=colour,
             markersize=7,
             alpha=0.85,
         )
-    axes.set_yticks(rows, [one.task for one in replays])
+    axes.set_yticks(rows, [replay.task for replay in replays])
     axes.set_ylim(-0.5, len(replays) - 0.5)
     axes.set_xlim(left=0.0)
     axes.set_xlabel(f"evaluations needed for a regret of {GOAL}")

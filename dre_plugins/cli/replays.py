@@ -37,15 +37,15 @@ def replay_table(replays: Sequence[Replay]) -> Table:
         table.add_column(f"@{k}", justify="right")
     table.add_column("needed", justify="right")
     table.add_column("saved", justify="right")
-    for one in [*replays, mean] if len(replays) > 1 else replays:
+    for replay in [*replays, mean] if len(replays) > 1 else replays:
         for place, way in enumerate(WAYS):
             table.add_row(
-                one.task if place == 0 else "",
-                str(one.n_configurations) if place == 0 else "",
+                replay.task if place == 0 else "",
+                str(replay.n_configurations) if place == 0 else "",
                 way,
-                *(f"{one.regret_after(way, k):.3f}" for k in shown),
-                f"{one.needed[way]:.1f}",
-                "" if way == YOURS else f"{one.saved(way):+.1f}",
+                *(f"{replay.regret_after(way, k):.3f}" for k in shown),
+                f"{replay.needed[way]:.1f}",
+                "" if way == YOURS else f"{replay.saved(way):+.1f}",
                 end_section=place == len(WAYS) - 1,
             )
     return table
@@ -75,7 +75,8 @@ def verdict(replays: Sequence[Replay]) -> str:
     rival = min((FRESH, RANDOM), key=lambda way: needed[way])
     saved = needed[rival] - needed[PRIOR]
     n_ahead = sum(
-        one.needed[PRIOR] < min(one.needed[FRESH], one.needed[RANDOM]) for one in replays
+        replay.needed[PRIOR] < min(replay.needed[FRESH], replay.needed[RANDOM])
+        for replay in replays
     )
     signs = (saved > 0, 2 * n_ahead > n)
     answer = "worth it" if all(signs) else "unclear" if any(signs) else "not worth it"
@@ -89,21 +90,21 @@ def figures(replays: Sequence[Replay], left_out: Sequence[LeftOut]) -> dict[str,
     """Return everything as JSON-ready values."""
     return {
         "goal": GOAL,
-        "tasks": [_figures_of(one) for one in replays],
+        "tasks": [_figures_of(replay) for replay in replays],
         "mean": _figures_of(mean_replay(replays)),
-        "left_out": [{"task": one.task, "reason": one.reason} for one in left_out],
+        "left_out": [{"task": replay.task, "reason": replay.reason} for replay in left_out],
     }
 
 
 def _n_ahead(replays: Sequence[Replay], way: str) -> int:
-    return sum(one.needed[PRIOR] < one.needed[way] for one in replays)
+    return sum(replay.needed[PRIOR] < replay.needed[way] for replay in replays)
 
 
-def _figures_of(one: Replay) -> dict[str, Any]:
+def _figures_of(replay: Replay) -> dict[str, Any]:
     return {
-        "task": one.task,
-        "configurations": one.n_configurations,
-        "regret": {way: curve.tolist() for way, curve in one.regret.items()},
-        "needed": dict(one.needed),
-        "saved": {way: one.saved(way) for way in WAYS},
+        "task": replay.task,
+        "configurations": replay.n_configurations,
+        "regret": {way: curve.tolist() for way, curve in replay.regret.items()},
+        "needed": dict(replay.needed),
+        "saved": {way: replay.saved(way) for way in WAYS},
     }

@@ -47,7 +47,9 @@ def space_table(space: SearchSpace) -> Table:
         "parameter", "kind", "values", "active", title="search space", title_justify="left"
     )
     for name, domain in space.domains.items():
-        conditions = [_condition(one) for one in space.conditions if one.child == name]
+        conditions = [
+            _condition(condition) for condition in space.conditions if condition.child == name
+        ]
         conditions += ["not always known"] if name in space.optional else []
         kind = type(domain).__name__.lower()
         table.add_row(name, kind, _values(domain), " and ".join(conditions) or "always")

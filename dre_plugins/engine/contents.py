@@ -39,7 +39,7 @@ class ByContent(Generic[Made]):
         """
         content = regular(path).read_bytes()
         digest = hashlib.sha256(content).hexdigest()
-        made = self.known(digest)
+        made = self.get(digest)
         if made is None:
             made = self._make(os.fspath(path), content)
             self.keep(digest, made)
@@ -52,7 +52,7 @@ class ByContent(Generic[Made]):
             while len(self._made) > self._n_kept:
                 self._made.popitem(last=False)
 
-    def known(self, digest: str) -> Made | None:
+    def get(self, digest: str) -> Made | None:
         """Return what was made of a content with this hash; None if it is not remembered."""
         with self._lock:
             if digest in self._made:

@@ -17,7 +17,7 @@ from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import FittingSettings, ScorerSettings, require
 from dre_plugins.engine.sorting import rank_normalised
 
-# Below this length a list is too short to be split: all of it is support and query (section 2).
+# Below this length a list is too short to be split: all of it is support and query (section 2 of the paper).
 MIN_LENGTH_TO_SPLIT = 5
 
 
@@ -78,16 +78,16 @@ def side_by_side(lists: Sequence[RankingLists], n_members: Sequence[int]) -> Ran
         lists: The lists of each group, shared by its members.
         n_members: Members of each group.
     """
-    n_lists = max(one.features.shape[1] for one in lists)
-    length = max(one.features.shape[2] for one in lists)
+    n_lists = max(group.features.shape[1] for group in lists)
+    length = max(group.features.shape[2] for group in lists)
     features, values, mask, weights = [], [], [], []
-    for one, n in zip(lists, n_members, strict=True):
-        _, b, k, _ = one.features.shape
+    for group, n in zip(lists, n_members, strict=True):
+        _, b, k, _ = group.features.shape
         more = (0, length - k, 0, n_lists - b)
-        features.append(pad(one.features, (0, 0, *more)).expand(n, -1, -1, -1))
-        values.append(pad(one.values, more).expand(n, -1, -1))
-        mask.append(pad(one.mask, more).expand(n, -1, -1))
-        weights.append(pad(one.weights, (0, n_lists - b)).expand(n, -1))
+        features.append(pad(group.features, (0, 0, *more)).expand(n, -1, -1, -1))
+        values.append(pad(group.values, more).expand(n, -1, -1))
+        mask.append(pad(group.mask, more).expand(n, -1, -1))
+        weights.append(pad(group.weights, (0, n_lists - b)).expand(n, -1))
     return RankingLists(*(torch.cat(parts) for parts in (features, values, mask, weights)))
 
 
@@ -119,7 +119,7 @@ class _Adam:
     """Step a leaf along its gradient as `torch.optim.Adam` does, by torch's own functional form.
 
     The first object of that class in a process imports torch's compiler. That takes seconds of
-    the first suggestion, and leaves an environment variable and a warnings filter behind (R10).
+    the first suggestion, and leaves an environment variable and a warnings filter behind.
 
     Args:
         leaf: What is optimised; its `grad` is read at each step.

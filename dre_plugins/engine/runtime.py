@@ -1,4 +1,4 @@
-"""Run torch inside somebody else's program without leaving a trace in it (R10).
+"""Run torch inside somebody else's program without leaving a trace in it.
 
 Optimisation loops run in the user's process, beside the user's own training. So the engine never
 sets a seed, a default dtype or a default device; it limits threads and asks for full precision
@@ -85,12 +85,12 @@ def _set_full_precision() -> Callable[[], None]:
         before = torch.get_float32_matmul_precision()
     except RuntimeError:  # since torch 2.9, where the user has set it for a kind of device
         backends: list[Any] = [getattr(torch.backends, kind).matmul for kind in ("mkldnn", "cuda")]
-        found = [backend.fp32_precision for backend in backends]
+        before_by_backend = [backend.fp32_precision for backend in backends]
         for backend in backends:
             backend.fp32_precision = "ieee"
 
         def restore() -> None:
-            for backend, precision in zip(backends, found, strict=True):
+            for backend, precision in zip(backends, before_by_backend, strict=True):
                 backend.fp32_precision = precision
 
         return restore

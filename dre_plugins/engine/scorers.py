@@ -217,8 +217,8 @@ def with_extra_features(
             weight = extended[name]
             n_members, _, n_out = weight.shape
             zeros = weight.new_zeros((n_members, n_extra, n_out))
-            known, rest = weight[:, :n_features], weight[:, n_features:]
-            extended[name] = torch.cat([known, zeros, rest], dim=1)
+            existing, rest = weight[:, :n_features], weight[:, n_features:]
+            extended[name] = torch.cat([existing, zeros, rest], dim=1)
     return extended
 
 

@@ -34,7 +34,8 @@ def require(claim: bool, argument: str, value: object, remedy: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """Describe the Deep Set that turns a support set into a context vector (section 3.3).
+    """Describe the Deep Set that turns a support set into a context vector (section 3.3 of
+    the paper).
 
     Args:
         hidden: Width of every layer of the encoder φ and of the decoder ρ (three layers each).
@@ -51,7 +52,7 @@ class ContextSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerSettings:
-    """Describe the scorers s(x, z; θ) of an ensemble (section 3.1).
+    """Describe the scorers s(x, z; θ) of an ensemble (section 3.1 of the paper).
 
     Args:
         n_members: Number of scorers M.

@@ -218,23 +218,29 @@ def fit_together(
         ValueError: If the ensembles differ in more than that.
         FittingError: If the fit diverged.
     """
-    sizes = [one.settings.n_members for one in ensembles]
+    sizes = [ensemble.settings.n_members for ensemble in ensembles]
     first = ensembles[0]
     settings = replace(first.settings, n_members=sum(sizes))
     alike = all(
-        (replace(one.settings, n_members=sum(sizes)), one.n_features)
+        (replace(ensemble.settings, n_members=sum(sizes)), ensemble.n_features)
         == (settings, first.n_features)
-        for one in ensembles
+        for ensemble in ensembles
     )
     require(alike, "ensembles", sizes, "alike but for their members")
     require(settings.context is None, "ensembles", settings.context, "without a context")
     names = first.parameters
-    stacked = {name: torch.cat([one.parameters[name] for one in ensembles]) for name in names}
+    stacked = {
+        name: torch.cat([ensemble.parameters[name] for ensemble in ensembles]) for name in names
+    }
     joint = replace(first, settings=settings, parameters=stacked)
     # No context: nothing is drawn.
     fitted = joint.fit(side_by_side(lists, sizes), fitting, seed=0).parameters
     parts = {name: value.split(sizes) for name, value in fitted.items()}
     return [
-        replace(one, parameters={name: parts[name][place].clone() for name in names}, support=own)
-        for place, (one, own) in enumerate(zip(ensembles, lists, strict=True))
+        replace(
+            ensemble,
+            parameters={name: parts[name][place].clone() for name in names},
+            support=lists[place],
+        )
+        for place, ensemble in enumerate(ensembles)
     ]

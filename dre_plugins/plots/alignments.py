@@ -28,15 +28,15 @@ class Row:
     """Hold what is said of one parameter.
 
     Args:
-        own: Its name in the study; "–" if the study does not have it.
-        known: Its name in the prior; "–" if the prior does not have it.
+        of_study: Its name in the study; "–" if the study does not have it.
+        of_prior: Its name in the prior; "–" if the prior does not have it.
         by: What says that they are the same: "name", "alias" or "mapping"; "default" if the
             prior's is set to its default, "–" if nothing is known.
         remark: How the two differ, or what becomes of it.
     """
 
-    own: str
-    known: str
+    of_study: str
+    of_prior: str
     by: str
     remark: str
 
@@ -56,7 +56,7 @@ def plot_alignment(prior: Prior | str | os.PathLike[str], space: SearchSpace | S
     if not isinstance(space, SearchSpace):
         space = history_of(space, 0).space
     rows = rows_of(prior, space)
-    texts = [HEADS, *((row.own, row.known, row.by, row.remark) for row in rows)]
+    texts = [HEADS, *((row.of_study, row.of_prior, row.by, row.remark) for row in rows)]
     widths = [GAP + LETTER * max(len(text[place]) for text in texts) for place in range(4)]
     starts = [sum(widths[:place]) for place in range(4)]
     panel = new_panel(width=sum(widths) + GAP, height=LINE * (len(texts) + 2))
@@ -74,7 +74,7 @@ def plot_alignment(prior: Prior | str | os.PathLike[str], space: SearchSpace | S
     panel.hlines(0.5, -GAP / 2, sum(widths), color=GREY, lw=0.8)
     panel.set(xlim=(-GAP / 2, sum(widths)), ylim=(len(texts) - 0.5, -0.5))
     panel.set_axis_off()
-    linked = sum(row.own != NOBODY and row.known != NOBODY for row in rows)
+    linked = sum(row.of_study != NOBODY and row.of_prior != NOBODY for row in rows)
     panel.set_title(
         plain(f"Prior {prior.card.name!r}") + f" knows {linked} of {len(space.names)} parameters",
         loc="left",
@@ -87,11 +87,15 @@ def rows_of(prior: Prior, space: SearchSpace) -> list[Row]:
     alignment = prior.align(space)
     notes = {row[0]: row[3] for row in alignment.rows()}
     links = {link.source: link for link in alignment.links}
-    own = [
+    parameters = [
         Row(name, links[name].target, links[name].how, links[name].note)
         if name in links
         else Row(name, NOBODY, NOBODY, LEARNT)
         for name in space.names
     ]
     others = [Row(NOBODY, name, "default", notes[name]) for name in alignment.imputed]
-    return own + others + [Row(NOBODY, name, NOBODY, notes[name]) for name in alignment.missing]
+    return (
+        parameters
+        + others
+        + [Row(NOBODY, name, NOBODY, notes[name]) for name in alignment.missing]
+    )

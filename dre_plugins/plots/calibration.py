@@ -64,14 +64,14 @@ def plot_calibration(
     Raises:
         ValueError: If there are too few trials, or no such objective.
     """
-    found = held_out_predictions(Fitted(study, prior, settings, objective, MIN_TRIALS))
+    predictions = held_out_predictions(Fitted(study, prior, settings, objective, MIN_TRIALS))
     panel = new_panel(height=5.0)
-    n = len(found.true)
+    n = len(predictions.true)
     panel.axline((1, 1), slope=1, color=GREY, ls="--", lw=1.2, label="as predicted")
     panel.errorbar(
-        found.true,
-        found.mean,
-        found.spread,
+        predictions.true,
+        predictions.mean,
+        predictions.spread,
         fmt="o",
         ms=5,
         lw=1,
@@ -79,8 +79,8 @@ def plot_calibration(
         color=blue(),
         label="trials, ± standard error",
     )
-    wanted = " / ".join(f"{one:.0%}" for one in INTERVALS)
-    covered = " / ".join(f"{found.covered(one):.0%}" for one in INTERVALS)
+    wanted = " / ".join(f"{probability:.0%}" for probability in INTERVALS)
+    covered = " / ".join(f"{predictions.covered(probability):.0%}" for probability in INTERVALS)
     panel.set_title(f"Calibration: intervals of {wanted}\nhold {covered} of the true ranks")
     panel.set(
         xlabel=f"true rank among {n} trials (1: best)",
@@ -95,11 +95,11 @@ def plot_calibration(
 
 def held_out_predictions(fitted: Fitted) -> Predictions:
     """Return what is predicted of each trial by an ensemble fitted without it."""
-    known = np.flatnonzero(~np.isnan(fitted.values))
-    true = rankdata(-fitted.values[known])
-    mean, spread = np.empty(len(known)), np.empty(len(known))
-    shuffled = np.random.default_rng(SEED).permutation(len(known))
+    rows = np.flatnonzero(~np.isnan(fitted.values))
+    true = rankdata(-fitted.values[rows])
+    mean, spread = np.empty(len(rows)), np.empty(len(rows))
+    shuffled = np.random.default_rng(SEED).permutation(len(rows))
     for fold in np.array_split(shuffled, N_FOLDS):
-        ensemble = fitted.blind_ensemble(known[fold].tolist())
-        mean[fold], spread[fold] = ensemble.predicted(fitted.units[known[fold]])
+        ensemble = fitted.blind_ensemble(rows[fold].tolist())
+        mean[fold], spread[fold] = ensemble.predicted(fitted.units[rows[fold]])
     return Predictions(true, mean, spread)

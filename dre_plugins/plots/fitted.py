@@ -60,21 +60,23 @@ class Fitted:
         least: int = MIN_TRIALS,
     ) -> None:
         history: StudyHistory = history_of(study, objective)
-        known = prior_from(prior)
-        if isinstance(known, tuple):
-            known = known[chosen_objective(n_objectives(study), objective)]
+        loaded = prior_from(prior)
+        if isinstance(loaded, tuple):
+            loaded = loaded[chosen_objective(n_objectives(study), objective)]
         self.space: SearchSpace = history.space
         self.numbers = history.numbers
         self._trials = history.trials
-        found = [final_value(trial) for trial in history.trials]
-        self.values = np.array([np.nan if one is None else one for one in found], dtype=np.float64)
+        finals = [final_value(trial) for trial in history.trials]
+        self.values = np.array(
+            [np.nan if final is None else final for final in finals], dtype=np.float64
+        )
         n = int((~np.isnan(self.values)).sum())
         require(
             n >= least, "study", f"{n} trials with a value", f"of at least {least} such trials"
         )
         require(self.space.n_parameters > 0, "study", "none", "of trials with parameters")
         self.units: Units = self.space.to_units([trial.configuration for trial in self._trials])
-        self._recommender = Recommender(self.space, settings, seed=SEED, prior=known)
+        self._recommender = Recommender(self.space, settings, seed=SEED, prior=loaded)
         self._n_threads = self._recommender.settings.n_threads
 
     def ensemble(self) -> Ensemble:
@@ -128,8 +130,8 @@ class Fitted:
         require(bool(has_all.any()), "params", named, "parameters that one trial has together")
         row: Units = rows[np.argmax(has_all)].copy()
         for column in np.flatnonzero(np.isnan(row)):
-            known = rows[~np.isnan(rows[:, column]), column]
-            row[column] = known[0] if len(known) else 0.5
+            places = rows[~np.isnan(rows[:, column]), column]
+            row[column] = places[0] if len(places) else 0.5
         return row
 
 

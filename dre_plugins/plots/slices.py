@@ -72,8 +72,8 @@ def plot_predicted_ranks(
         # There is no rank below 0 or beyond the last.
         low, high = np.maximum(mean - spread, 0.0), np.minimum(mean + spread, n + 0.5)
         _draw_line(panel, view.axes[0], mean, (low, high), label="mean ± standard error")
-        own, _ = view.ensemble.predicted(view.fitted.units)
-        _draw_trials_on_line(panel, view, own)
+        at_trials, _ = view.ensemble.predicted(view.fitted.units)
+        _draw_trials_on_line(panel, view, at_trials)
         panel.set(title="Predicted ranks", ylabel=f"rank among {n} points (1: best)")
         legend_below(panel)
         return np.array([panel])

@@ -72,7 +72,7 @@ def normalised_regrets(
 def _filled(study: Study) -> Array:
     """Return the best value so far; before the first one, that one."""
     curve = best_so_far(study)
-    known = curve[np.isfinite(curve)]
+    finite = curve[np.isfinite(curve)]
     text = f"{len(curve)} trials that have ended, none with a finite value"
-    require(len(known) > 0, "study", text, "one with a value")
-    return np.where(np.isfinite(curve), curve, known[0])
+    require(len(finite) > 0, "study", text, "one with a value")
+    return np.where(np.isfinite(curve), curve, finite[0])

@@ -62,7 +62,11 @@ def plot_prior_trust(study: Study) -> Axes:
         ValueError: If no trial tells of a prior.
     """
     explained = explanations_of(study)
-    weights = {n: one.prior_weight for n, one in explained.items() if one.prior_weight is not None}
+    weights = {
+        n: explanation.prior_weight
+        for n, explanation in explained.items()
+        if explanation.prior_weight is not None
+    }
     require(
         bool(weights),
         "study",
@@ -72,7 +76,9 @@ def plot_prior_trust(study: Study) -> Axes:
     panel = new_panel()
     panel.plot([*weights], [*weights.values()], "-", lw=1.2, color=GREY, zorder=1)
     for source, colour in COLOUR_OF.items():
-        numbers = [number for number, one in explained.items() if one.source == source]
+        numbers = [
+            number for number, explanation in explained.items() if explanation.source == source
+        ]
         if numbers:
             heights = [weights.get(number, NOWHERE) for number in numbers]
             mark = MARK_OF.get(source, "o")

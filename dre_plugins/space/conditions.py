@@ -82,7 +82,7 @@ def infer_conditions(
     """
     names = [name for name, domain in domains.items() if not isinstance(domain, Constant)]
     present = {name: np.array([name in c for c in configurations], dtype=bool) for name in names}
-    known: dict[str, _Parent] = {}
+    parent_of: dict[str, _Parent] = {}
     conditions: list[AnyCondition] = []
     optional: list[str] = []
     for child in names:
@@ -94,16 +94,16 @@ def infer_conditions(
         parents = []
         for name in names:
             if _may_explain(present[name], present[child], inactive):
-                if name not in known:
-                    known[name] = _Parent.of(name, domains[name], configurations)
-                parents.append(known[name])
+                if name not in parent_of:
+                    parent_of[name] = _Parent.of(name, domains[name], configurations)
+                parents.append(parent_of[name])
         explanation = _explanation(child, parents, present[child], inactive)
         if explanation is not None:
-            found, left = [explanation], np.zeros_like(lacking)
+            explanations, unexplained = [explanation], np.zeros_like(lacking)
         else:
-            found, left = _conjunction(child, parents, present[child], inactive)
-        conditions += found
-        if (left | (lacking & ~inactive)).any():
+            explanations, unexplained = _conjunction(child, parents, present[child], inactive)
+        conditions += explanations
+        if (unexplained | (lacking & ~inactive)).any():
             optional.append(child)
     return tuple(conditions), frozenset(optional)
 
@@ -126,7 +126,7 @@ class _Parent:
 
     @classmethod
     def of(cls, name: str, domain: Domain, configurations: Sequence[Mapping[str, Any]]) -> _Parent:
-        rows = [row for row, one in enumerate(configurations) if name in one]
+        rows = [row for row, configuration in enumerate(configurations) if name in configuration]
         observed = [configurations[row][name] for row in rows]
         places = np.full(len(configurations), -1, dtype=np.intp)
         if isinstance(domain, _NUMERIC):
@@ -152,13 +152,13 @@ def _explanation(
     child: str, parents: Sequence[_Parent], present: Mask, inactive: Mask
 ) -> AnyCondition | None:
     """Return the best condition that explains by itself where the child is inactive, if any."""
-    found = []
+    candidates = []
     for order, parent in enumerate(parents):
         explanation = _explain(child, parent, parent.places[present], parent.places[inactive])
         if explanation is not None:
             condition, by_chance = explanation
-            found.append(((by_chance, -int((parent.places >= 0).sum()), order), condition))
-    return min(found, key=lambda one: one[0])[1] if found else None
+            candidates.append(((by_chance, -int((parent.places >= 0).sum()), order), condition))
+    return min(candidates, key=lambda candidate: candidate[0])[1] if candidates else None
 
 
 def _explain(
@@ -196,12 +196,12 @@ def _conjunction(
     the ones before left than chance would: with `n` of them, `e` excluded and `m` with the child,
     random patterns of presence have a share of `C(m + n - e, m) / C(m + n, m)`.
     """
-    found: list[AnyCondition] = []
-    left = inactive.copy()
-    while left.any():
+    conditions: list[AnyCondition] = []
+    unexplained = inactive.copy()
+    while unexplained.any():
         steps = []
         for order, parent in enumerate(parents):
-            there = left & (parent.places >= 0)
+            there = unexplained & (parent.places >= 0)
             with_child, without = parent.places[present], parent.places[there]
             for condition, excluded, n_ways in _necessary(child, parent, with_child, without):
                 n, n_excluded = len(without), int(excluded.sum())
@@ -209,16 +209,18 @@ def _conjunction(
                 chance += _log_comb(len(with_child) + n - n_excluded, len(with_child))
                 chance -= _log_comb(len(with_child) + n, len(with_child))
                 if n_excluded and chance < log(_SOUND):
-                    after = left & ~there  # an absent parent leaves its child inactive
+                    after = unexplained & ~there  # an absent parent leaves its child inactive
                     after[there] = ~excluded
-                    steps.append((-int((left & ~after).sum()), order, condition, there, excluded))
+                    steps.append(
+                        (-int((unexplained & ~after).sum()), order, condition, there, excluded)
+                    )
         if not steps:
             break
         _, _, condition, there, excluded = min(steps, key=lambda step: step[:2])
-        found.append(condition)
-        left = there.copy()
-        left[there] = ~excluded
-    return found, left
+        conditions.append(condition)
+        unexplained = there.copy()
+        unexplained[there] = ~excluded
+    return conditions, unexplained
 
 
 def _necessary(

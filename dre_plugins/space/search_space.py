@@ -177,7 +177,9 @@ class SearchSpace:
         ) in self._activity.parents_first:  # what an inactive parameter holds may be anything
             name, active = self.names[column], self._activity.of(units)[:, column].tolist()
             rows = [
-                row for row, known in enumerate(configurations) if active[row] and name in known
+                row
+                for row, configuration in enumerate(configurations)
+                if active[row] and name in configuration
             ]
             values = [configurations[row][name] for row in rows]
             try:

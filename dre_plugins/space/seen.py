@@ -66,12 +66,12 @@ class Seen:
 
     def has(self, units: Array) -> Mask:
         """Say which configurations `[C, P]` were seen, `[C]`."""
-        found = np.array([key in self._keys for key in keys(units)], dtype=np.bool_)
+        is_seen = np.array([key in self._keys for key in keys(units)], dtype=np.bool_)
         for mask, part_keys in self._parts:
-            rows = np.flatnonzero(~found)
+            rows = np.flatnonzero(~is_seen)
             parts = np.where(mask, units[rows], np.nan)
-            found[rows] = [key in part_keys for key in keys(parts)]
-        return found
+            is_seen[rows] = [key in part_keys for key in keys(parts)]
+        return is_seen
 
     def is_near(self, units: Array, step: float) -> Mask:
         """Say which configurations `[C, P]` differ from one seen by less than `step`, `[C]`.
@@ -112,11 +112,11 @@ def distinct(units: Array, seen: Seen | None = None) -> Mask:
         units: The rows.
         seen: Configurations that are not to be among them either.
     """
-    found: set[bytes] = set()
+    earlier: set[bytes] = set()
     is_first = np.zeros(len(units), dtype=np.bool_)
     for row, key in enumerate(keys(units)):
-        is_first[row] = key not in found
-        found.add(key)
+        is_first[row] = key not in earlier
+        earlier.add(key)
     return is_first if seen is None else is_first & ~seen.has(units)
 
 

@@ -41,8 +41,8 @@ def metadata_of_beliefs(
             domain = space.domains[name]
             require(domain.contains(value), name, value, f"in {domain}")
     rng = np.random.default_rng(seed)
-    known = space.to_units(configurations)
-    favoured = np.repeat(known, N_COMPLETIONS, axis=0)
+    believed = space.to_units(configurations)
+    favoured = np.repeat(believed, N_COMPLETIONS, axis=0)
     favoured = space.canonical(np.where(np.isnan(favoured), rng.random(favoured.shape), favoured))
     near = space.canonical(mutate(space, favoured, N_NEAR, rng))
     spread = space.canonical(sobol(space.n_parameters, N_SPREAD, rng))

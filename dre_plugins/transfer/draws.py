@@ -43,7 +43,7 @@ class Batch:
 
 
 class Draws:
-    """Draw lists with their supports, different ones for every member (section 3.2).
+    """Draw lists with their supports, different ones for every member (section 3.2 of the paper).
 
     What is drawn is a function of the state's generator and step, so that a training that was
     interrupted goes on with the same draws.

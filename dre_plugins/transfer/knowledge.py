@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
     from dre_plugins.transfer.prior import Prior
 
-OnePrior: TypeAlias = "Prior | str | os.PathLike[str] | None"
-GivenPrior: TypeAlias = "OnePrior | Sequence[OnePrior]"
+SinglePrior: TypeAlias = "Prior | str | os.PathLike[str] | None"
+GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior]"
 Known: TypeAlias = "Prior | tuple[Prior | None, ...] | Universal"
 
 
@@ -31,8 +31,8 @@ def prior_from(given: GivenPrior) -> Known | None:
     if given == UNIVERSAL:
         return UNIVERSAL
     if not isinstance(given, (list, tuple)):
-        return _universal(given) or _one(given)
-    priors = tuple(_one(prior) for prior in given)
+        return _universal(given) or _trained(given)
+    priors = tuple(_trained(prior) for prior in given)
     is_any = any(prior is not None for prior in priors)
     require(is_any, "prior", given, "a prior for one objective at least")
     return priors
@@ -57,7 +57,7 @@ def _universal(given: object) -> UniversalFile | None:
     return None if digest is None else UniversalFile(os.fspath(given), digest)
 
 
-def _one(given: object) -> Prior | None:
+def _trained(given: object) -> Prior | None:
     if given is None:
         return None
     from dre_plugins.transfer.prior import Prior

@@ -205,10 +205,10 @@ class MetaDataset:
             ValueError: There is no task of such a name.
         """
         wanted = {names} if isinstance(names, str) else set(names)
-        known = [task.name for task in self.tasks]
-        unknown = sorted(wanted - set(known))
+        present = [task.name for task in self.tasks]
+        unknown = sorted(wanted - set(present))
         if unknown:
-            raise ValueError(f"There are no tasks {unknown}; the names are {known}.")
+            raise ValueError(f"There are no tasks {unknown}; the names are {present}.")
         return replace(self, tasks=tuple(task for task in self.tasks if task.name in wanted))
 
     def summary(self) -> str:

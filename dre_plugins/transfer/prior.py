@@ -51,10 +51,10 @@ class Prior:
     contexts: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
-        known = list(self.space.domains)
-        for name, own in self.mapping.items():
-            require(own in known, f"mapping[{name!r}]", own, f"one of the prior's {known}")
-        twice = [own for own in self.mapping.values() if [*self.mapping.values()].count(own) > 1]
+        names, targets = list(self.space.domains), list(self.mapping.values())
+        for name, target in self.mapping.items():
+            require(target in names, f"mapping[{name!r}]", target, f"one of the prior's {names}")
+        twice = [target for target in targets if targets.count(target) > 1]
         require(not twice, "mapping", twice, "one of your parameters for each of the prior's")
 
     @classmethod
@@ -210,7 +210,7 @@ class Prior:
 
     def _favourites_in(self, space: SearchSpace) -> NDArray[np.float64]:
         """Return the favourites as coordinates of a study's space; none if they have no place."""
-        mapping = {own: name for name, own in self._mapping_for(space).items()}
+        mapping = {theirs: name for name, theirs in self._mapping_for(space).items()}
         try:
             alignment = align(self.space, space, mapping=mapping)
         except ValueError:  # values that the prior has a place for need not have one here
@@ -240,11 +240,11 @@ class Prior:
         Args:
             domains: The study's parameters so far, by name.
         """
-        known = SearchSpace(domains)
+        revealed = SearchSpace(domains)
         alignment = align(
-            known,
+            revealed,
             self.space,
-            mapping=self._mapping_for(known),
+            mapping=self._mapping_for(revealed),
             defaults=self.card.defaults,
             on_incompatible="ignore",
         )
@@ -262,7 +262,7 @@ class Prior:
 
         In a define-by-run study it may get the others later.
         """
-        return {name: own for name, own in self.mapping.items() if name in space.domains}
+        return {name: theirs for name, theirs in self.mapping.items() if name in space.domains}
 
     def with_mapping(self, mapping: Mapping[str, str] | None) -> Prior:
         """Return the prior with a mapping of names, see `load`."""
@@ -280,10 +280,10 @@ class _Encoder:
         self.extra = alignment.source.feature_columns(changed | set(alignment.ignored))
 
     def __call__(self, units: NDArray[np.float64]) -> NDArray[np.float32]:
-        known = self._alignment.target.features(self._alignment.convert(units))
+        features = self._alignment.target.features(self._alignment.convert(units))
         if not self.extra:
-            return known
-        return np.hstack([known, self._alignment.source.features(units)[:, self.extra]])
+            return features
+        return np.hstack([features, self._alignment.source.features(units)[:, self.extra]])
 
 
 # Syne Tune makes searchers anew at every suggestion. Nothing changes a prior in place.

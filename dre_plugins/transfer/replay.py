@@ -201,11 +201,11 @@ def replay(
 
     rows = {PRIOR: orders_of(prior), FRESH: orders_of(UNIVERSAL), YOURS: [np.arange(len(table))]}
     curves = {
-        way: np.mean([best_so_far(regret[one[:n_picks]]) for one in orders], axis=0)
+        way: np.mean([best_so_far(regret[order[:n_picks]]) for order in orders], axis=0)
         for way, orders in rows.items()
     }
     needed = {
-        way: float(np.mean([evaluations_needed(regret, one) for one in orders]))
+        way: float(np.mean([evaluations_needed(regret, order) for order in orders]))
         for way, orders in rows.items()
     }
     curves[RANDOM] = expected_best(regret, n_picks)
@@ -251,11 +251,11 @@ def expected_best(regret: Floats, n_picks: int) -> Floats:
     ascending = np.sort(regret)
     n = len(ascending)
     missed = np.ones(n)  # by k draws so far: the best 0, 1, … N − 1 rows
-    left = n - np.arange(n)  # rows beside these
+    beside = n - np.arange(n)  # rows beside these
     gaps = np.diff(ascending, prepend=0.0)
     expected = np.empty(n_picks)
     for k in range(n_picks):
-        missed = missed * np.maximum(left - k, 0) / (n - k)
+        missed = missed * np.maximum(beside - k, 0) / (n - k)
         expected[k] = missed @ gaps
     return expected
 
@@ -279,18 +279,18 @@ def evaluations_needed(regret: Floats, picked: NDArray[np.intp]) -> float:
 
 def mean_replay(replays: Sequence[Replay]) -> Replay:
     """Return means over tasks; a table that is exhausted stays at its best."""
-    n_picks = max(len(one.regret[PRIOR]) for one in replays)
+    n_picks = max(len(entry.regret[PRIOR]) for entry in replays)
     return Replay(
         "mean",
-        round(sum(one.n_configurations for one in replays) / len(replays)),
+        round(sum(entry.n_configurations for entry in replays) / len(replays)),
         {
             way: np.array(
                 [
-                    np.mean([one.regret_after(way, k) for one in replays])
+                    np.mean([entry.regret_after(way, k) for entry in replays])
                     for k in range(1, n_picks + 1)
                 ]
             )
             for way in WAYS
         },
-        {way: float(np.mean([one.needed[way] for one in replays])) for way in WAYS},
+        {way: float(np.mean([entry.needed[way] for entry in replays])) for way in WAYS},
     )

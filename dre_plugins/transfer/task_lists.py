@@ -99,9 +99,9 @@ class TaskLists:
         rows: list[Row] = []
         for task in tasks:
             features = encode(task)
-            for one in _lists_of(task):
-                if len(one.trials) >= MIN_LENGTH and one.ranks.min() < one.ranks.max():
-                    rows.append((features[one.trials], one.ranks, one.weight))
+            for entries in _lists_of(task):
+                if len(entries.trials) >= MIN_LENGTH and entries.ranks.min() < entries.ranks.max():
+                    rows.append((features[entries.trials], entries.ranks, entries.weight))
         if not rows:
             raise ValueError(
                 f"None of {len(tasks)} past tasks has two evaluations that differ, so there is "

@@ -116,14 +116,14 @@ def ready(path: str | os.PathLike[str] = SHIPPED, digest: str = "") -> Universal
     """
     if path == SHIPPED:
         return _shipped()
-    known = _READY.known(digest)
-    if known is not None:
-        return known
+    remembered = _READY.get(digest)
+    if remembered is not None:
+        return remembered
     try:
-        found, prior = _READY.of(path)
+        actual, prior = _READY.of(path)
     except OSError as error:
         raise _unreadable(path, error) from error
-    if digest not in ("", found):
+    if digest not in ("", actual):
         logger.warning(
             "%s holds another universal prior than when the study began; it is taken from now on.",
             os.fspath(path),

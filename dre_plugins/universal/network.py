@@ -107,7 +107,7 @@ class UniversalPrior(nn.Module):
         for scale_step, noise_step in zip(self.scale_steps, self.noise_steps, strict=True):
             processes = Processes.conditioned(hypotheses, features, targets)
             gradient = processes.gradient()
-            by_scale, by_noise = (torch.asinh(one).to(features.dtype) / 2.0 for one in gradient)
+            by_scale, by_noise = (torch.asinh(part).to(features.dtype) / 2.0 for part in gradient)
             scales, noises = hypotheses.lengthscales, hypotheses.noises
             along = [columns, by_scale.mT, (scales.mT - 1.0) / 2.0]
             scales = scales + STEP * by_scale + scale_step(torch.cat(along, -1)).mT
@@ -138,15 +138,15 @@ class UniversalPrior(nn.Module):
 
     def _guess(self, columns: Tensor, task: Tensor) -> Hypotheses:
         n = self.settings.n_processes
-        said = self.scales(columns)
+        outputs = self.scales(columns)
         middle = LENGTHSCALE + BY_DIMENSION * math.log(columns.shape[1])
-        scales = middle + self.spread[None, :, None] + REACH * said[..., :n].mT
+        scales = middle + self.spread[None, :, None] + REACH * outputs[..., :n].mT
         noises, weights = (REACH * self.rest(task)).split(n, -1)
         return Hypotheses(
             scales.clamp(*LENGTHSCALES),
             (NOISE + noises).clamp(*NOISES),
             weights,
-            (REACH * said[..., n:]).clamp(-WARP, WARP),
+            (REACH * outputs[..., n:]).clamp(-WARP, WARP),
         )
 
     def _draw(self, generator: torch.Generator | None) -> None:

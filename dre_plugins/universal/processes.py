@@ -123,7 +123,7 @@ def warped(features: Tensor, warps: Tensor) -> Tensor:
 
     Beyond, where ranges have changed, they stay as far from these bounds as they are.
     """
-    first, second = (one[:, None] for one in warps.exp().unbind(-1))
+    first, second = (exponent[:, None] for exponent in warps.exp().unbind(-1))
     inside: Tensor = features.clamp(MARGIN, 1.0 - MARGIN)
     return 1.0 - (1.0 - inside**first) ** second + (features - features.clamp(0.0, 1.0))
 

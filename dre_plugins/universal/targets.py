@@ -54,8 +54,8 @@ def blended(order: Tensor, values: Tensor) -> tuple[Tensor, Scale]:
         to read values of other configurations, if order and values agree.
     """
     scores, _, _ = _standardised(normal_scores(order))
-    known, mean, deviation = _standardised(values)
-    targets, centre, spread = _standardised(scores + known)
+    standardised, mean, deviation = _standardised(values)
+    targets, centre, spread = _standardised(scores + standardised)
     sorted_values, places = values.sort(dim=-1)
     scale = Scale(sorted_values, scores.gather(-1, places), (mean, deviation, centre, spread))
     return targets, scale

@@ -57,20 +57,20 @@ def draw_space(rng: np.random.Generator, max_features: int = MAX_FEATURES) -> li
     categorical = rng.choice([0.0, 0.2, 0.5, 1.0], p=[0.45, 0.3, 0.15, 0.1])
     integer = rng.choice([0.0, 0.3, 0.8], p=[0.5, 0.3, 0.2])
     space: list[Parameter] = []
-    left = n_features
-    while left:
-        categories = [i for i, one in enumerate(space) if one.is_category]
-        if left >= 2 and rng.random() < categorical:
-            choices = min(int(rng.integers(2, MAX_CHOICES + 1)), left)
+    remaining = n_features
+    while remaining:
+        categories = [i for i, parameter in enumerate(space) if parameter.is_category]
+        if remaining >= 2 and rng.random() < categorical:
+            choices = min(int(rng.integers(2, MAX_CHOICES + 1)), remaining)
             space.append(Parameter(choices, is_category=True))
         else:
             condition = None
-            if categories and left >= 2 and rng.random() < 0.4:
+            if categories and remaining >= 2 and rng.random() < 0.4:
                 parent = int(rng.choice(categories))
                 condition = parent, int(rng.integers(space[parent].n_values))
             levels = int(rng.integers(2, MAX_LEVELS + 1)) if rng.random() < integer else 0
             space.append(Parameter(levels, condition=condition))
-        left -= space[-1].n_features
+        remaining -= space[-1].n_features
     return space
 
 
@@ -138,8 +138,8 @@ class SyntheticTasks:
         self._slopes = normal(n_tasks, n, 1) * is_relevant[..., None]
         share = torch.exp(0.7 * normal(n_tasks, 1))
         self._offsets = [
-            normal(n_tasks, one.n_values) * share if one.is_category else None
-            for one in self.space
+            normal(n_tasks, entry.n_values) * share if entry.is_category else None
+            for entry in self.space
         ]
         usual = torch.tensor([1.0, 0.0, 0.0, -1.0, -0.5])
         self._shares = torch.softmax(2.0 * normal(n_tasks, 5) + usual, -1)
@@ -157,8 +157,8 @@ class SyntheticTasks:
         lengthscales = torch.where(is_relevant, lengthscales, 30.0)
         owners = [
             i
-            for i, one in enumerate(self.space)
-            for _ in range(EMBEDDING if one.is_category else 1)
+            for i, entry in enumerate(self.space)
+            for _ in range(EMBEDDING if entry.is_category else 1)
         ]
         # Frequencies of Student's t: of functions that are as rough as a Matérn process.
         waves = normal(n_tasks, len(owners), N_RANDOM_FEATURES)
@@ -169,8 +169,8 @@ class SyntheticTasks:
         self._phases = 2.0 * math.pi * uniform(n_tasks, 1, N_RANDOM_FEATURES)
         self._amplitudes = normal(n_tasks, N_RANDOM_FEATURES, 1)
         self._embeddings = [
-            APART * normal(n_tasks, one.n_values, EMBEDDING) if one.is_category else None
-            for one in self.space
+            APART * normal(n_tasks, entry.n_values, EMBEDDING) if entry.is_category else None
+            for entry in self.space
         ]
 
     def _scale(self) -> None:
@@ -198,7 +198,7 @@ class SyntheticTasks:
         """Return the parts of each function `[B, M, 5]`."""
         active = self._active(units)
         places = self._places(units).clamp(1e-6, 1.0 - 1e-6)
-        first, second = (one[:, None] for one in self._warps.unbind(-1))
+        first, second = (exponent[:, None] for exponent in self._warps.unbind(-1))
         places = torch.where(active, 1.0 - (1.0 - places**first) ** second, 0.5)
         offset = torch.zeros(units.shape[:2])
         coordinates = []
@@ -212,7 +212,7 @@ class SyntheticTasks:
             offset = offset + offsets.gather(1, index)
             coordinates.append(embedding.gather(1, index[..., None].expand(-1, -1, EMBEDDING)))
         smooth = torch.cos(torch.cat(coordinates, -1) @ self._waves + self._phases)
-        is_number = torch.tensor([not one.is_category for one in self.space])
+        is_number = torch.tensor([not exponent.is_category for exponent in self.space])
         counts = (active & is_number).float()
         waves = torch.cos(places[..., None] * self._frequencies + self._wave_phases)
         single = (waves * self._heights).sum(-1)

@@ -70,8 +70,8 @@ def from_table(
     skipped: Counter[str] = Counter()
     table, columns = _read(source, skipped)
     if parameters is None:
-        known = [*columns] if space is None else space.names
-        parameters = [column for column in known if column not in (value, task)]
+        names = [*columns] if space is None else space.names
+        parameters = [name for name in names if name not in (value, task)]
     _check_columns(table, columns, [value, *parameters, *([] if task is None else [task])])
     _check_log(log, parameters, space)
 
@@ -82,7 +82,11 @@ def from_table(
     }
     rows = configurations(cells, len(columns[value]), skipped)
     if task is not None:
-        named = {row: one for row, one in rows.items() if not is_missing(columns[task][row])}
+        named = {
+            row: configuration
+            for row, configuration in rows.items()
+            if not is_missing(columns[task][row])
+        }
         skipped[f"rows without a name in {task!r}"] += len(rows) - len(named)
         rows = named
     if space is None:
@@ -93,7 +97,7 @@ def from_table(
         result = SIGNS[direction] * number(columns[value][row])
         trials.setdefault(key, []).append(Trial(configuration, TrialState.COMPLETE, result))
     return MetaDataset.of(
-        [Task.from_trials(key, space, one) for key, one in trials.items()],
+        [Task.from_trials(key, space, task_trials) for key, task_trials in trials.items()],
         source=table,
         skipped=+skipped,
     )

@@ -192,13 +192,13 @@ def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict
     names = list(names)
     forms = {name: {normalised(name), without_prefix(name)} for name in names}
     of = set(families(names) if learners is None else learners)
-    found: dict[str, str] = {}
+    players_of: dict[str, str] = {}
     for title, role in ROLES.items():
-        meant = role.names | role.words if of == {role.family} else role.names
-        players = [name for name, form in forms.items() if form & meant]
+        fitting = role.names | role.words if of == {role.family} else role.names
+        players = [name for name, form in forms.items() if form & fitting]
         if len(players) == 1:
-            found[title] = players[0]
-    return found
+            players_of[title] = players[0]
+    return players_of
 
 
 # XGBoost: https://xgboost.readthedocs.io/en/stable/parameter.html, where `nrounds` has no default;

@@ -103,8 +103,8 @@ class Alignment:
             fixed[target.names.index(name)] = placed([value], target.domains[name])[0]
         # A parameter of which nothing is known says nothing about its children: they are what the
         # source says.
-        known = [c for c in target.conditions if c.parent not in self.missing]
-        rules = SearchSpace(target.domains, known, target.optional)
+        answerable = [c for c in target.conditions if c.parent not in self.missing]
+        rules = SearchSpace(target.domains, answerable, target.optional)
         fill(self, _columns=columns, _fixed=fixed, _rules=rules)
 
     def convert(self, units: Array) -> Array:
@@ -131,9 +131,9 @@ class Alignment:
         active = self._rules.active(converted)
         counts: dict[str, int] = {}
         for column in self._columns:
-            name, found = self.target.names[column.target], converted[:, column.target]
+            name, places = self.target.names[column.target], converted[:, column.target]
             low, high = self.target.domains[name].snap(np.array([0.0, 1.0]))
-            is_inside = (found >= low - _SLACK) & (found <= high + _SLACK)
+            is_inside = (places >= low - _SLACK) & (places <= high + _SLACK)
             is_given = ~np.isnan(column.read(units)) & active[:, column.target]
             counts[name] = int((is_given & ~is_inside).sum())
         return counts

@@ -140,9 +140,9 @@ class _Between:
     def __call__(self, numbers: Array) -> Array:
         points, places = self._scaled(self.listed), self._scaled(self.sign * numbers)
         n = len(points)
-        left = np.clip(np.searchsorted(points, places, side="right") - 1, 0, n - 2)
-        share = (places - points[left]) / (points[left + 1] - points[left])
-        units = (left + share + 0.5) / n
+        below = np.clip(np.searchsorted(points, places, side="right") - 1, 0, n - 2)
+        share = (places - points[below]) / (points[below + 1] - points[below])
+        units = (below + share + 0.5) / n
         return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
 
     def _scaled(self, numbers: Array) -> Array:

@@ -53,11 +53,11 @@ def _between_numbers(source: Number, target: Number) -> list[str]:
 def _only(where: str, here: Domain, there: Domain) -> list[str]:
     """Name the values that only one of two domains has, at most a few of them."""
     values = listed_values(here)
-    alone = [v for v, unit in zip(values, placed(values, there), strict=True) if unit != unit]
-    if not alone:
+    missing = [v for v, unit in zip(values, placed(values, there), strict=True) if unit != unit]
+    if not missing:
         return []
-    more = f" and {len(alone) - _MOST_LISTED} more" if len(alone) > _MOST_LISTED else ""
-    return [f"only in the {where}: {alone[:_MOST_LISTED]!r}{more}"]
+    more = f" and {len(missing) - _MOST_LISTED} more" if len(missing) > _MOST_LISTED else ""
+    return [f"only in the {where}: {missing[:_MOST_LISTED]!r}{more}"]
 
 
 def bounds(domain: Number) -> tuple[float, float]:

@@ -75,7 +75,7 @@ def infer_domain(name: str, values: Sequence[Any], *, log: bool = False) -> Doma
     choices = distinct(values)
     has_numbers = all(is_finite(choice) for choice in choices)
     if log and not (has_numbers and min(choices) > 0):
-        wrong = next(one for one in choices if not (is_finite(one) and one > 0))
+        wrong = next(choice for choice in choices if not (is_finite(choice) and choice > 0))
         raise ValueError(
             f"Parameter {name!r} is named in log, but has the value {wrong!r}; "
             "the log scale needs positive numbers."
@@ -103,7 +103,7 @@ def distinct(values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def flat_configuration(
-    configuration: Mapping[str, Any], known: Collection[str] = (), prefix: str = ""
+    configuration: Mapping[str, Any], parameters: Collection[str] = (), prefix: str = ""
 ) -> dict[str, Any]:
     """Return a nested configuration with "/" between the keys, without objects and callables.
 
@@ -119,10 +119,10 @@ def flat_configuration(
     for key, value in configuration.items():
         name = f"{prefix}{key}"
         plain = value.item() if isinstance(value, np.generic) else value
-        if name in known or _is_plain(plain):
+        if name in parameters or _is_plain(plain):
             flat[name] = plain
         elif isinstance(value, Mapping):
-            flat.update(flat_configuration(value, known, f"{name}/"))
+            flat.update(flat_configuration(value, parameters, f"{name}/"))
     return flat
 
 

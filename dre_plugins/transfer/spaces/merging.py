@@ -54,10 +54,10 @@ def in_canonical_order(space: SearchSpace) -> SearchSpace:
     What is learnt from past studies must not depend on the order in which they list things.
     """
     domains = {
-        name: Categorical(tuple(sorted(one.choices, key=_type_and_text)))
-        if isinstance(one, Categorical)
-        else one
-        for name, one in sorted(space.domains.items())
+        name: Categorical(tuple(sorted(domain.choices, key=_type_and_text)))
+        if isinstance(domain, Categorical)
+        else domain
+        for name, domain in sorted(space.domains.items())
     }
     conditions = sorted(space.conditions, key=repr)
     return SearchSpace(domains, conditions, space.optional)
@@ -196,14 +196,14 @@ def _united(
         At most one condition, and whether the spaces agree where they overlap.
     """
     pattern = next(condition for conditions in stated for condition in conditions)
-    each = [
+    completed = [
         list(conditions) or _always(pattern, parent)
         for conditions, parent in zip(stated, parents, strict=True)
     ]
-    alone = [conditions[0] for conditions in each if len(conditions) == 1]
-    if len(alone) == len(each):
-        ranges = [c for c in alone if isinstance(c, RangeCondition)]
-        listed = [c for c in alone if isinstance(c, Condition)]
+    single = [conditions[0] for conditions in completed if len(conditions) == 1]
+    if len(single) == len(completed):
+        ranges = [c for c in single if isinstance(c, RangeCondition)]
+        listed = [c for c in single if isinstance(c, Condition)]
         if not listed:
             return _hull(ranges, [c for conditions in stated for c in conditions])
         if not ranges:

@@ -23,7 +23,9 @@ def space_to_plain(space: SearchSpace) -> dict[str, Any]:
     state = space.to_dict()
     return {
         "domains": {name: _arguments(name, domain) for name, domain in state["domains"].items()},
-        "conditions": [_arguments(one["child"], one) for one in state["conditions"]],
+        "conditions": [
+            _arguments(condition["child"], condition) for condition in state["conditions"]
+        ],
         "optional": state["optional"],
     }
 
@@ -41,8 +43,8 @@ def space_from_plain(state: Mapping[str, Any]) -> SearchSpace:
                 for name, domain in state["domains"].items()
             },
             "conditions": [
-                {key: from_plain(value) for key, value in one.items()}
-                for one in state["conditions"]
+                {key: from_plain(value) for key, value in condition.items()}
+                for condition in state["conditions"]
             ],
             "optional": state["optional"],
         }
