@@ -180,7 +180,7 @@ def stats(folder: Folder = None) -> None:
     table.add_row("studies", str(len(entries)))
     table.add_row(
         "of these, learnt from others",
-        str(len(learners & {entry.header.study for entry in entries})),
+        str(len(learners)),
     )
     table.add_row("trials", str(sum(entry.n_trials for entry in entries)))
     table.add_row("search spaces", str(len({entry.space for entry in entries})))
