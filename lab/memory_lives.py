@@ -1,8 +1,8 @@
 """What a memory of past studies is worth, and what a misleading one costs.
 
-    PYTHONPATH=. nice -n 19 python lab/memory_lives.py lives runs.jsonl
-    PYTHONPATH=. nice -n 19 python lab/memory_lives.py harm runs.jsonl
-    PYTHONPATH=. python lab/memory_lives.py report runs.jsonl
+    PYTHONPATH=.:benchmarks nice -n 19 python lab/memory_lives.py lives runs.jsonl
+    PYTHONPATH=.:benchmarks nice -n 19 python lab/memory_lives.py harm runs.jsonl
+    PYTHONPATH=.:benchmarks python lab/memory_lives.py report runs.jsonl
 
 A run goes on where it was interrupted: each line of the file is a study, or a whole life. Tasks
 are those of training and validation. Regret: 0 is the best of 2000 random configurations or of any

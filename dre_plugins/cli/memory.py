@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -78,6 +77,7 @@ def show(study: Study, folder: Folder = None) -> None:
     from dre_plugins.memory.records import read_study
 
     opened = _memory(folder)
+    teachers = opened.teachers()
     for entry in _found(opened, [study]):
         header, read = entry.header, read_study(entry.files)
         counts = ", ".join(f"{count} {state}" for state, count in read.counts().items())
@@ -94,7 +94,8 @@ def show(study: Study, folder: Folder = None) -> None:
         if best is not None and best.value is not None:
             table.add_row("best value", f"{header.signs()[0] * best.value:g}")
             table.add_row("there", ", ".join(f"{k}={v}" for k, v in best.configuration.items()))
-        table.add_row("learnt from", ", ".join(_teachers(opened, header.study)) or "no study")
+        past = [teacher[:8] for teacher in teachers.get(header.study, [])]
+        table.add_row("learnt from", ", ".join(past) or "no study")
         console().print(table)
         console().print(space_table(read.space()))
 
@@ -173,10 +174,14 @@ def stats(folder: Folder = None) -> None:
     index = opened.index()
     entries = index.entries
     priors = [*opened.priors.glob("*.safetensors")]
-    learners = [entry for entry in entries if _teachers(opened, entry.header.study)]
+    teachers = opened.teachers()
+    learners = [entry for entry in entries if teachers.get(entry.header.study)]
     table = Table(show_header=False, title=f"memory {opened.path}", title_justify="left")
     table.add_row("studies", str(len(entries)))
-    table.add_row("of these, learnt from others", str(len(learners)))
+    table.add_row(
+        "of these, learnt from others",
+        str(len(learners)),
+    )
     table.add_row("trials", str(sum(entry.n_trials for entry in entries)))
     table.add_row("search spaces", str(len({entry.space for entry in entries})))
     table.add_row("records", f"{sum(entry.n_bytes for entry in entries) / 1e6:.1f} MB")
@@ -208,14 +213,6 @@ def _found(memory: Memory, wanted: list[str]) -> list[Entry]:
             raise ValueError(f"There is no study {word!r} in {memory.path}; see dre memory list.")
         found |= {entry.header.study: entry for entry in named}
     return [*found.values()]
-
-
-def _teachers(memory: Memory, study: str) -> list[str]:
-    """Return the studies that a study has learnt from, by the beginnings of their identities."""
-    teachers: dict[str, None] = {}
-    for path in sorted(memory.choices.glob(f"{study}-*.json")):
-        teachers |= dict.fromkeys(json.loads(path.read_bytes())["studies"])
-    return [teacher[:8] for teacher in teachers]
 
 
 def _date(seconds: float) -> str:

@@ -55,8 +55,8 @@ def prior_for(
         entries = _studies_for(memory.index(), study, space)
         tasks = tasks_of(entries, logger)
         file = trained_prior(memory.priors, tasks, logger) if len(tasks) else None
-        studies = [entry.header.study for entry in entries]
-        _write(path, {"prior": None if file is None else file.name, "studies": studies})
+        studies = [entry.header.study for entry in entries] if file is not None else []
+        _write(path, {"prior": file and file.name, "studies": studies})
         chosen = _read(path, memory)  # what another worker may have written first
     if chosen is None or chosen["prior"] is None:
         return None

@@ -125,6 +125,19 @@ class Memory:
         for path in (*entry.files, *self.choices.glob(f"{entry.header.study}-*.json")):
             path.unlink(missing_ok=True)
 
+    def teachers(self) -> dict[str, list[str]]:
+        """Return the studies that a study has learnt from, by identity.
+
+        Raises:
+            OSError: The memory cannot be read.
+            ValueError: A file is damaged.
+        """
+        found: dict[str, dict[str, None]] = {}
+        for path in sorted(self.choices.glob("*.json")):
+            teachers = json.loads(path.read_bytes())["studies"]
+            found.setdefault(path.name.rsplit("-", 1)[0], {}).update(dict.fromkeys(teachers))
+        return {study: [*teachers] for study, teachers in found.items()}
+
     def _last_uses(self) -> dict[str, float]:
         """Return when a study was last learnt from, in seconds since 1970, by its identity."""
         used: dict[str, float] = {}

@@ -167,24 +167,24 @@ def write_unrelated(memory, n_studies):
 
 
 def test_studies_that_have_nothing_but_names_in_common_are_not_used(memory, trainings):
-    write_unrelated(memory, 6)
+    write_unrelated(memory, 12)
     first = tune(memory, 4)
     assert first.stats["past_studies"] == 0
     assert configurations(first) == configurations(tune(False, 4))
-    assert trainings == [3, 3]  # halves, each to tell of the other
+    assert trainings == [6, 6]  # halves, each to tell of the other
     assert tune(memory, 0).stats["past_studies"] == 0
-    assert trainings == [3, 3]  # that is remembered, too
+    assert trainings == [6, 6]  # that is remembered, too
 
 
 def test_of_few_studies_nothing_can_be_said(memory):
-    write_unrelated(memory, 3)
-    assert tune(memory, 0).stats["past_studies"] == 3
+    write_unrelated(memory, 11)
+    assert tune(memory, 0).stats["past_studies"] == 11
 
 
 def test_many_studies_of_one_kind_are_used(memory):
-    for past in "abcdef":
+    for past in "abcdefghijkl":
         write_study(memory, past, 12)
-    assert tune(memory, 0).stats["past_studies"] == 6
+    assert tune(memory, 0).stats["past_studies"] == 12
 
 
 # ---- trained once
