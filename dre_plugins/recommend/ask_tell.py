@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.configurations import active_part, missing, out_of_range
+from dre_plugins.recommend.directions import Directions, checked_constraints, values_of
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.locking import locked
 from dre_plugins.recommend.memory import GivenMemory, memory_of_study
@@ -26,12 +28,10 @@ from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.suggestion import ANNOUNCEMENTS, Suggestion
 from dre_plugins.recommend.trials import Trial, TrialState, as_of_now, feasible, number_of
-from dre_plugins.space.base import is_real, match_key
+from dre_plugins.space.base import is_real
 from dre_plugins.space.domains import Domain, ordered_choices
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import keys
-
-_SIGNS: Mapping[str, float] = {"maximize": 1.0, "minimize": -1.0}
 
 
 class AskTell:
@@ -102,9 +102,7 @@ class AskTell:
         name: str = "",
         framework: str = "ask-tell",
     ) -> None:
-        directions = [direction] if isinstance(direction, str) else [*direction]
-        is_known = bool(directions) and all(one in _SIGNS for one in directions)
-        require(is_known, "direction", direction, "'minimize' or 'maximize', or a list of these")
+        self._directions = Directions.of(direction)
         if not isinstance(space, SearchSpace):
             space = SearchSpace(
                 {
@@ -122,7 +120,6 @@ class AskTell:
         self._seed = seed
         self._prior = prior
         self._logger = LOGGER if logger is None else logger
-        self._signs = tuple(_SIGNS[one] for one in directions)
         self._trials: list[Trial] = []
         self._explanations: dict[int, Explanation] = {}
         self._stopped: set[int] = set()
@@ -133,7 +130,7 @@ class AskTell:
             memory,
             name=name,
             framework=framework,
-            directions=directions,
+            directions=self.directions,
             stats=self.stats,
             logger=self._logger,
         )
@@ -171,7 +168,7 @@ class AskTell:
             seed=self._seed,
             stats=self.stats,
             prior=prior,
-            n_objectives=len(self._signs),
+            n_objectives=len(self.directions),
             logger=self._logger,
         )
 
@@ -180,15 +177,15 @@ class AskTell:
     @property
     def directions(self) -> tuple[str, ...]:
         """Return "minimize" or "maximize" for each objective."""
-        return tuple("maximize" if sign > 0 else "minimize" for sign in self._signs)
+        return self._directions.names
 
     @property
     @locked
     def trials(self) -> tuple[Trial, ...]:
         """All trials so far, in order, with the values that were told."""
         return tuple(
-            self._in_users_sign(trial if trial.state is TrialState.RUNNING else known)
-            for trial, known in zip(self._trials, self.history(), strict=True)
+            self._directions.in_users_sign(trial if trial.state is TrialState.RUNNING else ended)
+            for trial, ended in zip(self._trials, self.history(), strict=True)
         )
 
     @property
@@ -199,20 +196,23 @@ class AskTell:
         Raises:
             ValueError: If there is no such trial, or there are several objectives.
         """
-        require(len(self._signs) == 1, "best", None, "best_trials where objectives are several")
+        require(
+            len(self.directions) == 1, "best", None, "best_trials where objectives are several"
+        )
         good = [trial for trial in self._feasible_trials() if trial.value is not None]
         require(bool(good), "best", None, "asked for after a trial is complete and feasible")
-        return self._in_users_sign(max(good, key=lambda one: one.value or 0.0))
+        best = max(good, key=lambda trial: trial.value or 0.0)
+        return self._directions.in_users_sign(best)
 
     @property
     @locked
     def best_trials(self) -> tuple[Trial, ...]:
         """The complete trials that meet all constraints and that no other one beats throughout."""
-        good = [trial for trial in self._feasible_trials() if _values(trial)]
+        good = [trial for trial in self._feasible_trials() if values_of(trial)]
         if not good:
             return ()
-        front = non_dominated(np.array([_values(trial) for trial in good]))
-        return tuple(self._in_users_sign(t) for t, is_in in zip(good, front, strict=True) if is_in)
+        front = np.flatnonzero(non_dominated(np.array([values_of(trial) for trial in good])))
+        return tuple(self._directions.in_users_sign(good[place]) for place in front)
 
     @property
     @locked
@@ -277,9 +277,9 @@ class AskTell:
             # Only now: what is interrupted before must not lose what the user wants.
             del self._queue[0]
             self.stats["enqueued"] += 1
-        missing = first + count - len(self._trials)
-        if missing:
-            for suggestion in self._suggest(missing, {}):
+        n_missing = first + count - len(self._trials)
+        if n_missing:
+            for suggestion in self._suggest(n_missing, {}):
                 self._begin(suggestion.configuration, suggestion.explanation)
         return [(n, dict(self._trials[n].configuration)) for n in range(first, first + count)]
 
@@ -313,11 +313,11 @@ class AskTell:
                 several objectives.
         """
         trial = self._running(number)
-        require(len(self._signs) == 1, "report", number, "for one objective")
+        require(len(self.directions) == 1, "report", number, "for one objective")
         level = number_of(step)
-        require(_is_number(step) and math.isfinite(level), "step", step, "a finite number")
-        require(_is_number(value), "value", value, "a number")
-        rungs = {**trial.rungs, level: self._signs[0] * number_of(value)}
+        require(is_real(step) and math.isfinite(level), "step", step, "a finite number")
+        require(is_real(value), "value", value, "a number")
+        rungs = {**trial.rungs, level: self._directions.signs[0] * number_of(value)}
         self._trials[number] = replace(trial, rungs=rungs)
 
     @locked
@@ -341,8 +341,8 @@ class AskTell:
                 number.
         """
         trial = self._running(number)
-        checked = _checked_constraints(constraints)
-        ended = self._ended(trial.configuration, value, None, trial.rungs)
+        checked = checked_constraints(constraints)
+        ended = self._directions.ended(trial.configuration, value, None, trial.rungs)
         self._trials[number] = replace(ended, constraints=checked)
         self._record(number)
 
@@ -357,7 +357,7 @@ class AskTell:
         Raises:
             ValueError: If there is no such trial, or it has ended.
         """
-        trial, checked = self._running(number), _checked_constraints(constraints)
+        trial, checked = self._running(number), checked_constraints(constraints)
         self._trials[number] = replace(trial, state=TrialState.PRUNED, constraints=checked)
         self._stopped.add(number)
         self._record(number)
@@ -397,13 +397,13 @@ class AskTell:
             ValueError: If the configuration is not one of the space, or a value no number.
         """
         self._check(configuration)
-        missing = self._missing(configuration)
-        require(not missing, "configuration", dict(configuration), f"complete, it lacks {missing}")
+        lacking = missing(self.space, configuration)
+        require(not lacking, "configuration", dict(configuration), f"complete, it lacks {lacking}")
         for step, reported in (rungs or {}).items():
-            require(_is_number(step) and _is_number(reported), "rungs", rungs, "numbers by step")
-        sign, checked = self._signs[0], _checked_constraints(constraints)
+            require(is_real(step) and is_real(reported), "rungs", rungs, "numbers by step")
+        sign, checked = self._directions.signs[0], checked_constraints(constraints)
         signed = {number_of(step): sign * number_of(v) for step, v in (rungs or {}).items()}
-        ended = self._ended(dict(configuration), value, state, signed)
+        ended = self._directions.ended(dict(configuration), value, state, signed)
         self._trials.append(replace(ended, constraints=checked))
         self._record(len(self._trials) - 1)
 
@@ -441,8 +441,8 @@ class AskTell:
 
     def _completed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is wanted, with the model's choice of what is missing."""
-        if not self._missing(wanted):
-            return {**self.space.constants, **self._active(wanted)}
+        if not missing(self.space, wanted):
+            return {**self.space.constants, **active_part(self.space, wanted)}
         domains = self.space.domains
         fixed = {name: value for name, value in wanted.items() if domains[name].contains(value)}
         return {**self._suggest(1, fixed)[0].configuration, **wanted}
@@ -453,74 +453,15 @@ class AskTell:
 
     def _check(self, configuration: Mapping[str, Any]) -> None:
         """Refuse what no parameter can have; warn once of what is only out of range."""
-        domains = self.space.domains
-        unknown = [name for name in configuration if name not in domains]
-        require(not unknown, "configuration", unknown, f"made of {[*domains]}")
-        for name, value in configuration.items():
-            domain = domains[name]
-            if name in self.space.constants:
-                constant = self.space.constants[name]
-                is_same = match_key(value) == match_key(constant)
-                require(is_same, name, value, f"{constant!r}, which is a constant")
-                continue
-            try:
-                domain.to_unit(value)
-            except ValueError as error:
-                raise ValueError(f"{name} must be in {domain}: {error}") from error
-            if not domain.contains(value) and name not in self._warned:
+        for name in out_of_range(self.space, configuration):
+            if name not in self._warned:
                 self._warned.add(name)
                 self._logger.warning(
                     "%s=%r is not in %r: it counts as evaluated, but is never suggested.",
                     name,
-                    value,
-                    domain,
+                    configuration[name],
+                    self.space.domains[name],
                 )
-
-    def _missing(self, configuration: Mapping[str, Any]) -> list[str]:
-        """Return the parameters that a configuration should have and has not."""
-        optional = self.space.optional
-        active = self._active_names(configuration)
-        return [name for name in active if name not in configuration and name not in optional]
-
-    def _active(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
-        active = self._active_names(configuration)
-        return {name: value for name, value in configuration.items() if name in active}
-
-    def _active_names(self, configuration: Mapping[str, Any]) -> list[str]:
-        active = self.space.active(self.space.to_units([configuration]))[0]
-        return [name for name, is_on in zip(self.space.names, active, strict=True) if is_on]
-
-    def _ended(
-        self,
-        configuration: Mapping[str, Any],
-        value: float | Sequence[float] | None,
-        state: TrialState | None,
-        rungs: Mapping[float, float],
-    ) -> Trial:
-        values = self._signed(value)
-        has_value = values is not None and not any(math.isnan(one) for one in values)
-        if state is None:
-            state = TrialState.COMPLETE if has_value else TrialState.FAILED
-        if values is None or not has_value or state is not TrialState.COMPLETE:
-            return Trial(configuration, state, None, rungs)
-        if len(values) == 1:
-            return Trial(configuration, state, values[0], rungs)
-        return Trial(configuration, state, None, rungs, values)
-
-    def _signed(self, value: float | Sequence[float] | None) -> tuple[float, ...] | None:
-        """Return what was told, one number for each objective, larger is better."""
-        if value is None:
-            return None
-        if len(self._signs) == 1:
-            require(_is_number(value), "value", value, "a number or None")
-            return (self._signs[0] * number_of(value),)
-        wanted = f"{len(self._signs)} numbers, one for each objective, or None"
-        is_list = isinstance(value, Sequence) and len(value) == len(self._signs)
-        require(is_list and all(map(_is_number, value)), "value", value, wanted)  # type: ignore[arg-type]
-        return tuple(
-            sign * number_of(one)
-            for sign, one in zip(self._signs, value, strict=True)  # type: ignore[arg-type]
-        )
 
     def _is_running(self, number: int) -> bool:
         return self._trials[number].state is TrialState.RUNNING
@@ -532,26 +473,3 @@ class AskTell:
         self._require_number(number)
         require(self._is_running(number), "number", number, "a trial not told before")
         return self._trials[number]
-
-    def _in_users_sign(self, trial: Trial) -> Trial:
-        value = None if trial.value is None else self._signs[0] * trial.value
-        rungs = {step: self._signs[0] * reported for step, reported in trial.rungs.items()}
-        objectives = tuple(
-            sign * one for sign, one in zip(self._signs, trial.objectives, strict=False)
-        )
-        return replace(trial, value=value, rungs=rungs, objectives=objectives)
-
-
-def _values(trial: Trial) -> tuple[float, ...]:
-    return trial.objectives or (() if trial.value is None else (trial.value,))
-
-
-def _checked_constraints(constraints: Mapping[str, float] | None) -> dict[str, float]:
-    checked = dict(constraints or {})
-    is_numbers = all(_is_number(value) for value in checked.values())
-    require(is_numbers, "constraints", constraints, "numbers by name")
-    return {str(name): number_of(value) for name, value in checked.items()}
-
-
-def _is_number(value: object) -> bool:
-    return is_real(value)

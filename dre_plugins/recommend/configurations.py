@@ -1,0 +1,55 @@
+"""What a user gives as a configuration, against the search space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dre_plugins.engine.settings import require
+from dre_plugins.space.base import match_key
+from dre_plugins.space.search_space import SearchSpace
+
+
+def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> list[str]:
+    """Return the parameters whose value is out of range, of a configuration that is valid else.
+
+    Raises:
+        ValueError: If there is no such parameter, or it can never have such a value.
+    """
+    unknown = [name for name in configuration if name not in space.domains]
+    require(not unknown, "configuration", unknown, f"made of {[*space.domains]}")
+    outside = []
+    for name, value in configuration.items():
+        domain = space.domains[name]
+        if name in space.constants:
+            constant = space.constants[name]
+            is_same = match_key(value) == match_key(constant)
+            require(is_same, name, value, f"{constant!r}, which is a constant")
+            continue
+        try:
+            domain.to_unit(value)
+        except ValueError as error:
+            raise ValueError(f"{name} must be in {domain}: {error}") from error
+        if not domain.contains(value):
+            outside.append(name)
+    return outside
+
+
+def missing(space: SearchSpace, configuration: Mapping[str, Any]) -> list[str]:
+    """Return the parameters that a configuration should have and has not."""
+    return [
+        name
+        for name in _active(space, configuration)
+        if name not in configuration and name not in space.optional
+    ]
+
+
+def active_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of parameters that are active."""
+    active = _active(space, configuration)
+    return {name: value for name, value in configuration.items() if name in active}
+
+
+def _active(space: SearchSpace, configuration: Mapping[str, Any]) -> list[str]:
+    is_active = space.active(space.to_units([configuration]))[0]
+    return [name for name, is_on in zip(space.names, is_active, strict=True) if is_on]

@@ -1,0 +1,108 @@
+"""What users tell of trials, in their sign, and the same with larger values better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dre_plugins.engine.settings import require
+from dre_plugins.recommend.trials import Trial, TrialState, number_of
+from dre_plugins.space.base import is_real
+
+_SIGNS: Mapping[str, float] = {"maximize": 1.0, "minimize": -1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Directions:
+    """Hold in which direction each objective is better.
+
+    Args:
+        signs: 1 for an objective to maximise, -1 for one to minimise.
+    """
+
+    signs: tuple[float, ...]
+
+    @classmethod
+    def of(cls, direction: str | Sequence[str]) -> Directions:
+        """Return the directions that an argument names.
+
+        Raises:
+            ValueError: If it names none, or one that there is not.
+        """
+        names = [direction] if isinstance(direction, str) else [*direction]
+        is_valid = bool(names) and all(name in _SIGNS for name in names)
+        require(is_valid, "direction", direction, "'minimize' or 'maximize', or a list of these")
+        return cls(tuple(_SIGNS[name] for name in names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return "minimize" or "maximize" for each objective."""
+        return tuple("maximize" if sign > 0 else "minimize" for sign in self.signs)
+
+    def ended(
+        self,
+        configuration: Mapping[str, Any],
+        value: float | Sequence[float] | None,
+        state: TrialState | None,
+        rungs: Mapping[float, float],
+    ) -> Trial:
+        """Return a trial that has ended.
+
+        Args:
+            configuration: Its configuration.
+            value: What the user told, one number for each objective; None or NaN: it failed.
+            state: What became of it; None: complete, or failed without a value.
+            rungs: What it reported by step, larger is better.
+
+        Raises:
+            ValueError: If the value is no number, or there are more or fewer than objectives.
+        """
+        values = self._signed(value)
+        has_value = values is not None and not any(map(math.isnan, values))
+        if state is None:
+            state = TrialState.COMPLETE if has_value else TrialState.FAILED
+        if values is None or not has_value or state is not TrialState.COMPLETE:
+            return Trial(configuration, state, None, rungs)
+        if len(values) == 1:
+            return Trial(configuration, state, values[0], rungs)
+        return Trial(configuration, state, None, rungs, values)
+
+    def in_users_sign(self, trial: Trial) -> Trial:
+        """Return a trial with the values that were told."""
+        value = None if trial.value is None else self.signs[0] * trial.value
+        rungs = {step: self.signs[0] * reported for step, reported in trial.rungs.items()}
+        pairs = zip(self.signs, trial.objectives, strict=False)
+        objectives = tuple(sign * objective for sign, objective in pairs)
+        return replace(trial, value=value, rungs=rungs, objectives=objectives)
+
+    def _signed(self, value: float | Sequence[float] | None) -> tuple[float, ...] | None:
+        """Return what was told, one number for each objective, larger is better."""
+        if value is None:
+            return None
+        if len(self.signs) == 1:
+            require(is_real(value), "value", value, "a number or None")
+            return (self.signs[0] * number_of(value),)
+        wanted = f"{len(self.signs)} numbers, one for each objective, or None"
+        values = [*value] if isinstance(value, Sequence) else []
+        is_valid = len(values) == len(self.signs) and all(map(is_real, values))
+        require(is_valid, "value", value, wanted)
+        pairs = zip(self.signs, values, strict=True)
+        return tuple(sign * number_of(objective) for sign, objective in pairs)
+
+
+def values_of(trial: Trial) -> tuple[float, ...]:
+    """Return the values of a trial, one for each objective; none without any."""
+    return trial.objectives or (() if trial.value is None else (trial.value,))
+
+
+def checked_constraints(constraints: Mapping[str, float] | None) -> dict[str, float]:
+    """Return how far each constraint is violated, as floats.
+
+    Raises:
+        ValueError: If one of them is no number.
+    """
+    given = dict(constraints or {})
+    require(all(map(is_real, given.values())), "constraints", constraints, "numbers by name")
+    return {str(name): number_of(value) for name, value in given.items()}
