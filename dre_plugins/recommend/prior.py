@@ -58,8 +58,10 @@ class AlignedPrior:
 class PriorLike(Protocol):
     """Describe where meta-trained ensembles come from (for type checking; do not subclass)."""
 
-    def on(self, space: SearchSpace) -> AlignedPrior:
+    def on(self, space: SearchSpace) -> AlignedPrior | None:
         """Return the prior for a search space, which need not be the one it was trained on.
+
+        None says that it has nothing to say of such a space, and is no error.
 
         Raises:
             ValueError: If the two spaces have no parameter in common.
@@ -92,14 +94,15 @@ def aligned(
     if prior is None or isinstance(prior, (str, UniversalFile)) or not space.n_parameters:
         return ()
     if not isinstance(prior, (list, tuple)):
-        return (prior.on(space),)
-    known = tuple(None if one is None else one.on(space) for one in prior)
-    if n_objectives is not None and len(known) != n_objectives:
+        known = prior.on(space)
+        return () if known is None else (known,)
+    each = tuple(None if one is None else one.on(space) for one in prior)
+    if n_objectives is not None and len(each) != n_objectives:
         raise ValueError(
-            f"prior has {len(known)} entries for {n_objectives} objectives: give one prior, or "
+            f"prior has {len(each)} entries for {n_objectives} objectives: give one prior, or "
             "one for each objective, None where there is none."
         )
-    return known
+    return each
 
 
 def check_turns(prior: object, preset: str | Preset) -> None:

@@ -100,6 +100,7 @@ class Prior:
         favourites: Canonical coordinates of what was best in past tasks `[F, P]`.
         mapping: Name in a study's space to name in this one, where names do not tell.
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
+        remark: What is said beside which parameters it knows, such as why it was chosen.
 
     Examples:
         >>> prior = Prior.load("xgboost")  # ships with the package
@@ -113,6 +114,7 @@ class Prior:
     favourites: NDArray[np.float64]
     mapping: Mapping[str, str] = field(default_factory=dict)
     contexts: NDArray[np.float32] | None = None
+    remark: str = ""
 
     def __post_init__(self) -> None:
         known = list(self.space.domains)
@@ -259,7 +261,7 @@ class Prior:
             encoder,
             self._favourites_in(space),
             self.contexts,
-            f"prior {self.card.name!r} {alignment.summary()}",
+            f"prior {self.card.name!r} {alignment.summary()}{self.remark}",
         )
 
     def _favourites_in(self, space: SearchSpace) -> NDArray[np.float64]:
@@ -321,6 +323,10 @@ class Prior:
     def with_mapping(self, mapping: Mapping[str, str] | None) -> Prior:
         """Return the prior with a mapping of names, see `load`."""
         return replace(self, mapping=dict(mapping or {}))
+
+    def with_remark(self, remark: str) -> Prior:
+        """Return the prior with something to say beside which parameters it knows."""
+        return replace(self, remark=remark)
 
 
 class _Encoder:

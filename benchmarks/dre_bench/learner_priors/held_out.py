@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dre_bench.learner_evaluations.tables import read_tables
-from dre_bench.learner_priors.tasks import LEARNERS, Tables, metadata_of, search_space
+from dre_bench.learner_priors.tasks import LEARNERS, Tables, search_space
 from dre_bench.learner_priors.training import train
 from dre_plugins import AskTell
 from dre_plugins.transfer.prior import Prior, names
@@ -55,11 +55,10 @@ def run(evaluations: Path, out: Path, priors: list[str]) -> None:
             for which in (HELD_OUT, SHIPPED):
                 if (name, which, fold) in done or (which == SHIPPED and name not in names()):
                     continue
-                metadata = metadata_of(name, datasets, tables, left_out=held_out)
-                if not len(metadata):
-                    continue
                 is_new = which == HELD_OUT
-                prior = train(name, metadata, tables) if is_new else Prior.load(name)
+                prior = train(name, datasets, tables, held_out) if is_new else Prior.load(name)
+                if prior is None:
+                    continue
                 lines = [
                     {
                         "prior": name,

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from dre_bench.learner_priors.tasks import LEARNERS, Tables, defaults_of
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_bench.learner_priors.favourites import best_on_average
+from dre_bench.learner_priors.tasks import (
+    LEARNERS,
+    Tables,
+    defaults_of,
+    metadata_of,
+    search_space,
+)
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings
+from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.spaces.alignment import align
 
 # Networks of this size make a file of about 150 KB.
 SCORER = ScorerSettings(
@@ -18,15 +31,21 @@ SETTINGS = MetaTrainingSettings(n_steps=300, validate_every=50, patience=4)
 COMMAND = "python -m dre_bench.learner_priors --evaluations FILE --out FOLDER"
 
 
-def train(name: str, metadata: MetaDataset, tables: Tables) -> Prior:
-    """Meta-train the prior of a learner.
+def train(
+    name: str, datasets: list[str], tables: Tables, left_out: Collection[str] = ()
+) -> Prior | None:
+    """Meta-train the prior of a learner; None if there is nothing to learn from.
 
     Args:
         name: A key of `LEARNERS`.
-        metadata: Its past tasks, see `tasks.metadata_of`.
-        tables: The evaluations, which say what the library's defaults are.
+        datasets: Names of all data sets, as `read_tables` has them.
+        tables: The evaluations.
+        left_out: Data sets that must not be learnt from.
     """
-    return Prior.train(
+    metadata = metadata_of(name, datasets, tables, left_out)
+    if not len(metadata):
+        return None
+    prior = Prior.train(
         without_validation(metadata),
         validation=validation_of(metadata),
         name=name,
@@ -36,6 +55,30 @@ def train(name: str, metadata: MetaDataset, tables: Tables) -> Prior:
         settings=SETTINGS,
         rebuild=COMMAND,
     )
+    places = [place for place, dataset in enumerate(datasets) if dataset not in left_out]
+    return replace(prior, favourites=favourites_of(name, places, tables, prior.space))
+
+
+def favourites_of(
+    name: str, places: list[int], tables: Tables, space: SearchSpace
+) -> NDArray[np.float64]:
+    """Return what is expected to be best on average, by classification and by regression.
+
+    Args:
+        name: A key of `LEARNERS`.
+        places: Indices of the data sets to learn from.
+        tables: The evaluations.
+        space: The search space of the prior.
+    """
+    found = [np.empty((0, space.n_parameters))]
+    for kind in LEARNERS[name].tasks:
+        table = tables.get((LEARNERS[name].learner, kind))
+        best = None if table is None else best_on_average(table, places)
+        if table is not None and best is not None:
+            alignment = align(search_space(table.space), space)
+            assert alignment is not None  # only on_incompatible="ignore" returns None
+            found.append(alignment.convert(best[None]))
+    return np.concatenate(found)
 
 
 def validation_of(metadata: MetaDataset) -> MetaDataset:
