@@ -191,7 +191,7 @@ class Prior:
         Nothing in the file can run code.
 
         Args:
-            prior: "xgboost", "decision-tree", or the path of a ".safetensors" file.
+            prior: A name, see `dre priors list`, or the path of a ".safetensors" file.
             mapping: Name in your search space to name in the prior's, where names do not tell.
 
         Raises:
@@ -410,7 +410,8 @@ def _path_of(prior: str | os.PathLike[str]) -> Path:
     if not path.is_file():
         raise PriorError(
             f"prior must be one of {shipped} or the path of a file, got {os.fspath(prior)!r}; a "
-            f"study also takes {UNIVERSAL!r} (of functions on any space) and None (nothing)."
+            f"study also takes 'auto' (that of the learner which it tunes), {UNIVERSAL!r} (of "
+            "functions on any space) and None (nothing)."
         )
     return path
 

@@ -129,5 +129,7 @@ class AutoPrior:
 
         if name not in names():
             return None
-        remark = f"; these look like parameters of {LEARNERS[name].title}: if not, prior='universal'"
+        remark = (
+            f"; these look like parameters of {LEARNERS[name].title}: if not, prior='universal'"
+        )
         return Prior.load(name).with_remark(remark)

@@ -42,7 +42,9 @@ def best_on_average(table: Table, datasets: Collection[int], seed: int = 0) -> n
     units = space.to_units([from_row(table.space, row) for row in table.configurations])
     rows_of = [np.flatnonzero(table.dataset == dataset) for dataset in datasets]
     values = [mean_regrets(table, rows) if len(rows) >= FEWEST else None for rows in rows_of]
-    known = [(rows, value) for rows, value in zip(rows_of, values, strict=True) if value is not None]
+    known = [
+        (rows, value) for rows, value in zip(rows_of, values, strict=True) if value is not None
+    ]
     if not known:
         return None
     kernel = _kernel(table, units, known)
@@ -86,10 +88,14 @@ def _kernel(
     rows = known[0][0]
     inputs = _inputs(units[rows[is_of_kind(table, rows, SOBOL)]])[:n_points]
     scales = np.full(inputs.shape[1], 1.0)
-    kernel = ConstantKernel(0.5) * Matern(scales, (0.2, 10.0), nu=2.5) + WhiteKernel(0.02, (1e-3, 0.3))
+    kernel = ConstantKernel(0.5) * Matern(scales, (0.2, 10.0), nu=2.5) + WhiteKernel(
+        0.02, (1e-3, 0.3)
+    )
     model = GaussianProcessRegressor(kernel, normalize_y=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of length scales at their bounds: parameters of no effect
+        warnings.simplefilter(
+            "ignore"
+        )  # of length scales at their bounds: parameters of no effect
         return model.fit(inputs, np.stack([value[:n_points] for value in shared], axis=1)).kernel_
 
 

@@ -28,7 +28,7 @@ SCORER = ScorerSettings(
     activation="silu", range_limit=None, centred=True, context=ContextSettings()
 )
 SETTINGS = MetaTrainingSettings(n_steps=300, validate_every=50, patience=4)
-COMMAND = "python -m dre_bench.learner_priors --evaluations FILE --out FOLDER"
+COMMAND = "python -m dre_bench.learner_priors --evaluations FILE"
 
 
 def train(

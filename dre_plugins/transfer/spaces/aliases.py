@@ -29,6 +29,7 @@ from dre_plugins.transfer.spaces.prefixes import (
 
 __all__ = ["normalised", "without_learner", "without_prefix"]
 
+
 @dataclass(frozen=True)
 class Role:
     """What a parameter does.
@@ -198,6 +199,21 @@ def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict
         if len(players) == 1:
             found[title] = players[0]
     return found
+
+
+def other_names(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return what else each parameter of a search space may be called in a study.
+
+    Args:
+        names: All names of the search space.
+
+    >>> other_names(["C", "gamma"])
+    {'C': ['alpha', 'cost', 'lambda', 'reg_param']}
+    """
+    return {
+        name: sorted((ROLES[title].names | ROLES[title].words) - {normalised(name)})
+        for title, name in roles(names).items()
+    }
 
 
 # XGBoost: https://xgboost.readthedocs.io/en/stable/parameter.html, where `nrounds` has no default;

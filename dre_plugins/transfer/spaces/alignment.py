@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dre_plugins.space.base import Array, Domain, fill
+from dre_plugins.space.base import Array, fill
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import (
     families,
