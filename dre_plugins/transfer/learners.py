@@ -1,15 +1,15 @@
 """What the search spaces of common learners look like: names, ranges, and what speaks against.
 
-The weight of a name says how far it alone tells the learner: 2 or more where few others have it, 1
-where several do, and less where most do. Sources: the parameter pages of XGBoost 2.1, LightGBM 4.5,
-CatBoost 1.2 and scikit-learn 1.5, and rpart.
+The weight of a name says how far it alone tells the learner: 2 or more where few others have it,
+1 where several do, and less where most do. Sources: the parameter pages of XGBoost 2.1, LightGBM
+4.5, CatBoost 1.2 and scikit-learn 1.5, and rpart.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 SURE, STRONG, WEAK, COMMON = 3.0, 2.0, 1.0, 0.5
@@ -25,13 +25,15 @@ class Learner:
         weights: How far a normalised name tells the learner.
         needs: Names of which a search space has one at least; empty: no such demand.
         foreign: Names that no search space of the learner has.
+        prior: Name of its prior where that is not the learner's; empty: the same.
     """
 
     title: str
     prefixes: frozenset[str]
     weights: Mapping[str, float]
     needs: frozenset[str] = frozenset()
-    foreign: frozenset[str] = field(default_factory=frozenset)
+    foreign: frozenset[str] = frozenset()
+    prior: str = ""
 
 
 def _learner(
@@ -44,15 +46,21 @@ def _learner(
     common: str = "",
     needs: str = "",
     foreign: str = "",
+    prior: str = "",
 ) -> Learner:
     weights = {
         name: weight
         for names, weight in ((sure, SURE), (strong, STRONG), (weak, WEAK), (common, COMMON))
         for name in names.split()
     }
-    words = (frozenset(words.split()) for words in (prefixes, needs, foreign))
-    known, needed, others = words
-    return Learner(title, known, MappingProxyType(weights), needed, others)
+    return Learner(
+        title,
+        frozenset(prefixes.split()),
+        MappingProxyType(weights),
+        frozenset(needs.split()),
+        frozenset(foreign.split()),
+        prior,
+    )
 
 
 _TREES = "max_depth min_samples_split min_samples_leaf"
@@ -63,18 +71,21 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
         "catboost": _learner(
             "CatBoost",
             "catboost cb catboostclassifier catboostregressor",
-            strong="l2_leaf_reg border_count bagging_temperature random_strength bootstrap_type rsm"
-            " one_hot_max_size leaf_estimation_iterations",
+            strong="l2_leaf_reg border_count bagging_temperature random_strength bootstrap_type"
+            " rsm one_hot_max_size leaf_estimation_iterations",
             weak="iterations depth",
             common="learning_rate subsample colsample_bylevel min_data_in_leaf grow_policy eta",
         ),
         "decision-tree": _learner(
             "a decision tree",
-            "dt cart decision_tree decisiontree decisiontreeclassifier decisiontreeregressor rpart",
+            "dt cart rpart decision_tree decisiontree decisiontreeclassifier"
+            " decisiontreeregressor",
             strong="splitter ccp_alpha cp minsplit minbucket",
             weak=f"{_TREES} maxdepth",
             common="max_features max_leaf_nodes criterion class_weight min_impurity_decrease",
             foreign="n_estimators learning_rate eta subsample bootstrap max_samples max_iter",
+            # First trials of "decision-tree", which is of rpart, are no better than the default.
+            prior="sklearn-tree",
         ),
         "elastic-net": _learner(
             "an elastic net",

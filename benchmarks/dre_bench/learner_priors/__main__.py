@@ -21,7 +21,7 @@ from dre_bench.learner_priors.training import train
 from dre_plugins.transfer.prior import CATALOGUE, Prior
 
 FIGURES = Path(__file__).parents[2] / "data" / "learner_priors.json"
-# These ship as meta-trained on many more data sets of OpenML, by `dre_bench.priors`.
+# These ship as meta-trained on surrogates of many more data sets, by `dre_bench.priors`.
 ELSEWHERE = ("decision-tree", "xgboost")
 
 

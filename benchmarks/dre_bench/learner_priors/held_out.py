@@ -2,10 +2,10 @@
 
     python -m dre_bench.learner_priors.held_out --evaluations FILE --out proposals.jsonl
 
-Every fourth data set is held out in turn, the priors are trained on the others, and each proposes
-the first configuration for each data set held out. `first_trials` evaluates them, `report`
-compares them with the library's default. The priors that ship are asked as well; they may know
-some of the data sets. Run the command again to resume.
+Every fourth data set is held out in turn, and the learner's favourite is found on the others: the
+first trial of a study with the prior, whatever its weights. `first_trials` evaluates it, `report`
+compares it with the library's default. The priors of `dre_bench.priors` are asked as well; they
+may know some of the data sets. Run the command again to resume.
 """
 
 from __future__ import annotations
@@ -17,29 +17,43 @@ from pathlib import Path
 from typing import Any
 
 from dre_bench.learner_evaluations.tables import read_tables
-from dre_bench.learner_priors.tasks import LEARNERS, Tables, search_space
-from dre_bench.learner_priors.training import train
+from dre_bench.learner_priors.tasks import (
+    LEARNERS,
+    Tables,
+    prior_space,
+    search_space,
+    tables_of,
+)
+from dre_bench.learner_priors.training import favourite
 from dre_plugins import AskTell
-from dre_plugins.transfer.prior import Prior, names
+from dre_plugins.transfer.prior import Prior
 
 N_FOLDS = 4
-# A proposal depends on a seed a little: data sets take turns with so many.
-N_SEEDS = 3
 HELD_OUT, SHIPPED = "held out", "shipped"
+# Priors of the same learners that are made of other data.
+OTHERS = {"sklearn-tree": "decision-tree", "xgboost": "xgboost"}
 
 
-def proposals(name: str, prior: Prior, held_out: list[str], tables: Tables) -> Iterator[Any]:
-    """Yield the data set and the first configuration of each that a learner has a space for."""
-    known: dict[tuple[str, int], dict[str, Any]] = {}
-    for place, dataset in enumerate(held_out):
-        kind, seed = dataset.split("/")[0], place % N_SEEDS
+def first_configurations(
+    name: str, which: str, tables: Tables, datasets: list[str], held_out: list[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the data sets held out and the first trial of each that the learner is for."""
+    space = prior_space(name, tables)
+    best = favourite(name, space, datasets, tables, held_out) if which == HELD_OUT else None
+    known: dict[str, dict[str, Any]] = {}
+    for dataset in held_out:
+        kind = dataset.split("/")[0]
         table = tables.get((LEARNERS[name].learner, kind))
         if table is None or kind not in LEARNERS[name].tasks:
             continue
-        if (kind, seed) not in known:
-            study = AskTell(search_space(table.space), seed=seed, prior=prior)
-            known[kind, seed] = study.ask()[1]
-        yield dataset, known[kind, seed]
+        own = search_space(table.space)
+        if best is not None:
+            columns = [space.names.index(parameter) for parameter in own.names]
+            yield dataset, own.to_configuration(best[columns])
+        elif which == SHIPPED:
+            if kind not in known:
+                known[kind] = AskTell(own, seed=0, prior=Prior.load(OTHERS[name])).ask()[1]
+            yield dataset, known[kind]
 
 
 def run(evaluations: Path, out: Path, priors: list[str]) -> None:
@@ -49,30 +63,26 @@ def run(evaluations: Path, out: Path, priors: list[str]) -> None:
     if out.exists():
         lines = [json.loads(line) for line in out.read_text().splitlines()]
         done = {(line["prior"], line["which"], line["fold"]) for line in lines}
-    for name in priors:
+    plan = [(name, which) for name in priors for which in (HELD_OUT, SHIPPED)]
+    for name, which in plan:
+        if not tables_of(name, tables) or (which == SHIPPED and name not in OTHERS):
+            continue
         for fold in range(N_FOLDS):
+            if (name, which, fold) in done:
+                continue
             held_out = datasets[fold::N_FOLDS]
-            for which in (HELD_OUT, SHIPPED):
-                if (name, which, fold) in done or (which == SHIPPED and name not in names()):
-                    continue
-                is_new = which == HELD_OUT
-                prior = train(name, datasets, tables, held_out) if is_new else Prior.load(name)
-                if prior is None:
-                    continue
-                lines = [
-                    {
-                        "prior": name,
-                        "which": which,
-                        "fold": fold,
-                        "dataset": dataset,
-                        "learner": LEARNERS[name].learner,
-                        "configuration": configuration,
-                    }
-                    for dataset, configuration in proposals(name, prior, held_out, tables)
-                ]
-                with out.open("a") as file:
-                    file.writelines(json.dumps(line) + "\n" for line in lines)
-                print(name, which, fold, len(lines), flush=True)
+            found = [*first_configurations(name, which, tables, datasets, held_out)]
+            common = {
+                "prior": name,
+                "which": which,
+                "fold": fold,
+                "learner": LEARNERS[name].learner,
+            }
+            with out.open("a") as file:
+                for dataset, configuration in found:
+                    line = {**common, "dataset": dataset, "configuration": configuration}
+                    file.write(json.dumps(line) + "\n")
+            print(name, which, fold, len(found), flush=True)
 
 
 def main() -> None:

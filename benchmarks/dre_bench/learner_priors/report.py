@@ -64,8 +64,14 @@ def compared(
     found = [np.mean(rows, axis=0) for line in lines if (rows := [*_rows(line, datasets, tables)])]
     prior, default, chance, wins = np.array(found).T
     error = float(np.std(default - prior, ddof=1) / np.sqrt(len(found)))
-    means = [float(values.mean()) for values in (prior, default, chance)]
-    return Comparison(len(found), *means, error, float(wins.mean()))
+    return Comparison(
+        n_datasets=len(found),
+        prior=float(prior.mean()),
+        default=float(default.mean()),
+        chance=float(chance.mean()),
+        error=error,
+        wins=float(wins.mean()),
+    )
 
 
 def _rows(

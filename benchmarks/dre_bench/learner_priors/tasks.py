@@ -20,6 +20,7 @@ from dre_plugins.space.conditions import Condition
 from dre_plugins.space.domains import Categorical, Domain, Float, Integer
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space
 
 Tables = Mapping[tuple[str, str], Table]
 
@@ -49,7 +50,6 @@ class Learner:
 
 LEARNERS: dict[str, Learner] = {
     "catboost": Learner("CatBoost", "catboost"),
-    "decision-tree": Learner("Decision trees", "decision_tree"),
     "elastic-net": Learner("Elastic net", "linear", (REGRESSION,)),
     "extra-trees": Learner("Extremely randomised trees", "extra_trees"),
     "hist-gradient-boosting": Learner(
@@ -60,6 +60,7 @@ LEARNERS: dict[str, Learner] = {
     "logistic-regression": Learner("Logistic regression", "linear", (CLASSIFICATION,)),
     "mlp": Learner("Multilayer perceptron of scikit-learn", "mlp"),
     "random-forest": Learner("Random forest", "random_forest"),
+    "sklearn-tree": Learner("Decision trees of scikit-learn", "decision_tree"),
     "svm": Learner("Support vector machine with RBF kernel", "svm"),
     "xgboost": Learner("XGBoost", "xgboost"),
 }
@@ -89,6 +90,18 @@ def metadata_of(
     return MetaDataset.of(tasks, source=SOURCE.format(n_datasets), licence=LICENCE)
 
 
+def tables_of(name: str, tables: Tables) -> list[Table]:
+    """Return the evaluations that a prior is made of."""
+    keys = [(LEARNERS[name].learner, kind) for kind in LEARNERS[name].tasks]
+    return [tables[key] for key in keys if key in tables]
+
+
+def prior_space(name: str, tables: Tables) -> SearchSpace:
+    """Return the search space of a prior, with the parameters of all its tables."""
+    spaces = [search_space(table.space) for table in tables_of(name, tables)]
+    return in_canonical_order(merged_space(spaces))
+
+
 def search_space(space: parameters.Space) -> SearchSpace:
     """Return the search space of a learner."""
     conditions = [
@@ -101,11 +114,7 @@ def search_space(space: parameters.Space) -> SearchSpace:
 
 def defaults_of(name: str, tables: Tables) -> dict[str, Any]:
     """Return the library's defaults, as far as they depend neither on data nor on the task."""
-    spaces = [
-        table.space
-        for (learner, kind), table in tables.items()
-        if learner == LEARNERS[name].learner and kind in LEARNERS[name].tasks
-    ]
+    spaces = [table.space for table in tables_of(name, tables)]
     values: dict[str, set[Any]] = {}
     for parameter in (parameter for space in spaces for parameter in space):
         values.setdefault(parameter.name, set()).add(parameter.default)

@@ -14,14 +14,13 @@ from dre_bench.learner_priors.tasks import (
     Tables,
     defaults_of,
     metadata_of,
-    search_space,
+    tables_of,
 )
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.prior import Prior
-from dre_plugins.transfer.spaces.alignment import align
 
 # Networks of this size make a file of about 150 KB.
 SCORER = ScorerSettings(
@@ -55,30 +54,30 @@ def train(
         settings=SETTINGS,
         rebuild=COMMAND,
     )
-    places = [place for place, dataset in enumerate(datasets) if dataset not in left_out]
-    return replace(prior, favourites=favourites_of(name, places, tables, prior.space))
+    best = favourite(name, prior.space, datasets, tables, left_out)
+    return prior if best is None else replace(prior, favourites=best[None])
 
 
-def favourites_of(
-    name: str, places: list[int], tables: Tables, space: SearchSpace
-) -> NDArray[np.float64]:
-    """Return what is expected to be best on average, by classification and by regression.
+def favourite(
+    name: str,
+    space: SearchSpace,
+    datasets: list[str],
+    tables: Tables,
+    left_out: Collection[str] = (),
+) -> NDArray[np.float64] | None:
+    """Return what is expected to be best on average, coordinates `[P]` of the prior's space.
+
+    It is the prior's only favourite, and hence the first trial of a study.
 
     Args:
-        name: A key of `LEARNERS`.
-        places: Indices of the data sets to learn from.
-        tables: The evaluations.
+        name: See `train`.
         space: The search space of the prior.
+        datasets: See `train`.
+        tables: See `train`.
+        left_out: See `train`.
     """
-    found = [np.empty((0, space.n_parameters))]
-    for kind in LEARNERS[name].tasks:
-        table = tables.get((LEARNERS[name].learner, kind))
-        best = None if table is None else best_on_average(table, places)
-        if table is not None and best is not None:
-            alignment = align(search_space(table.space), space)
-            assert alignment is not None  # only on_incompatible="ignore" returns None
-            found.append(alignment.convert(best[None]))
-    return np.concatenate(found)
+    places = [place for place, dataset in enumerate(datasets) if dataset not in left_out]
+    return best_on_average(space, tables_of(name, tables), places)
 
 
 def validation_of(metadata: MetaDataset) -> MetaDataset:

@@ -31,16 +31,22 @@ class Convention:
 
 
 def _inverse(numbers: Array) -> Array:
-    return np.divide(1.0, numbers, out=np.full(numbers.shape, np.nan), where=numbers != 0)
+    found = np.full(numbers.shape, np.nan)
+    np.divide(1.0, numbers, out=found, where=numbers != 0)
+    return found
 
 
 def _log_of_base(base: float) -> Convention:
     def logarithm(values: Array) -> Array:
         found = np.full(values.shape, np.nan)
         np.log(values, out=found, where=values > 0)
-        return found / np.log(base)
+        found /= np.log(base)
+        return found
 
-    return Convention(lambda numbers: np.power(base, numbers), logarithm)
+    def power(numbers: Array) -> Array:
+        return np.asarray(np.power(base, numbers), dtype=np.float64)
+
+    return Convention(power, logarithm)
 
 
 # ``log_`` alone is left out: the base is not said.
