@@ -26,7 +26,7 @@ from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.domains import Float
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import keys
-from dre_plugins.transfer.knowledge import GivenPrior
+from dre_plugins.transfer.knowledge import AUTO, GivenPrior
 
 Matrix = NDArray[np.float64]
 
@@ -77,6 +77,7 @@ class DRETable:
         self._seed = seed_from(seed)
         is_one = not isinstance(prior, (list, tuple))
         require(is_one, "prior", prior, "one prior: a table has one column of values")
+        require(prior != AUTO, "prior", prior, "named: columns in [0, 1] do not tell a learner")
         options = Options(
             prior=prior, n_startup_trials=n_startup_trials, failed=failed, settings=settings
         )

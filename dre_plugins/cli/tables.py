@@ -56,6 +56,20 @@ def space_table(space: SearchSpace) -> Table:
     return table
 
 
+def names_table(space: SearchSpace) -> Table:
+    """Return what else the parameters of a search space may be called, one row a parameter."""
+    from dre_plugins.transfer.spaces.aliases import other_names
+
+    table = Table("parameter", "also", title="other names", title_justify="left")
+    for name, others in other_names(space.domains).items():
+        table.add_row(name, ", ".join(others))
+    table.caption = (
+        "Prefixes (clf__, model., svm_) do not matter; log10_, log2_ and ln_ before a name stand "
+        "for its logarithm, inv_ for its inverse, as alpha does for C."
+    )
+    return table
+
+
 def alignment_table(alignment: Alignment, units: NDArray[np.float64] | None = None) -> Table:
     """Return what `Alignment.report` says: one row a parameter of the prior.
 

@@ -58,8 +58,10 @@ class AlignedPrior:
 class PriorLike(Protocol):
     """Describe where meta-trained ensembles come from (for type checking; do not subclass)."""
 
-    def on(self, space: SearchSpace) -> AlignedPrior:
+    def on(self, space: SearchSpace) -> AlignedPrior | None:
         """Return the prior for a search space, which need not be the one it was trained on.
+
+        None says that it has nothing to say of such a space, and is no error.
 
         Raises:
             ValueError: If the two spaces have no parameter in common.
@@ -92,7 +94,8 @@ def aligned(
     if prior is None or isinstance(prior, (str, UniversalFile)) or not space.n_parameters:
         return ()
     if not isinstance(prior, (list, tuple)):
-        return (prior.on(space),)
+        only = prior.on(space)
+        return () if only is None else (only,)
     of_each = tuple(None if part is None else part.on(space) for part in prior)
     if n_objectives is not None and len(of_each) != n_objectives:
         raise ValueError(

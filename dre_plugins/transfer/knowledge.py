@@ -12,24 +12,32 @@ from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
     from dre_plugins.transfer.prior import Prior
+    from dre_plugins.transfer.recognition import AutoPrior
+
+AUTO = "auto"
+"""Name of whatever prior is that of the learner which a study turns out to tune."""
 
 SinglePrior: TypeAlias = "Prior | str | os.PathLike[str] | None"
 GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior]"
-Known: TypeAlias = "Prior | tuple[Prior | None, ...] | Universal"
+Known: TypeAlias = "Prior | AutoPrior | tuple[Prior | None, ...] | Universal"
 
 
 def prior_from(given: GivenPrior) -> Known | None:
     """Return a prior that was given itself, by name, by path, or not at all.
 
     Args:
-        given: The prior; "universal", which stays what it is; or a list with one for each
-            objective, None where there is none.
+        given: The prior; "universal", which stays what it is; "auto", which recognises the
+            learner; or a list with one prior for each objective, None where there is none.
 
     Raises:
         ValueError: If there is no such prior, its file cannot be read, or a list has none at all.
     """
     if given == UNIVERSAL:
         return UNIVERSAL
+    if given == AUTO:
+        from dre_plugins.transfer.recognition import AutoPrior
+
+        return AutoPrior()
     if not isinstance(given, (list, tuple)):
         return _universal(given) or _trained(given)
     priors = tuple(_trained(prior) for prior in given)

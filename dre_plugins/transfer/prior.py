@@ -36,6 +36,7 @@ class Prior:
         favourites: Canonical coordinates of what was best in past tasks `[F, P]`.
         mapping: Name in a study's space to name in this one, where names do not tell.
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
+        remark: What is said beside which parameters it knows, such as why it was chosen.
 
     Examples:
         >>> prior = Prior.load("xgboost")  # ships with the package
@@ -49,6 +50,7 @@ class Prior:
     favourites: NDArray[np.float64]
     mapping: Mapping[str, str] = field(default_factory=dict)
     contexts: NDArray[np.float32] | None = None
+    remark: str = ""
 
     def __post_init__(self) -> None:
         names, targets = list(self.space.domains), list(self.mapping.values())
@@ -135,7 +137,7 @@ class Prior:
         Nothing in the file can run code.
 
         Args:
-            prior: "xgboost", "decision-tree", or the path of a ".safetensors" file.
+            prior: A name, see `dre priors list`, or the path of a ".safetensors" file.
             mapping: Name in your search space to name in the prior's, where names do not tell.
 
         Raises:
@@ -190,7 +192,7 @@ class Prior:
             encoder,
             self._favourites_in(space),
             self.contexts,
-            f"prior {self.card.name!r} {alignment.summary()}",
+            f"prior {self.card.name!r} {alignment.summary()}{self.remark}",
         )
 
     def scores(self, space: SearchSpace, units: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -267,6 +269,10 @@ class Prior:
     def with_mapping(self, mapping: Mapping[str, str] | None) -> Prior:
         """Return the prior with a mapping of names, see `load`."""
         return replace(self, mapping=dict(mapping or {}))
+
+    def with_remark(self, remark: str) -> Prior:
+        """Return the prior with something to say beside which parameters it knows."""
+        return replace(self, remark=remark)
 
 
 class _Encoder:

@@ -130,7 +130,8 @@ def path_of(prior: str | os.PathLike[str]) -> Path:
     if not path.is_file():
         raise PriorError(
             f"prior must be one of {shipped} or the path of a file, got {os.fspath(prior)!r}; a "
-            f"study also takes {UNIVERSAL!r} (of functions on any space) and None (nothing)."
+            f"study also takes 'auto' (that of the learner which it tunes), {UNIVERSAL!r} (of "
+            "functions on any space) and None (nothing)."
         )
     return path
 

@@ -52,7 +52,7 @@ def test_trees_agree() -> None:
         (["C", "gamma", "kernel"], "gamma"),  # of a support vector machine
         (["gamma"], "gamma"),
         (["eta", "C", "gamma"], "gamma"),  # whose?
-        (["alpha", "l1_ratio"], "alpha"),
+        (["alpha"], "alpha"),
         (["lambda"], "lambda"),
         (["max_iter"], "max_iter"),
         (["eta", "l2_leaf_reg"], "l2_leaf_reg"),
@@ -67,6 +67,7 @@ def test_company_decides() -> None:
     assert roles(["alpha", "hidden_layer_sizes"])["weight decay"] == "alpha"
     assert roles(["max_iter", "max_leaf_nodes"])["trees"] == "max_iter"
     assert roles(["max_iter", "batch_size"])["epochs"] == "max_iter"
+    assert roles(["alpha", "l1_ratio"])["svm cost"] == "alpha"  # its inverse, see `conventions`
 
 
 def test_a_role_with_two_players_is_nobodys() -> None:

@@ -2,24 +2,44 @@
 
 import pytest
 
-from dre_plugins import Prior, Recommender
+from dre_plugins import AskTell, Prior, Recommender
 from dre_plugins.space import SearchSpace
+from dre_plugins.transfer.learners import LEARNERS
 from dre_plugins.transfer.prior_file import CATALOGUE, names
 
-NAMES = ("decision-tree", "xgboost")
+SURROGATES = ("decision-tree", "xgboost")  # of YAHPO Gym
+MEASURED = [name for name in names() if name not in SURROGATES]
+MOST_BYTES = 4_000_000
 
 
-def test_these_priors_ship():
-    assert names() == [*NAMES]
+def test_priors_of_common_learners_ship():
+    assert {*SURROGATES, "lightgbm", "random-forest"} <= {*names()}
+    assert {*names()} <= {*LEARNERS} | {learner.prior for learner in LEARNERS.values()}
+    assert sum(path.stat().st_size for path in CATALOGUE.iterdir()) <= MOST_BYTES
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", names())
 def test_a_shipped_prior_is_small_and_tells_where_it_is_from(name):
     assert (CATALOGUE / f"{name}.safetensors").stat().st_size < 1_000_000
     card = Prior.load(name).card
-    assert card.licence == "Apache-2.0"
-    assert "YAHPO" in card.source and "dre_bench.priors" in card.rebuild
-    assert card.n_evaluations > 100_000 and card.created
+    assert card.licence == "Apache-2.0" and card.created and card.defaults
+    source, command = (
+        ("YAHPO", "dre_bench.priors")
+        if name in SURROGATES
+        else ("benchmarks/data/learner_evaluations", "dre_bench.learner_priors")
+    )
+    assert source in card.source and command in card.rebuild
+    assert card.n_evaluations > (100_000 if name in SURROGATES else 500)
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_a_measured_prior_has_beaten_the_default_and_begins_with_its_favourite(name):
+    prior = Prior.load(name)
+    figures = prior.card.validation
+    assert figures["regret of the first trial"] < figures["regret of the library's default"]
+    assert figures["data sets held out"] >= 9 and len(prior.favourites) == 1
+    _, first = AskTell(prior.space, seed=0, prior=prior).ask()
+    assert first == pytest.approx(prior.space.to_configuration(prior.favourites[0]))
 
 
 def test_a_shipped_prior_knows_the_names_of_other_interfaces():

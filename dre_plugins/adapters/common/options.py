@@ -17,7 +17,7 @@ from dre_plugins.recommend.prior import UNIVERSAL, check_turns
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.space.base import is_integer
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.knowledge import GivenPrior, Known, prior_from
+from dre_plugins.transfer.knowledge import AUTO, GivenPrior, Known, prior_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Options:
         Raises:
             ValueError: If both are given.
         """
-        if past is not None and self.prior not in (None, UNIVERSAL):
+        if past is not None and self.prior not in (None, UNIVERSAL, AUTO):
             raise ValueError(
                 f"prior and {name} cannot be combined: leave one of them out, or train a "
                 "prior on all of it with Prior.train."

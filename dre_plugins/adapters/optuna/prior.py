@@ -33,6 +33,7 @@ from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
+    from dre_plugins.transfer.recognition import AutoPrior
 
 logger = get_logger(LOGGER_NAME)
 
@@ -242,7 +243,7 @@ class Knowledge:
             space = prior.completed(space.domains)
         return space
 
-    def _priors(self) -> list[Prior]:
+    def _priors(self) -> list[Prior | AutoPrior]:
         given = self.prior if isinstance(self.prior, tuple) else (self.prior,)
         no_parameters = (str, UniversalFile, type(None))
         return [prior for prior in given if not isinstance(prior, no_parameters)]
@@ -256,7 +257,9 @@ def _fits(prior: Prior, space: SearchSpace) -> bool:
     return True
 
 
-def _knows(prior: Prior, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
+def _knows(
+    prior: Prior | AutoPrior, name: str, domain: Domain, beside: Mapping[str, Domain]
+) -> bool:
     try:
         return prior.knows(name, domain, beside)
     except ValueError:  # the mapping names it, but their values have nothing in common

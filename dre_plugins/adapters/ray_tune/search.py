@@ -103,8 +103,10 @@ class DRESearch(RestorableSearcher):
             from and not run.
         seed: Non-negative seed; None draws one.
         prior: "universal" alternates the universal prior and an ensemble from random weights;
-            None is the ensemble alone. A trained prior is the name of one that ships with
-            the package ("xgboost", "decision-tree"), its path, or a `dre_plugins.Prior`: it
+            None is the ensemble alone; "auto" takes the trained prior of the learner that the
+            parameters belong to, where names and ranges tell, and is otherwise "universal". A
+            trained prior is the name of one that ships with the package (`dre priors list`), its
+            path, or a `dre_plugins.Prior`: it
             proposes the first trial, even if the search spaces differ, and the ensemble starts
             from its weights. With several metrics a list with one for each, None where there is
             none.

@@ -70,8 +70,10 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             are chosen to go with the others; a number out of its range is tried as it is.
         random_seed: Non-negative seed; None takes one from the operating system.
         prior: "universal" alternates the universal prior and an ensemble from random weights;
-            None is the ensemble alone. A trained prior is the name of one that ships with
-            the package ("xgboost", "decision-tree"), its path, or a `dre_plugins.Prior`: it
+            None is the ensemble alone; "auto" takes the trained prior of the learner that the
+            parameters belong to, where names and ranges tell, and is otherwise "universal". A
+            trained prior is the name of one that ships with the package (`dre priors list`), its
+            path, or a `dre_plugins.Prior`: it
             proposes the first trial, even if the search spaces differ, and the ensemble starts
             from its weights; from the eleventh trial on the universal prior has its turns as
             well. The path of a file of `dre meta-train --synthetic` is another universal prior.

@@ -14,32 +14,20 @@ out or counts for one family of learners only. Left out on purpose:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-_PREFIX = re.compile(r"^.*(?:__|[/:.])(?=[^/:.])")
-_SEPARATORS = re.compile(r"[\W_]+")
+from dre_plugins.transfer.spaces.prefixes import (
+    forms_of,
+    learner_of_prefix,
+    normalised,
+    without_learner,
+    without_prefix,
+)
 
-
-def normalised(name: str) -> str:
-    """Return a name without case and with `_` for every separator.
-
-    >>> normalised("Max-Depth"), normalised("model__max_depth")
-    ('max_depth', 'model_max_depth')
-    """
-    return _SEPARATORS.sub("_", name.casefold()).strip("_")
-
-
-def without_prefix(name: str) -> str:
-    """Return the normalised name after the last of ``__ / : .``
-
-    >>> without_prefix("model__max_depth"), without_prefix("params/max-depth")
-    ('max_depth', 'max_depth')
-    """
-    return normalised(_PREFIX.sub("", name))
+__all__ = ["normalised", "without_learner", "without_prefix"]
 
 
 @dataclass(frozen=True)
@@ -105,7 +93,8 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         "bins": _role("max_bin max_bins border_count"),
         "leaf value": _role("max_delta_step max_tree_output max_leaf_output"),
         "trees dropped": _role("rate_drop", "drop_rate", "boosting"),
-        "svm cost": _role("c cost"),
+        # `conventions` turns the strength of a penalty into the cost, which is its inverse.
+        "svm cost": _role("c cost", "alpha lambda reg_param", "linear"),
         "weight decay": _role("weight_decay wd l2_penalty", "alpha l2 l2_reg", "network"),
         "batch": _role("batch_size batchsize minibatch_size train_batch_size"),
         "epochs": _role(
@@ -148,9 +137,18 @@ TELLING: Mapping[str, frozenset[str]] = MappingProxyType(
             " hidden_dim hidden_units n_units activation beta_1 beta_2 beta1 beta2".split()
         ),
         "svm": frozenset("c cost kernel degree coef0".split()),
+        "linear": frozenset("penalty l1_ratio".split()),
     }
 )
 
+# The families of learners that a prefix names, by keys of `learners.LEARNERS`.
+FAMILY_OF: Mapping[str | None, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("catboost", "hist-gradient-boosting", "lightgbm", "xgboost"), "boosting"),
+        "mlp": "network",
+        "svm": "svm",
+    }
+)
 
 # Words that one family of learners uses for one thing and another family for something else;
 # ``gamma`` is a penalty of boosted trees and the width of a kernel of support vectors.
@@ -160,20 +158,22 @@ AMBIGUOUS: frozenset[str] = frozenset().union(*(role.words for role in ROLES.val
 def families(names: Iterable[str]) -> frozenset[str]:
     """Return the families of learners that parameters belong to, by names that give them away.
 
-    >>> sorted(families(["C", "gamma"])), sorted(families(["gamma"]))
-    (['svm'], [])
+    >>> sorted(families(["C", "gamma"])), sorted(families(["gamma"])), families(["svc_gamma"])
+    (['svm'], [], frozenset({'svm'}))
     """
-    forms = set[str]().union(*({normalised(name), without_prefix(name)} for name in names))
-    return frozenset(family for family, telling in TELLING.items() if telling & forms)
+    names = list(names)
+    forms = set[str]().union(*(forms_of(name) for name in names))
+    told = {family for family, telling in TELLING.items() if telling & forms}
+    return frozenset(told | {FAMILY_OF.get(learner_of_prefix(name), "") for name in names} - {""})
 
 
 def is_ambiguous(name: str) -> bool:
     """Say whether what a parameter is depends on the learner.
 
     >>> is_ambiguous("svc__gamma"), is_ambiguous("svc_gamma"), is_ambiguous("eta")
-    (True, False, False)
+    (True, True, False)
     """
-    return bool({normalised(name), without_prefix(name)} & AMBIGUOUS)
+    return bool(forms_of(name) & AMBIGUOUS)
 
 
 def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict[str, str]:
@@ -190,7 +190,7 @@ def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict
     ({'learning rate': 'eta', 'split gain': 'gamma'}, {'svm cost': 'C'})
     """
     names = list(names)
-    forms = {name: {normalised(name), without_prefix(name)} for name in names}
+    forms = {name: forms_of(name) for name in names}
     of = set(families(names) if learners is None else learners)
     players_of: dict[str, str] = {}
     for title, role in ROLES.items():
@@ -199,6 +199,21 @@ def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict
         if len(players) == 1:
             players_of[title] = players[0]
     return players_of
+
+
+def other_names(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return what else each parameter of a search space may be called in a study.
+
+    Args:
+        names: All names of the search space.
+
+    >>> other_names(["C", "gamma"])
+    {'C': ['alpha', 'cost', 'lambda', 'reg_param']}
+    """
+    return {
+        name: sorted((ROLES[title].names | ROLES[title].words) - {normalised(name)})
+        for title, name in roles(names).items()
+    }
 
 
 # XGBoost: https://xgboost.readthedocs.io/en/stable/parameter.html, where `nrounds` has no default;

@@ -14,17 +14,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dre_plugins.space.base import Array, Domain, fill
+from dre_plugins.space.base import Array, fill
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import (
     families,
     is_ambiguous,
     normalised,
     roles,
+    without_learner,
     without_prefix,
 )
 from dre_plugins.transfer.spaces.conversion import Conversion, conversion, placed
 from dre_plugins.transfer.spaces.differences import difference
+from dre_plugins.transfer.spaces.prefixes import change_of
 
 # Canonical units at the end of a range agree with it to rounding errors.
 _SLACK = 1e-9
@@ -93,7 +95,7 @@ class Alignment:
             _Column(
                 None if link.source in source.constants else source.names.index(link.source),
                 target.names.index(link.target),
-                _conversion(source.domains[link.source], target.domains[link.target]),
+                _conversion(link.source, source, link.target, target),
             )
             for link in self.links
             if link.target not in target.constants
@@ -247,7 +249,7 @@ def align(
     remarks: dict[str, str] = {}
     for name, (other, how) in pairs.items():
         ours, theirs = source.domains[name], target.domains[other]
-        if conversion(ours, theirs) is not None:
+        if conversion(ours, theirs, change_of(name, other)) is not None:
             links.append(Link(name, other, how, difference(ours, theirs)))
         elif how == "mapping":
             raise ValueError(
@@ -309,7 +311,7 @@ def matching_names(
                 used.add(theirs[key])
 
     def join_all(are_clear: bool, learners: Collection[str] | None) -> None:
-        for form in (str, normalised, without_prefix):
+        for form in (str, normalised, without_prefix, without_learner):
             ours, theirs = _unique(sources, form), _unique(targets, form)
             if are_clear:
                 ours = {key: name for key, name in ours.items() if not is_ambiguous(name)}
@@ -378,8 +380,8 @@ def _check_mapping(mapping: Mapping[str, str], source: SearchSpace, target: Sear
                 )
 
 
-def _conversion(source: Domain, target: Domain) -> Conversion:
-    change = conversion(source, target)
+def _conversion(ours: str, source: SearchSpace, theirs: str, target: SearchSpace) -> Conversion:
+    change = conversion(source.domains[ours], target.domains[theirs], change_of(ours, theirs))
     if change is None:
-        raise ValueError(f"no value of {source!r} is one of {target!r}; do not link them.")
+        raise ValueError(f"no value of {ours!r} is one of {theirs!r}; do not link them.")
     return change

@@ -20,6 +20,7 @@ from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, Domain, is_real, m
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.space.discrete import Ordinal
 from dre_plugins.space.numeric import Float, Integer, Normal
+from dre_plugins.transfer.spaces.conventions import Change
 
 Number: TypeAlias = Float | Integer | Normal
 
@@ -33,17 +34,33 @@ class Conversion(Protocol):
     def __call__(self, units: Array) -> Array: ...
 
 
-def conversion(source: Domain, target: Domain) -> Conversion | None:
+def conversion(source: Domain, target: Domain, change: Change | None = None) -> Conversion | None:
     """Return how units of `source` become units of `target`; None without a value in common.
 
     Two domains of numbers always have one, since numbers beyond a range extrapolate.
+
+    Args:
+        source: The domain that units come from.
+        target: The domain that they are to be units of.
+        change: What numbers of the source are in the target, see `conventions`.
     """
+    if change is not None:
+        return _changed(source, target, change)
     if source == target:
         return _Same()
     if isinstance(source, Number):
         places = number_places(target)
         return None if places is None else _ByNumber(source, places)
     table = placed(listed_values(source), target)
+    return None if np.isnan(table).all() else _ByTable(source, table)
+
+
+def _changed(source: Domain, target: Domain, change: Change) -> Conversion | None:
+    if isinstance(source, Number):
+        places = number_places(target)
+        return None if places is None else _ByNumber(source, _Changed(places, change))
+    numbers = _numbers(listed_values(source))
+    table = placed(change(numbers).tolist(), target)
     return None if np.isnan(table).all() else _ByTable(source, table)
 
 
@@ -93,6 +110,16 @@ def number_places(domain: Domain) -> NumberPlaces | None:
         if all(low > high for low, high in pairwise(numbers.tolist())):
             return _Between(-numbers, sign=-1.0)
     return _Exactly(numbers)
+
+
+@dataclass(frozen=True)
+class _Changed:
+    places: NumberPlaces
+    change: Change
+
+    def __call__(self, numbers: Array) -> Array:
+        changed = self.change(numbers)
+        return np.where(np.isnan(changed), np.nan, self.places(np.nan_to_num(changed)))
 
 
 @dataclass(frozen=True)

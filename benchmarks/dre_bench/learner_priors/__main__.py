@@ -1,0 +1,67 @@
+"""Train the priors of learners from the committed evaluations.
+
+    python -m dre_bench.learner_priors --out FOLDER \
+        --evaluations benchmarks/data/learner_evaluations/evaluations.npz
+
+A prior is written only if its first trial has beaten the library's default on data sets held out,
+by the figures that `report` wrote; they go into its card.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from dre_bench.learner_evaluations.tables import read_tables
+from dre_bench.learner_priors.report import Comparison
+from dre_bench.learner_priors.tasks import LEARNERS
+from dre_bench.learner_priors.training import train
+from dre_plugins.transfer.prior import CATALOGUE, Prior
+
+FIGURES = Path(__file__).parents[2] / "data" / "learner_priors.json"
+# These ship as meta-trained on surrogates of many more data sets, by `dre_bench.priors`.
+ELSEWHERE = ("decision-tree", "xgboost")
+
+
+def with_figures(prior: Prior, found: Comparison) -> Prior:
+    """Return a prior whose card says how good its first trial was on data sets held out."""
+    figures = {
+        "data sets held out": found.n_datasets,
+        "regret of the first trial": round(found.prior, 3),
+        "regret of the library's default": round(found.default, 3),
+        "regret of a random trial": round(found.chance, 3),
+    }
+    card = replace(prior.card, validation={**prior.card.validation, **figures})
+    return replace(prior, card=card)
+
+
+def main() -> None:
+    """Read the command line and train."""
+    parser = argparse.ArgumentParser(
+        prog="python -m dre_bench.learner_priors", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--evaluations", type=Path, required=True, help="the exported file")
+    parser.add_argument("--out", type=Path, default=CATALOGUE, help="folder of the priors")
+    parser.add_argument("--figures", type=Path, default=FIGURES, help="what `report` wrote")
+    parser.add_argument("--names", nargs="*", choices=list(LEARNERS), help="which priors")
+    chosen = parser.parse_args()
+    datasets, tables = read_tables(chosen.evaluations)
+    figures = {
+        name: Comparison(**found) for name, found in json.loads(chosen.figures.read_text()).items()
+    }
+    for name in chosen.names or [name for name in LEARNERS if name not in ELSEWHERE]:
+        if name not in figures or not figures[name].is_worth_shipping:
+            print(f"{name}: not written; its first trial does not beat the library's default")
+            continue
+        prior = train(name, datasets, tables)
+        if prior is None:
+            continue
+        path = chosen.out / f"{name}.safetensors"
+        with_figures(prior, figures[name]).save(path)
+        print(f"{path}: {path.stat().st_size / 1024:.0f} KiB", flush=True)
+
+
+if __name__ == "__main__":
+    main()

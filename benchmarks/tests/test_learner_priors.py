@@ -1,0 +1,143 @@
+"""Priors of learners: their tasks, their favourites, and what they are compared by."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn", reason="favourites are chosen by Gaussian processes of it")
+
+from dre_bench.learner_evaluations.parameters import number
+from dre_bench.learner_evaluations.plan import DEFAULT, POSITIONS
+from dre_bench.learner_evaluations.tables import Table, read_tables
+from dre_bench.learner_priors.__main__ import ELSEWHERE, FIGURES
+from dre_bench.learner_priors.favourites import best_on_average
+from dre_bench.learner_priors.regrets import WORST, mean_regrets
+from dre_bench.learner_priors.report import Comparison, compared
+from dre_bench.learner_priors.tasks import LEARNERS, defaults_of, metadata_of, search_space
+from dre_bench.learner_priors.training import dataset_of, validation_of, without_validation
+from dre_plugins.transfer.learners import LEARNERS as RECOGNISED
+from dre_plugins.transfer.prior import Prior, names
+
+EVALUATIONS = Path(__file__).parents[1] / "data" / "learner_evaluations" / "evaluations.npz"
+DATASETS, TABLES = read_tables(EVALUATIONS)
+SHAPE = (number("alpha", 0.0, 1.0, 0.9, log=False), number("l1_ratio", 0.0, 1.0, 0.5, log=False))
+N_TOY = 17
+
+
+def toy(n_datasets: int = 4) -> Table:
+    """Return evaluations whose loss is the squared distance to a place near (0.3, 0.7)."""
+    rng = np.random.default_rng(0)
+    shared = np.vstack([[0.9, 0.5], rng.random((N_TOY - 1, 2))])
+    points = np.tile(shared, (n_datasets, 1))
+    optima = np.array([0.3, 0.7]) + rng.normal(0.0, 0.05, (n_datasets, 2))
+    losses = np.square(points - np.repeat(optima, N_TOY, axis=0)).sum(axis=1)
+    n = len(points)
+    values = np.full((n, 4), np.nan)
+    values[:, -1] = losses
+    return Table(
+        SHAPE,
+        points,
+        np.repeat(np.arange(n_datasets), N_TOY),
+        np.tile(np.arange(N_TOY), n_datasets),
+        np.zeros(n, dtype=np.uint8),
+        {"rmse": values},
+        np.zeros((n, 2)),
+    )
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "svm", "logistic-regression", "elastic-net"])
+def test_a_task_is_a_data_set_by_a_metric(name: str) -> None:
+    metadata = metadata_of(name, DATASETS, TABLES)
+    kinds = {task.name.split("/")[0] for task in metadata}
+    assert kinds == set(LEARNERS[name].tasks)
+    for task in metadata:
+        assert "rmse" in task.name or task.name.startswith("classification/")
+        assert len(task) and not np.isnan(task.units).all(axis=0).any()
+    left_out = {dataset_of(task.name) for task in metadata.tasks[:3]}
+    rest = metadata_of(name, DATASETS, TABLES, left_out)
+    assert not {dataset_of(task.name) for task in rest} & left_out
+
+
+def test_larger_is_better_by_every_metric() -> None:
+    metadata = metadata_of("random-forest", DATASETS, TABLES)
+    by_name = {task.name: task for task in metadata}
+    dataset = "classification/vehicle"
+    accuracy = by_name[f"{dataset} by accuracy"].values
+    log_loss = by_name[f"{dataset} by log_loss"].values
+    assert np.corrcoef(accuracy, log_loss)[0, 1] > 0.3
+    assert (log_loss <= 0).all()
+
+
+def test_what_validates_is_not_learnt_from() -> None:
+    metadata = metadata_of("svm", DATASETS, TABLES)
+    training, validation = without_validation(metadata), validation_of(metadata)
+    assert len(training) + len(validation) == len(metadata) and len(validation)
+    assert not {dataset_of(t.name) for t in training} & {dataset_of(t.name) for t in validation}
+
+
+def test_defaults_depend_on_nothing() -> None:
+    assert defaults_of("lightgbm", TABLES)["num_leaves"] == 31
+    assert "gamma" not in defaults_of("svm", TABLES)  # depends on the data
+    assert "max_features" not in defaults_of("random-forest", TABLES)  # and on the task
+
+
+def test_a_favourite_is_good_on_average() -> None:
+    space = search_space(SHAPE)
+    best = best_on_average(space, [toy()], range(4))
+    assert best is not None
+    np.testing.assert_allclose(best, [0.3, 0.7], atol=0.12)
+    assert best_on_average(space, [toy()], [7]) is None
+
+
+def test_a_favourite_of_two_tables_has_the_parameters_of_both() -> None:
+    one, two = toy(2), toy(2)
+    wider = (*SHAPE[::-1], number("tol", 0.0, 1.0, 0.5, log=False))
+    units = np.column_stack([two.configurations[:, ::-1], np.full(len(two.dataset), 0.5)])
+    two = replace(two, space=wider, configurations=units)
+    space = search_space(wider)
+    best = best_on_average(space, [one, two], range(2))
+    assert best is not None and list(space.names) == ["l1_ratio", "alpha", "tol"]
+    np.testing.assert_allclose(best[:2], [0.7, 0.3], atol=0.12)
+
+
+def test_regrets_are_between_the_best_and_the_worst() -> None:
+    table = toy(1)
+    table.metrics["rmse"][3, -1] = np.nan
+    found = mean_regrets(table, np.arange(N_TOY))
+    assert found is not None
+    assert found.min() == 0.0 and found[3] == WORST
+    table.metrics["rmse"][:, -1] = 1.0
+    assert mean_regrets(table, np.arange(N_TOY)) is None
+
+
+@pytest.mark.parametrize(("loss", "is_better"), [(0.0, True), (5.0, False), (None, False)])
+def test_a_first_trial_is_compared_with_the_default(loss: float | None, is_better: bool) -> None:
+    assert POSITIONS[0][0] == DEFAULT
+    names_of = [f"regression/{place}" for place in range(4)]
+    metrics = {} if loss is None else {"rmse": loss}
+    lines = [{"dataset": name, "learner": "linear", "metrics": metrics} for name in names_of]
+    found = compared(lines, names_of, {("linear", "regression"): toy()})
+    assert found.is_worth_shipping == is_better
+    assert found.wins == float(is_better) and found.n_datasets == 4
+    assert found.prior == (0.0 if is_better else WORST)
+
+
+def test_what_ships_has_beaten_the_default() -> None:
+    figures = {
+        name: Comparison(**found) for name, found in json.loads(FIGURES.read_text()).items()
+    }
+    worth = {name for name, found in figures.items() if found.is_worth_shipping}
+    assert {*names()} == worth | {*ELSEWHERE}
+    for name in worth - {*ELSEWHERE}:
+        card = Prior.load(name).card
+        assert card.validation["regret of the first trial"] == round(figures[name].prior, 3)
+        assert card.n_evaluations > 1000 and "learner_priors" in card.rebuild
+
+
+def test_every_learner_can_be_recognised() -> None:
+    assert {*LEARNERS} == {learner.prior or key for key, learner in RECOGNISED.items()}

@@ -1,0 +1,211 @@
+"""What the search spaces of common learners look like: names, ranges, and what speaks against.
+
+The weight of a name says how far it alone tells the learner: 2 or more where few others have it,
+1 where several do, and less where most do. Sources: the parameter pages of XGBoost 2.1, LightGBM
+4.5, CatBoost 1.2 and scikit-learn 1.5, and rpart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+SURE, STRONG, WEAK, COMMON = 3.0, 2.0, 1.0, 0.5
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Describe the search spaces of a learner.
+
+    Args:
+        title: What people call it.
+        prefixes: Normalised words before a parameter that name the learner.
+        weights: How far a normalised name tells the learner.
+        needs: Names of which a search space has one at least; empty: no such demand.
+        foreign: Names that no search space of the learner has.
+        prior: Name of its prior where that is not the learner's; empty: the same.
+    """
+
+    title: str
+    prefixes: frozenset[str]
+    weights: Mapping[str, float]
+    needs: frozenset[str] = frozenset()
+    foreign: frozenset[str] = frozenset()
+    prior: str = ""
+
+
+def _learner(
+    title: str,
+    prefixes: str,
+    *,
+    sure: str = "",
+    strong: str = "",
+    weak: str = "",
+    common: str = "",
+    needs: str = "",
+    foreign: str = "",
+    prior: str = "",
+) -> Learner:
+    weights = {
+        name: weight
+        for names, weight in ((sure, SURE), (strong, STRONG), (weak, WEAK), (common, COMMON))
+        for name in names.split()
+    }
+    return Learner(
+        title,
+        frozenset(prefixes.split()),
+        MappingProxyType(weights),
+        frozenset(needs.split()),
+        frozenset(foreign.split()),
+        prior,
+    )
+
+
+_TREES = "max_depth min_samples_split min_samples_leaf"
+_OF_FORESTS = "criterion class_weight max_leaf_nodes min_impurity_decrease ccp_alpha"
+
+LEARNERS: Mapping[str, Learner] = MappingProxyType(
+    {
+        "catboost": _learner(
+            "CatBoost",
+            "catboost cb catboostclassifier catboostregressor",
+            strong="l2_leaf_reg border_count bagging_temperature random_strength bootstrap_type"
+            " rsm one_hot_max_size leaf_estimation_iterations",
+            weak="iterations depth",
+            common="learning_rate subsample colsample_bylevel min_data_in_leaf grow_policy eta",
+        ),
+        "decision-tree": _learner(
+            "a decision tree",
+            "dt cart rpart decision_tree decisiontree decisiontreeclassifier"
+            " decisiontreeregressor",
+            strong="splitter ccp_alpha cp minsplit minbucket",
+            weak=f"{_TREES} maxdepth",
+            common="max_features max_leaf_nodes criterion class_weight min_impurity_decrease",
+            foreign="n_estimators learning_rate eta subsample bootstrap max_samples max_iter",
+            # First trials of "decision-tree", which is of rpart, are no better than the default.
+            prior="sklearn-tree",
+        ),
+        "elastic-net": _learner(
+            "an elastic net",
+            "enet elasticnet elastic_net",
+            strong="l1_ratio alpha",
+            common="max_iter tol selection",
+            needs="l1_ratio",
+            foreign="c penalty learning_rate eta0 solver loss gamma",
+        ),
+        "extra-trees": _learner(
+            "extremely randomised trees",
+            "et extra_trees extratrees extratreesclassifier extratreesregressor",
+            weak=f"n_estimators {_TREES} max_features bootstrap max_samples",
+            common=_OF_FORESTS,
+            foreign="learning_rate eta subsample",
+        ),
+        "hist-gradient-boosting": _learner(
+            "histogram gradient boosting",
+            "hgb histgb hist_gradient_boosting histgradientboosting"
+            " histgradientboostingclassifier histgradientboostingregressor",
+            strong="l2_regularization max_bins",
+            weak="max_iter max_leaf_nodes",
+            common="learning_rate max_depth min_samples_leaf max_features",
+            needs="l2_regularization max_bins max_leaf_nodes",
+            foreign="n_estimators subsample",
+        ),
+        "k-nearest-neighbours": _learner(
+            "k nearest neighbours",
+            "knn kneighbors kneighborsclassifier kneighborsregressor nearest_neighbors",
+            strong="n_neighbors",
+            weak="weights metric p leaf_size",
+            needs="n_neighbors",
+            foreign="n_components min_dist perplexity contamination",
+        ),
+        "lightgbm": _learner(
+            "LightGBM",
+            "lgb lgbm lightgbm lgbmclassifier lgbmregressor",
+            strong="num_leaves min_child_samples min_data_in_leaf bagging_fraction bagging_freq"
+            " feature_fraction subsample_freq lambda_l1 lambda_l2 min_gain_to_split min_split_gain"
+            " min_sum_hessian_in_leaf path_smooth cat_smooth",
+            weak="colsample_bytree reg_alpha reg_lambda",
+            common="learning_rate n_estimators num_iterations num_boost_round max_depth subsample"
+            " min_child_weight max_bin boosting boosting_type eta scale_pos_weight",
+        ),
+        "logistic-regression": _learner(
+            "logistic regression",
+            "logreg logistic logistic_regression logisticregression",
+            strong="c penalty l1_ratio",
+            weak="solver class_weight",
+            common="max_iter tol fit_intercept",
+            needs="c",
+            foreign="kernel gamma epsilon degree coef0 learning_rate nu",
+        ),
+        "mlp": _learner(
+            "a multilayer perceptron",
+            "mlp mlpclassifier mlpregressor",
+            sure="hidden_layer_sizes learning_rate_init",
+            weak="alpha solver activation batch_size",
+            common="momentum max_iter beta_1 beta_2 learning_rate epochs n_layers width",
+            foreign="gamma n_estimators c",
+        ),
+        "random-forest": _learner(
+            "a random forest",
+            "rf forest random_forest randomforest randomforestclassifier randomforestregressor",
+            strong="bootstrap max_samples",
+            weak=f"n_estimators {_TREES} max_features",
+            common=_OF_FORESTS,
+            foreign="learning_rate eta subsample",
+        ),
+        "svm": _learner(
+            "a support vector machine",
+            "svm svc svr",
+            strong="c kernel degree coef0",
+            weak="gamma epsilon",
+            common="class_weight shrinking tol",
+            needs="c",
+            foreign="penalty l1_ratio solver learning_rate n_estimators",
+        ),
+        "xgboost": _learner(
+            "XGBoost",
+            "xgb xgboost xgbclassifier xgbregressor",
+            strong="booster colsample_bylevel colsample_bynode nrounds min_split_loss"
+            " num_parallel_tree rate_drop skip_drop max_delta_step sample_type normalize_type"
+            " min_child_weight",
+            weak="eta grow_policy tree_method max_leaves gamma colsample_bytree reg_alpha"
+            " reg_lambda lambda alpha scale_pos_weight",
+            common="learning_rate n_estimators num_boost_round max_depth subsample max_bin",
+            needs="max_depth max_leaves eta learning_rate",
+        ),
+    }
+)
+
+# Where a number of that name lies if it is what learners mean by it.
+RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        **dict.fromkeys(("learning_rate", "eta", "learning_rate_init"), (0.0, 2.0)),
+        **dict.fromkeys(("subsample", "bagging_fraction", "feature_fraction"), (0.0, 1.0)),
+        **dict.fromkeys(
+            ("colsample_bytree", "colsample_bylevel", "colsample_bynode", "rsm", "l1_ratio"),
+            (0.0, 1.0),
+        ),
+        **dict.fromkeys(
+            ("n_estimators", "num_boost_round", "num_iterations", "iterations", "nrounds"),
+            (1.0, 1e6),
+        ),
+        **dict.fromkeys(("n_neighbors", "min_samples_leaf"), (0.0, math.inf)),
+        **dict.fromkeys(("max_depth", "depth"), (-1.0, 1000.0)),
+        **dict.fromkeys(("c", "alpha", "reg_alpha", "reg_lambda"), (0.0, math.inf)),
+        "num_leaves": (2.0, 1e5),
+    }
+)
+
+# What the choices of a name must have in common with, where several learners use the name.
+CHOICES: Mapping[tuple[str, str], frozenset[str]] = MappingProxyType(
+    {
+        ("mlp", "solver"): frozenset({"adam", "sgd"}),
+        ("logistic-regression", "solver"): frozenset(
+            {"liblinear", "saga", "sag", "newton-cg", "newton-cholesky"}
+        ),
+        ("k-nearest-neighbours", "weights"): frozenset({"uniform", "distance"}),
+        ("svm", "kernel"): frozenset({"rbf"}),
+    }
+)
