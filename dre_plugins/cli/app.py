@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from dre_plugins import __version__
-from dre_plugins.cli.aligning import align
 from dre_plugins.cli.errors import OneLineErrors
 from dre_plugins.cli.evaluating import evaluate
 from dre_plugins.cli.importing import importing
@@ -57,15 +56,4 @@ def dre(
 app.add_typer(importing, name="import")
 app.command("evaluate")(evaluate)
 app.command("meta-train")(meta_train)
-app.command("align")(align)
 app.add_typer(priors, name="priors")
-
-
-@app.command("bench", hidden=True, context_settings={"ignore_unknown_options": True})
-def bench(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
-    """Say where the benchmarks are."""
-    del arguments
-    raise ValueError(
-        "The benchmarks are a distribution of their own: in a clone of the repository run "
-        "pip install ./benchmarks, then dre-bench."
-    )

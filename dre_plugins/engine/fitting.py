@@ -17,7 +17,8 @@ from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import FittingSettings, ScorerSettings, require
 from dre_plugins.engine.sorting import rank_normalised
 
-# Below this length a list is too short to be split: all of it is support and query (section 2 of the paper).
+# Below this length a list is too short to be split: all of it is support and query (section 2 of
+# the paper).
 MIN_LENGTH_TO_SPLIT = 5
 
 
