@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from dre_plugins import __version__
-from dre_plugins.cli.aligning import align
 from dre_plugins.cli.errors import OneLineErrors
 from dre_plugins.cli.evaluating import evaluate
 from dre_plugins.cli.importing import importing
@@ -58,7 +57,6 @@ def dre(
 app.add_typer(importing, name="import")
 app.command("evaluate")(evaluate)
 app.command("meta-train")(meta_train)
-app.command("align")(align)
 app.add_typer(priors, name="priors")
 app.add_typer(memory, name="memory")
 

@@ -12,33 +12,22 @@ from dre_plugins.cli.checks import PRIOR_FILES, check_folder, check_writable
 from dre_plugins.cli.console import console
 from dre_plugins.cli.options import (
     Device,
-    OptionalTasks,
     Seed,
+    Tasks,
     Threads,
     check_machine,
     load_tasks,
 )
-from dre_plugins.cli.universal_training import train_universal
-from dre_plugins.engine.settings import require
 
 
 def meta_train(
+    tasks: Tasks,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write: .safetensors.")],
-    tasks: OptionalTasks = None,
     name: Annotated[
         str | None, typer.Option(help="Name on the card. Without it: that of the file.")
     ] = None,
     description: Annotated[str, typer.Option(help="One sentence for the card.")] = "",
-    synthetic: Annotated[
-        bool,
-        typer.Option(
-            "--synthetic", help="Meta-train the universal prior, on synthetic tasks; no files."
-        ),
-    ] = False,
-    steps: Annotated[
-        int | None,
-        typer.Option(help="Steps of the training. Without it: 4000, or 16000 with --synthetic."),
-    ] = None,
+    steps: Annotated[int, typer.Option(help="Steps of the training.")] = 4000,
     seed: Seed = 0,
     device: Device = "cpu",
     threads: Threads = 1,
@@ -75,17 +64,7 @@ def meta_train(
         dre meta-train sqlite:///studies.db -o prior.safetensors
 
         dre meta-train tasks.json -o prior.safetensors --checkpoint state.ckpt --resume
-
-        dre meta-train --synthetic -o universal.safetensors --seed 0
     """
-    if synthetic:
-        require(not tasks, "TASKS", tasks, "none with --synthetic")
-        check_writable(output, PRIOR_FILES)
-        check_machine(seed, device, threads)
-        return train_universal(output, steps, seed=seed, device=device, n_threads=threads)
-    tasks = tasks or []
-    require(len(tasks) > 0, "TASKS", tasks, "one file of past tasks at least, or --synthetic")
-    steps = 4000 if steps is None else steps
     widths = _widths(hidden)
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint FILE.")

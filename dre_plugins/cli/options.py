@@ -13,9 +13,13 @@ from dre_plugins.engine.settings import check_device, require
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
 
-_TASKS = "Past tasks: files as dre import writes them, or URLs of Optuna storages; one or several."
-Tasks = Annotated[list[str], typer.Argument(help=_TASKS)]
-OptionalTasks = Annotated[list[str] | None, typer.Argument(help=_TASKS)]
+Tasks = Annotated[
+    list[str],
+    typer.Argument(
+        help="Past tasks: files as dre import writes them, or URLs of Optuna storages; one or "
+        "several."
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.")]
 Device = Annotated[str, typer.Option(help="Where to meta-train: cpu, cuda, cuda:1, …")]
 Threads = Annotated[int, typer.Option(help="Threads of the CPU.")]

@@ -1,4 +1,4 @@
-"""Search spaces, alignments and cards as tables to print."""
+"""Search spaces and cards as tables to print."""
 
 from __future__ import annotations
 
@@ -19,12 +19,8 @@ from dre_plugins.space.domains import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dre_plugins.space.search_space import SearchSpace
     from dre_plugins.transfer.prior import Card
-    from dre_plugins.transfer.spaces.alignment import Alignment
 
 # Tasks of a card, values of a parameter.
 _MOST_LISTED = 12
@@ -67,19 +63,6 @@ def names_table(space: SearchSpace) -> Table:
         "Prefixes (clf__, model., svm_) do not matter; log10_, log2_ and ln_ before a name stand "
         "for its logarithm, inv_ for its inverse, as alpha does for C."
     )
-    return table
-
-
-def alignment_table(alignment: Alignment, units: NDArray[np.float64] | None = None) -> Table:
-    """Return what `Alignment.report` says: one row a parameter of the prior.
-
-    Args:
-        alignment: From the user's space to the prior's.
-        units: What was evaluated in the user's space `[N, P]`, to count what lies outside.
-    """
-    table = Table("prior (target)", "yours (source)", "matched by", "remark")
-    for row in alignment.rows(units):
-        table.add_row(*row)
     return table
 
 

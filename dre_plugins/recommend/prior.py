@@ -26,7 +26,7 @@ class UniversalFile:
     """Name a universal prior on disk, other than the one that ships.
 
     Args:
-        path: Where `dre meta-train --synthetic` wrote it.
+        path: Where `dre-bench train-universal` wrote it.
         digest: Hash of the file's content, so that a study keeps to the prior that it began with
             though the file is trained anew meanwhile; empty takes what the file holds.
     """

@@ -125,7 +125,8 @@ class AutoPrior:
         name = recognised(domains)
         if name is None:
             return None
-        from dre_plugins.transfer.prior import Prior, names  # imports torch
+        from dre_plugins.transfer.prior import Prior  # imports torch
+        from dre_plugins.transfer.prior_file import names
 
         if name not in names():
             return None

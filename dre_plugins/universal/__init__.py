@@ -1,6 +1,6 @@
-"""The universal prior: what is learnt once, from synthetic tasks, for any search space.
+"""The universal prior: a network that was meta-trained once, for any search space; inference only.
 
-`network` reads the trials of a task and proposes a mixture of Gaussian `processes`; `tasks` and
-`lessons` are what it learns from in `training`; `targets` is how values are read; `file` is how it
-is stored. The one that ships is `prior.safetensors`, written by `dre meta-train --synthetic`.
+`network` reads the trials of a task and proposes a mixture of Gaussian `processes`; `targets` says
+how values are read, `file` how the network is stored. `prior.safetensors` ships with the package;
+`dre-bench train-universal` of the benchmarks has made it, and makes others.
 """

@@ -149,7 +149,7 @@ def _settings(name: str, header: Mapping[str, str]) -> UniversalSettings:
     if header.get("format") != FORMAT:
         raise UniversalPriorError(
             f"{name}: format is {header.get('format')!r}, expected {FORMAT!r}; write it with "
-            "dre meta-train --synthetic."
+            "dre-bench train-universal."
         )
     try:
         version = int(header["version"])

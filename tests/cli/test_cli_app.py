@@ -17,7 +17,6 @@ COMMANDS = [
     ("import", "syne-tune"),
     ("evaluate",),
     ("meta-train",),
-    ("align",),
     ("priors", "list"),
     ("priors", "show"),
 ]
@@ -89,9 +88,3 @@ def test_the_module_is_the_program_and_its_help_loads_no_torch(tmp_path: Path):
     done = run(code)
     assert done.returncode == 0 and "Usage: dre " in done.stdout
     assert done.stdout.splitlines()[-1] == "False"
-
-
-def test_who_looks_for_the_benchmarks_is_told_where_they_are(dre) -> None:
-    told = dre("bench", "run", "--suite", "quick", code=1).stderr
-    assert "pip install ./benchmarks, then dre-bench" in told
-    assert "bench" not in dre("--help").stdout

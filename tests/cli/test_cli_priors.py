@@ -1,9 +1,8 @@
-"""`dre meta-train`, `dre priors` and `dre align`."""
+"""`dre meta-train` and `dre priors`."""
 
 from __future__ import annotations
 
 import io
-import json
 
 import pytest
 
@@ -20,7 +19,6 @@ from dre_plugins.space import (
 )
 from dre_plugins.transfer import prior_file
 from dre_plugins.transfer.prior import Prior
-from dre_plugins.transfer.spaces.plain import space_to_plain
 
 FEW = ("--steps", 4, "--members", 2, "--hidden", "8,8")
 
@@ -120,59 +118,6 @@ def test_bad_priors_are_named(dre, prior, tmp_path):
     damaged = tmp_path / "damaged.safetensors"
     damaged.write_bytes(prior.read_bytes()[:-50])
     assert "damaged.safetensors" in dre("priors", "show", damaged, code=1).stderr
-
-
-# ---- align
-
-
-def test_align_with_a_study(dre, prior, studies, tasks):
-    text = dre("align", prior, studies, "--study", "bank").output
-    assert text.count("name") >= 4 and "bank of Optuna sqlite" in text
-    assert "adult of" in dre("align", prior, tasks).output
-    assert "'nope'" in dre("align", prior, tasks, "--study", "nope", code=1).stderr
-    assert "'nope'" in dre("align", prior, studies, "--study", "nope", code=1).stderr
-
-
-def test_align_with_the_file_of_a_space(dre, prior, tmp_path):
-    path = tmp_path / "space.json"
-    domains = {
-        "eta": {"kind": "Float", "low": 0.001, "high": 0.5, "scale": "log"},
-        "drop": {"kind": "Float", "low": 0.0, "high": 0.5},
-        "subsample": {"kind": "Float", "low": 0.1, "high": 1.0},
-    }
-    path.write_text(json.dumps({"domains": domains}))
-    text = dre("align", prior, path, "--map", "drop=rate_drop").output
-    rows = {line.split("│")[2].strip(): line for line in text.splitlines() if "│" in line}
-    assert "learning_rate" in rows["eta"] and "alias" in rows["eta"]
-    assert "rate_drop" in rows["drop"] and "mapping" in rows["drop"]
-    assert "left missing" in text and "learnt from scratch: subsample" in text
-
-
-def test_align_without_overlap(dre, prior, tmp_path):
-    path = tmp_path / "space.json"
-    space = SearchSpace({"colour": Categorical(["red", "blue"])})
-    path.write_text(json.dumps(space_to_plain(space)))
-    text = dre("align", prior, path, code=1).stderr
-    assert "no parameter in common" in text and "'colour'" in text and "--map" in text
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "code", "said"),
-    [
-        ('{"domains": {"x": {"kind": "Nope"}}}', [], 1, "Nope"),
-        ('{"domains": {"x": {"kind": "Float"}}}', [], 1, "low"),
-        ('{"x": 1}', [], 1, "neither"),
-        ("[1]", [], 1, "no object"),
-        ("{", [], 1, "damaged"),
-        ('{"domains": {}}', ["--study", "a"], 1, "'a'"),
-        ('{"domains": {}}', ["--map", "a=b"], 1, "'a'"),
-        ('{"domains": {}}', ["--map", "a"], 2, "MINE=THEIRS"),
-    ],
-)
-def test_align_names_what_is_wrong(dre, prior, tmp_path, content, options, code, said):
-    path = tmp_path / "space.json"
-    path.write_text(content)
-    assert said in dre("align", prior, path, *options, code=code).stderr
 
 
 def test_all_kinds_of_parameters_can_be_shown():

@@ -18,7 +18,8 @@ from dre_bench.learner_evaluations.tables import read_tables
 from dre_bench.learner_priors.report import Comparison
 from dre_bench.learner_priors.tasks import LEARNERS
 from dre_bench.learner_priors.training import train
-from dre_plugins.transfer.prior import CATALOGUE, Prior
+from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.prior_file import CATALOGUE
 
 FIGURES = Path(__file__).parents[2] / "data" / "learner_priors.json"
 # These ship as meta-trained on surrogates of many more data sets, by `dre_bench.priors`.

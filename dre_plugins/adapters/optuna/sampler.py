@@ -110,7 +110,7 @@ class DRESampler(BaseSampler):
             path, or a `dre_plugins.Prior`: it
             proposes the first trial, even if the search spaces differ, and the ensemble starts
             from its weights; from the eleventh trial on the universal prior has its turns as
-            well. The path of a file of `dre meta-train --synthetic` is another universal prior.
+            well. The path of a file of `dre-bench train-universal` is another universal prior.
             With several objectives a list with one for each, None where there is none.
         past_studies: Studies of the same kind to learn from: studies, a storage or its URL,
             several of these, or a `dre_plugins.MetaDataset`. Learning takes some seconds, here

@@ -76,7 +76,7 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             path, or a `dre_plugins.Prior`: it
             proposes the first trial, even if the search spaces differ, and the ensemble starts
             from its weights; from the eleventh trial on the universal prior has its turns as
-            well. The path of a file of `dre meta-train --synthetic` is another universal prior.
+            well. The path of a file of `dre-bench train-universal` is another universal prior.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             suggestions are points of one scrambled Sobol sequence. None takes 10 for the
             ensemble and 5 for the universal prior in its turns, or 0 with a trained prior.

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
 
-from dre_plugins.universal.tasks import (
+from dre_bench.universal.tasks import (
     MAX_CHOICES,
     MAX_FEATURES,
     MAX_LEVELS,
@@ -14,6 +15,7 @@ from dre_plugins.universal.tasks import (
     SyntheticTasks,
     draw_space,
 )
+from dre_plugins.engine.runtime import isolated
 
 # A category, a number, an integer, and two that are active under the second choice.
 SPACE = (
@@ -24,6 +26,13 @@ SPACE = (
     Parameter(4, condition=(0, 1)),
 )
 N_TASKS = 40
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tasks are small, and training is reproducible with one thread only."""
+    with isolated("cpu", 1):
+        yield
 
 
 def generator(seed: int = 0) -> torch.Generator:

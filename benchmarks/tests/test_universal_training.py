@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
+import optuna
 import pytest
 import torch
 
-from dre_plugins.universal import training
-from dre_plugins.universal.lessons import Lesson, draw_lesson
-from dre_plugins.universal.network import UniversalPrior, UniversalSettings
-from dre_plugins.universal.training import (
+from dre_bench.universal import training
+from dre_bench.universal.lessons import Lesson, draw_lesson
+from dre_bench.universal.training import (
     DOUBT,
     LAST_RATE,
     N_WARM_UP,
@@ -20,9 +22,20 @@ from dre_plugins.universal.training import (
     validated,
     validation_lessons,
 )
+from dre_plugins import DRESampler
+from dre_plugins.engine.runtime import isolated
+from dre_plugins.universal.file import load
+from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 SIZE = UniversalSettings(n_processes=2, width=8, n_refinements=1)
 SHORT = UniversalTrainingSettings(n_steps=30, learning_rate=0.05, max_features=4)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tasks are small, and training is reproducible with one thread only."""
+    with isolated("cpu", 1):
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -130,3 +143,28 @@ def test_the_rate_rises_and_then_falls() -> None:
 def test_a_wrong_setting_is_named(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{name} must be .*, got {value}"):
         UniversalTrainingSettings(**{name: value})
+
+
+# ---- the command
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"MAX_TRIALS": 6, "N_CELLS": 24, "MIN_TASKS": 2, "N_VALIDATION": 1}.items():
+        monkeypatch.setattr(training, name, value)
+    monkeypatch.setattr(training, "VALIDATED_TRIALS", (3, 5))
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_file_is_written_that_a_sampler_takes(bench, tmp_path: Path) -> None:
+    path, again = tmp_path / "universal.safetensors", tmp_path / "again.safetensors"
+    for output in (path, again):
+        result = bench("train-universal", "-o", output, "--steps", 3, "--seed", 1)
+        assert "3 steps" in result.stdout and str(output) in result.stdout
+    weights, same = load(path).state_dict(), load(again).state_dict()
+    assert all(torch.equal(weights[name], same[name]) for name in weights)
+    study = optuna.create_study(sampler=DRESampler(seed=0, prior=path))
+    study.optimize(lambda trial: trial.suggest_float("x", -1.0, 1.0) ** 2, n_trials=8)
+    assert study.sampler.stats["universal-prior"] == 2
+    assert study.sampler.stats["fallbacks"] == 0 and math.isfinite(study.best_value)
+    assert ".safetensors" in bench("train-universal", "-o", tmp_path / "a.json", code=1).stderr

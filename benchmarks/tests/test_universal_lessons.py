@@ -1,14 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 
 import numpy as np
 import pytest
 import torch
 
-from dre_plugins.universal import lessons
-from dre_plugins.universal.lessons import LIMIT, Lesson, draw_lesson
-from dre_plugins.universal.tasks import SyntheticTasks
+from dre_bench.universal import lessons
+from dre_bench.universal.lessons import LIMIT, Lesson, draw_lesson
+from dre_bench.universal.tasks import SyntheticTasks
+from dre_plugins.engine.runtime import isolated
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tasks are small, and training is reproducible with one thread only."""
+    with isolated("cpu", 1):
+        yield
 
 
 def lesson(

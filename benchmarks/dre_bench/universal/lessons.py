@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dre_bench.universal.tasks import MAX_FEATURES, SyntheticTasks, draw_space
 from dre_plugins.universal.targets import blended
-from dre_plugins.universal.tasks import MAX_FEATURES, SyntheticTasks, draw_space
 
 # Configurations whose children are tried, and how far these are from their parents.
 N_ELITE = 5

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dre_bench.universal.lessons import Lesson, draw_lesson
+from dre_bench.universal.tasks import MAX_FEATURES
 from dre_plugins.engine.settings import require
-from dre_plugins.universal.lessons import Lesson, draw_lesson
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
-from dre_plugins.universal.tasks import MAX_FEATURES
 
 # Trials of a lesson, and how many trials and tasks make one step.
 MIN_TRIALS, MAX_TRIALS = 3, 80
