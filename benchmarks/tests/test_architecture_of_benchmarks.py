@@ -14,6 +14,7 @@ ALLOWED = RIVALS | {
     *("dre_bench", "dre_plugins", "optuna", "ray", "syne_tune", "smac", "ConfigSpace"),
     *("filelock", "jinja2", "matplotlib", "onnxruntime", "pandas", "rich", "scikit_posthocs"),
     "typer",
+    "xgboost",
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
