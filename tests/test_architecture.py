@@ -21,7 +21,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "universal": ({"numpy", "torch", "safetensors"}, {"engine"}),
     "recommend": (NUMERICS, {"engine", "space", "universal"}),
     "transfer": (
-        NUMERICS | {"pandas", "xgboost", "rich"},
+        NUMERICS | {"rich"},
         {"engine", "space", "universal", "recommend"},
     ),
     "memory": (

@@ -49,7 +49,7 @@ def dre(
 
         dre meta-train tasks.json -o prior.safetensors
 
-    The second one says whether the third one is worth it. In Python, the prior is then
+    The second shows whether a prior would help. In Python, the prior is then
     `DRESampler(prior="prior.safetensors")`.
     """
 

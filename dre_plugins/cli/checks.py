@@ -1,4 +1,4 @@
-"""Checks before any work begins: what would otherwise fail after minutes fails at once."""
+"""Checks before any work begins, so that a mistake is reported at once and not after minutes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where the commands print to: the one border that text of strangers passes.
+"""Where the commands print to: the only place where text of unknown origin reaches a terminal.
 
-Names of tasks, parameters and priors are what somebody has written into a file. A terminal obeys
-what some characters say: clear the screen, write to the clipboard, show a name backwards.
+Names of tasks, parameters and priors come from files. A terminal obeys some characters: they can
+clear the screen, write to the clipboard, or show a name backwards.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from dre_plugins.transfer.replay import (
     mean_replay,
 )
 
-# Told apart also without colours: by marker and line.
+# Ways differ by marker and line as well, for readers who do not see the colours.
 STYLES: Mapping[str, tuple[str, str, str]] = {
     PRIOR: ("#d1495b", "o", "-"),
     FRESH: ("#00798c", "s", "-"),

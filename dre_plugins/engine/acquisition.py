@@ -58,7 +58,7 @@ def expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
 def log_rank_expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
     """Return the expected improvement of the logarithm of the rank.
 
-    To move from rank 2 to 1 is worth as much as from 200 to 100. In plain ranks a candidate that
+    A move from rank 2 to 1 counts as much as one from 200 to 100. In plain ranks a candidate that
     may be anywhere between 1 and 150 promises more than one that is surely a little better than
     the incumbent, so that late in a study nothing is refined
     (docs/decisions/log-rank-improvement.md).

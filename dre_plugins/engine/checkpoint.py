@@ -39,7 +39,7 @@ def save(
     """Write an ensemble.
 
     Args:
-        path: Where to write; replaced if it exists, and left alone if writing fails.
+        path: Where to write; replaced if it exists, and unchanged if writing fails.
         parameters: Stacked parameters, see `engine.scorers`.
         settings: The ensemble's shape.
         n_features: Number of features D.

@@ -18,7 +18,8 @@ class ByContent(Generic[Made]):
     """Make something of the content of files, and remember it by the content's hash.
 
     A file that was written anew is read anew, also if its path, its size and its time are the
-    same. What is read and what is hashed are the same bytes, whoever writes meanwhile.
+    same. What is read and what is hashed are the same bytes, even if the file is written
+    meanwhile.
 
     Args:
         make: From the name of a file, for messages, and its content.

@@ -75,7 +75,7 @@ class Loss(Protocol):
         *,
         dtype: torch.dtype = torch.float32,
     ) -> Prepared:
-        """Precompute all that depends on values and mask alone.
+        """Precompute all that depends on values and mask only.
 
         Args:
             values: Values `[..., N]`, larger is better.
@@ -141,7 +141,7 @@ class RankingLoss:
         *,
         dtype: torch.dtype = torch.float32,
     ) -> Prepared:
-        """Precompute all that depends on values and mask alone, see `Loss.prepare`."""
+        """Precompute all that depends on values and mask only, see `Loss.prepare`."""
         values = values.detach()
         mask = torch.ones_like(values, dtype=torch.bool) if mask is None else mask
         # Not `broadcast_shapes`, which imports SymPy: that takes a second.
@@ -245,7 +245,7 @@ def _list_net(scores: Tensor, target: Tensor, barrier: Tensor) -> Tensor:
     """Return the cross entropy of top-one probabilities, ListNet (Cao et al. 2007).
 
     - sum_i p_i ln softmax(s)_i. The original takes p = softmax(v), which depends on the scale of
-      the values; here p = softmax(`rank_normalised(v)`) depends on their order alone. Its logits
+      the values; here p = softmax(`rank_normalised(v)`) depends on their order only. Its logits
       lie in (-1, 1), within the range ±2 of the paper's range controller.
     """
     return -(target * (scores + barrier).log_softmax(-1)).sum(-1)

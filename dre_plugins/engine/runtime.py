@@ -1,4 +1,4 @@
-"""Run torch inside somebody else's program without leaving a trace in it.
+"""Run torch inside a user's program without changing its global state.
 
 Optimisation loops run in the user's process, beside the user's own training. So the engine never
 sets a seed, a default dtype or a default device; it limits threads and asks for full precision

@@ -225,7 +225,7 @@ def with_extra_features(
 def with_fixed_contexts(
     parameters: Mapping[str, Tensor], n_features: int, contexts: Tensor
 ) -> Parameters:
-    """Give each scorer one context for good: it becomes part of the first bias.
+    """Fix the context of each scorer: it becomes part of the first bias.
 
     Args:
         parameters: See the module's notation; with a Deep Set, which is left out.

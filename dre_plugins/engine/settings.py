@@ -62,7 +62,7 @@ class ScorerSettings:
         range_slope: Slope α of the range controller.
         centred: Whether scorers read features as 2x − 1. Features lie in [0, 1]; random networks
             vary more, and learn faster, around 0.
-        context: Deep Set of meta-features, or `None` for scorers of the configuration alone.
+        context: Deep Set of meta-features, or `None` for scorers that read the configuration only.
     """
 
     n_members: int = 10

@@ -107,7 +107,7 @@ class DeepRankingEnsemble:
         return replace(self, n_features=self.n_features + n_extra, parameters=extended)
 
     def with_contexts(self, contexts: Tensor) -> DeepRankingEnsemble:
-        """Return an ensemble whose members each have a context for good, and no Deep Set.
+        """Return an ensemble whose members have fixed contexts, and no Deep Set.
 
         Args:
             contexts: Context vectors `[M, Z]`, such as those of past tasks.

@@ -14,7 +14,7 @@ from dre_plugins.transfer.prior import Prior
 
 NOBODY = "–"
 LEARNT = "learnt from scratch"
-# By what says that two parameters are the same.
+# By the reason for which two parameters are taken for the same.
 COLOUR_OF = {"name": GREEN, "alias": SKY, "mapping": PINK, "default": ORANGE, NOBODY: GREY}
 HEADS = ("yours", "of the prior", "by", "")
 # Inches.
@@ -25,7 +25,7 @@ GAP = 0.3
 
 @dataclass(frozen=True)
 class Row:
-    """Hold what is said of one parameter.
+    """Hold one row of the table: a parameter.
 
     Args:
         of_study: Its name in the study; "–" if the study does not have it.
@@ -83,7 +83,7 @@ def plot_alignment(prior: Prior | str | os.PathLike[str], space: SearchSpace | S
 
 
 def rows_of(prior: Prior, space: SearchSpace) -> list[Row]:
-    """Return what is said of each parameter, those of the space first."""
+    """Return a row for each parameter, those of the space first."""
     alignment = prior.align(space)
     notes = {row[0]: row[3] for row in alignment.rows()}
     links = {link.source: link for link in alignment.links}

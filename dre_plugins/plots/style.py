@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-# Of Okabe and Ito, which colour-blind readers can tell apart.
+# The palette of Okabe and Ito, which colour-blind readers can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 BLUE, RED, GREEN, PINK, ORANGE, SKY, _ = COLOURS
 GREY = "#888888"
 """Can be seen on white and on black."""
-# Of shades in a plane: the better, the brighter, as the eye goes there.
+# Shades of a plane: better values are brighter, because they draw attention.
 SHADES = "viridis"
 
 

@@ -32,7 +32,7 @@ COLOUR_OF = {
     "enqueued": GREY,
     "unknown": GREY,
 }
-# Told apart also without colours.
+# Sources differ by their marks as well, for readers who do not see the colours.
 MARK_OF = {
     "prior": "*",
     "universal-prior": "d",
@@ -59,7 +59,7 @@ def plot_prior_trust(study: Study) -> Axes:
         study: A study of `DRESampler` or an `AskTell`, with a prior.
 
     Raises:
-        ValueError: If no trial tells of a prior.
+        ValueError: If no trial has the weight of a prior.
     """
     explained = explanations_of(study)
     weights = {

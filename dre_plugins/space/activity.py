@@ -107,7 +107,7 @@ class Activity:
         return [self._column[name] for name in done]
 
     def _is_settled(self, condition: AnyCondition) -> bool:
-        """Say whether a constant parent fulfils the condition for good."""
+        """Say whether the condition has a constant parent that fulfils it."""
         if condition.parent not in self._constants:
             return False
         value = self._constants[condition.parent]

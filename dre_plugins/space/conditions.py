@@ -64,8 +64,8 @@ def infer_conditions(
 
     Define-by-run frameworks do not state conditions, but their history shows them: a parent
     explains a child if it is present wherever the child is, and the values seen with the child and
-    without it can be told apart. Among several, one is preferred that chance would rarely give,
-    then the parent that is present most often, then the first defined. Where no parent explains
+    without it can be told apart. Among several, a parent is preferred whose pattern is rarely
+    random, then the parent that is present most often, then the first defined. Where no parent explains
     all of it, several may, which must all hold; each then excludes more of the configurations
     without the child than chance would.
 
@@ -164,9 +164,9 @@ def _explanation(
 def _explain(
     child: str, parent: _Parent, with_child: Places, without: Places
 ) -> tuple[AnyCondition, bool] | None:
-    """Return a condition that tells the parent's values with the child from those without.
+    """Return a condition that separates the parent's values with the child from those without.
 
-    And whether chance alone might give one.
+    The second result says whether random patterns would often give such a condition.
     """
     domain = parent.domain
     without = without[without >= 0]
@@ -190,7 +190,7 @@ def _explain(
 def _conjunction(
     child: str, parents: Sequence[_Parent], present: Mask, inactive: Mask
 ) -> tuple[list[AnyCondition], Mask]:
-    """Return conditions that must all hold, and where the child is inactive all the same `[N]`.
+    """Return conditions that must all hold, and where they fail to explain inactivity `[N]`.
 
     Each is true of all configurations with the child, and excludes more of those without it that
     the ones before left than chance would: with `n` of them, `e` excluded and `m` with the child,
@@ -228,7 +228,8 @@ def _necessary(
 ) -> Iterator[tuple[AnyCondition, Mask, int]]:
     """Yield conditions that hold wherever the child is present.
 
-    And which configurations without it each excludes `[W]`, and among how many it was chosen.
+    With each come the configurations without the child that it excludes `[W]`, and the number of
+    conditions among which it was chosen.
 
     Args:
         child: what is explained.

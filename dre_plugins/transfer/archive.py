@@ -33,7 +33,7 @@ _SPECIAL_OF: Final[Mapping[str | None, float]] = {
 }
 
 # Bytes that an archive may hold: deflate packs a thousand zeros into one, so that a small file
-# from a stranger could fill any memory.
+# could fill the memory.
 MAX_UNPACKED = 2**32
 
 # Whatever a broken file makes the readers raise.

@@ -22,7 +22,7 @@ N_SPREAD = 128
 def metadata_of_beliefs(
     space: SearchSpace, configurations: Sequence[Mapping[str, Any]], *, seed: int = 0
 ) -> MetaDataset:
-    """Return the task of somebody's beliefs.
+    """Return the task that beliefs describe.
 
     Args:
         space: The search space.
@@ -47,7 +47,7 @@ def metadata_of_beliefs(
     near = space.canonical(mutate(space, favoured, N_NEAR, rng))
     spread = space.canonical(sobol(space.n_parameters, N_SPREAD, rng))
     units = np.concatenate([favoured, near, spread])
-    # Only what is said counts: elsewhere a belief agrees with everything.
+    # A belief counts in the parameters that it names only.
     features = space.features(units)
     values = np.full(len(units), -np.inf)
     for row, configuration in enumerate(configurations):

@@ -280,8 +280,8 @@ class _Encoder:
 
     def __init__(self, alignment: Alignment) -> None:
         self._alignment = alignment
-        # Also of parameters whose domains differ: values that the prior's cannot tell apart, such
-        # as categories that it does not have, must not look alike for ever.
+        # Parameters whose domains differ have features of their own as well: values that are the
+        # same to the prior, such as categories that it does not have, can then be learnt apart.
         changed = {link.source for link in alignment.links if link.note}
         self.extra = alignment.source.feature_columns(changed | set(alignment.ignored))
 

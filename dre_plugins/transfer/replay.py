@@ -1,7 +1,7 @@
 """Replays of past tasks: how soon would a sampler have found what is known to be best?
 
 A past task is a table of evaluated configurations. A sampler picks one row after another, and
-learns what each was worth only once it has picked it. Everything it can find has been evaluated
+learns the value of a row only after it has picked it. Everything it can find has been evaluated
 already, so a replay costs no evaluation.
 
 Notation: `N` rows of a table, `K` picks; see docs/architecture.md.
@@ -185,7 +185,7 @@ def replay(
 
     def orders_of(prior: GivenPrior) -> list[NDArray[np.intp]]:
         return [
-            # Named after the task, so that no draw of luck is shared by all tasks.
+            # Seeded by the name of the task, so that tasks do not share random draws.
             picks(
                 table,
                 Recommender(

@@ -76,7 +76,7 @@ class TaskLists:
         )
 
     def digest(self) -> str:
-        """Return a hash by which other lists are told apart."""
+        """Return a hash that differs for other lists."""
         digest = hashlib.sha256()
         for name in self.__slots__:
             digest.update(getattr(self, name).cpu().numpy().tobytes())

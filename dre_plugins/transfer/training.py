@@ -188,7 +188,7 @@ def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:
     """Split off every fifth task for validation; none if there are few.
 
     Tasks that differ from those that are learnt from show when more training only memorises. Of
-    a handful, each is worth more as a lesson. Tasks without an order validate nothing.
+    few tasks, all are needed for training. Tasks without an order validate nothing.
     """
     ordered = [task.name for task in metadata if _has_order(task)]
     is_many = len(ordered) >= MIN_TASKS_TO_HOLD_OUT

@@ -1,7 +1,8 @@
 """The state of a meta-training, in memory and on disk, so that it can be interrupted.
 
 One safetensors file holds weights, moments of Adam, the best weights and the state of the random
-generator; its header holds the counters and the plan, by which another training is told apart.
+generator; its header holds the counters and the plan, which must be that of the training that
+resumes.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def save(prior: UniversalPrior, path: str | os.PathLike[str], note: str = "") ->
 
     Args:
         prior: What to write, in float32.
-        path: Where; replaced if it exists, and left alone if writing fails.
+        path: Where; replaced if it exists, and unchanged if writing fails.
         note: How it was trained.
 
     Raises:

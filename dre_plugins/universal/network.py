@@ -1,9 +1,9 @@
 """The network of the universal prior: trials in, a mixture of Gaussian processes out.
 
 It reads every feature by itself, so that it has no number of features, no order of them and no
-order of trials. What it says of a feature depends on the trials along it and on all others in the
-mean. The first guess of each process is refined by the gradient of its evidence, in steps that
-were learnt as well.
+order of trials. What it outputs for a feature depends on the trials along it and on the mean of
+all others. The first guess of each process is refined by the gradient of its evidence, in steps
+that were learnt as well.
 
 Notation: `B` tasks, `H` processes, `N` trials, `D` features, `W` width.
 """

@@ -103,7 +103,7 @@ class Processes:
         return by_scale, -0.5 * self.hypotheses.noises.exp() * trace
 
     def posterior(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Return means and variances `[B, H, C]` of what candidates are worth, without noise.
+        """Return means and variances `[B, H, C]` of the noise-free values of candidates.
 
         Args:
             features: Of the candidates `[B, C, D]`.

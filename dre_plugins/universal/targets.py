@@ -74,7 +74,7 @@ def _standardised(numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return numbers with mean 0 and variance 1, the mean, and the deviation, 1 if it is 0."""
     mean = numbers.mean(-1, keepdim=True)
     deviation = numbers.std(-1, keepdim=True, correction=0)
-    # Equal numbers that floats do not hold exactly have a deviation of rounding alone.
+    # Equal numbers that floats do not hold exactly have a deviation that is only rounding.
     rounding = 4.0 * torch.finfo(numbers.dtype).eps
     is_flat = deviation <= rounding * numbers.abs().amax(-1, keepdim=True)
     deviation = torch.where(is_flat, torch.ones_like(deviation), deviation)

@@ -1,4 +1,4 @@
-"""In words: how the domain of a parameter differs between two spaces."""
+"""How the domain of a parameter differs between two spaces, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search spaces learnt from configurations, where nobody says what was searched."""
+"""Search spaces inferred from configurations, where no search space was stored."""
 
 from __future__ import annotations
 
