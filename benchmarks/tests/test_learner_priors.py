@@ -21,7 +21,8 @@ from dre_bench.learner_priors.report import Comparison, compared
 from dre_bench.learner_priors.tasks import LEARNERS, defaults_of, metadata_of, search_space
 from dre_bench.learner_priors.training import dataset_of, validation_of, without_validation
 from dre_plugins.transfer.learners import LEARNERS as RECOGNISED
-from dre_plugins.transfer.prior import Prior, names
+from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.prior_file import names
 
 EVALUATIONS = Path(__file__).parents[1] / "data" / "learner_evaluations" / "evaluations.npz"
 DATASETS, TABLES = read_tables(EVALUATIONS)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from labels import label_of
 
 pytest.importorskip("ray.tune")
 
@@ -61,7 +62,7 @@ NUMBERS: list[tuple[Any, Domain, float | None]] = [  # domain of Ray, ours, step
 ]
 
 
-@pytest.mark.parametrize(("domain", "expected", "step"), NUMBERS, ids=repr)
+@pytest.mark.parametrize(("domain", "expected", "step"), NUMBERS, ids=label_of)
 def test_numbers_have_their_domain_their_type_and_their_grid(
     domain: Any, expected: Domain, step: float | None
 ) -> None:
@@ -90,7 +91,7 @@ def test_numbers_have_their_domain_their_type_and_their_grid(
         (tune.grid_search(["a", "b"]), Categorical(("a", "b"))),
         (7, Constant(7)),
     ],
-    ids=repr,
+    ids=label_of,
 )
 def test_other_domains(entry: Any, expected: Domain) -> None:
     assert domain_of("x", entry) == expected
@@ -307,7 +308,7 @@ def test_nested_and_flat_configurations_are_read_back() -> None:
         ({"uniform": np.float64(1.5)}, {"uniform": 1.5}),
         ({"__trial_index__": 3}, {}),  # what Ray's Repeater adds
     ],
-    ids=repr,
+    ids=label_of,
 )
 def test_points_may_be_nested_flat_and_partial(
     point: dict[str, Any], expected: dict[str, Any]
@@ -333,7 +334,7 @@ def test_points_may_be_nested_flat_and_partial(
         ({"opt": {"name": "rprop"}}, r"no choice of 'opt'.*'sgd'"),
         ({"opt": {"name": "adam", "momentum": 0.5}}, r"no choice of 'opt'.*'opt/momentum'"),
     ],
-    ids=repr,
+    ids=label_of,
 )
 def test_unknown_names_and_values_are_refused_by_name(point: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -372,7 +373,7 @@ def test_what_a_placeholder_of_a_tuner_stands_for_is_not_known() -> None:
         ({"a/b": tune.uniform(0, 1)}, r"'m/x/a/b' has a '/'"),
         ({1: tune.uniform(0, 1), "1": tune.uniform(0, 1)}, "'m/x/1' is there twice"),
     ],
-    ids=repr,
+    ids=label_of,
 )
 def test_what_cannot_be_searched_is_refused_by_name(entry: Any, message: str) -> None:
     with pytest.raises(UnsupportedDomainError, match=rf"'m/x.*{message}|{message}") as caught:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from labels import label_of
 
 pytest.importorskip("syne_tune")
 
@@ -43,7 +44,7 @@ def test_every_value_of_a_finite_domain_is_suggested_once(domain: Any, values: l
     assert len(suggested) == len(values)
 
 
-@pytest.mark.parametrize("domain", INFINITE, ids=repr)
+@pytest.mark.parametrize("domain", INFINITE, ids=label_of)
 def test_values_of_a_range_are_in_it(domain: Any) -> None:
     searcher = DRESearcher(
         {"x": domain}, random_seed=1, n_startup_trials=6, settings=Settings(preset=TINY)
@@ -108,7 +109,7 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("domain", "said"), REFUSED, ids=[repr(row[0]) for row in REFUSED])
+@pytest.mark.parametrize(("domain", "said"), REFUSED, ids=[label_of(row[0]) for row in REFUSED])
 @pytest.mark.parametrize(
     ("kind", "arguments"), [(DRESearcher, ()), (DRE, ("loss",)), (ASHADRE, ("loss", "epoch", 9))]
 )
@@ -134,7 +135,7 @@ POINTS: list[tuple[Any, Any, Any]] = [
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("domain", "given", "expected"), POINTS, ids=str)
+@pytest.mark.parametrize(("domain", "given", "expected"), POINTS, ids=label_of)
 def test_points_become_what_the_scheduler_hands_out(
     domain: Any, given: Any, expected: Any
 ) -> None:
@@ -158,7 +159,7 @@ def test_points_become_what_the_scheduler_hands_out(
         ({"x": float("nan")}, "nan"),
         ({"c": 4}, "c must be 3, which is a constant, got 4"),
     ],
-    ids=str,
+    ids=label_of,
 )
 def test_points_that_can_never_be_are_refused_at_once(point: dict[str, Any], said: str) -> None:
     space = {"x": cs.uniform(0, 1), "k": cs.choice(["a", "b"]), "c": 3}

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from labels import label_of
 
 pytest.importorskip("syne_tune")
 dill = pytest.importorskip("dill")
@@ -385,7 +386,7 @@ def test_errors_that_are_heard_of_after_a_restore_are_failures() -> None:
         ({"prior": "nowhere"}, "nowhere"),
         ({"prior": "xgboost"}, "in common"),
     ],
-    ids=str,
+    ids=label_of,
 )
 def test_bad_arguments_are_refused_at_once(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):

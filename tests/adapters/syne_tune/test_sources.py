@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from labels import label_of
 
 pytest.importorskip("syne_tune")
 pd = pytest.importorskip("pandas")
@@ -65,13 +66,13 @@ DOMAINS: list[tuple[Any, Domain]] = [
 ]
 
 
-@pytest.mark.parametrize(("domain", "expected"), DOMAINS, ids=repr)
+@pytest.mark.parametrize(("domain", "expected"), DOMAINS, ids=label_of)
 def test_domains_are_converted(domain: Any, expected: Domain) -> None:
     assert domain_of("x", domain) == expected
 
 
 @pytest.mark.parametrize(
-    "domain", [domain for domain, _ in DOMAINS if isinstance(domain, cs.Domain)], ids=repr
+    "domain", [domain for domain, _ in DOMAINS if isinstance(domain, cs.Domain)], ids=label_of
 )
 def test_what_syne_tune_draws_is_in_the_domain(domain: Any) -> None:
     converted = domain_of("x", domain)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from labels import label_of
 
 pytest.importorskip("syne_tune")
 pytest.importorskip("dill")
@@ -196,7 +197,7 @@ def test_every_value_of_a_finite_domain_is_tried_once(domain: Any, values: list[
     assert ended(tuner.scheduler.searcher) == ["complete"] * len(values)
 
 
-@pytest.mark.parametrize("domain", INFINITE, ids=repr)
+@pytest.mark.parametrize("domain", INFINITE, ids=label_of)
 def test_values_of_a_range_are_in_it(domain: Any) -> None:
     tuner = tuned(DRE({"x": domain, "epochs": 3}, "loss", **OPTIONS), one_value, 8)
     for config in configs_of(tuner):
