@@ -50,7 +50,7 @@ class DRETable:
         seed: Non-negative seed. None takes one from the operating system, once.
         prior: What is known beforehand, see `DRESampler`. Parameters of a trained prior and
             the columns are matched by name.
-        names: Names of the columns; None: "x0", "x1", …, as `load_hpob` names them.
+        names: Names of the columns; None: "x0", "x1", …, as HPO-B names them.
         n_startup_trials: Rows that must be observed before the surrogate takes over; until then
             pending rows are drawn at random. Benchmarks give the first rows themselves.
         failed: What NaN values mean: "worst" ranks these rows last, "ignore" leaves them out.

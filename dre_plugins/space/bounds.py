@@ -15,6 +15,7 @@ MAX_FLOAT = sys.float_info.max
 
 
 def is_finite(value: Any) -> bool:
+    """Say whether a value is a number that a float can hold."""
     if isinstance(value, np.generic):
         value = value.item()
     # One comparison refuses NaN, infinities and integers beyond the floats.
@@ -32,6 +33,7 @@ def are_finite(values: Sequence[Any]) -> bool:
 
 
 def finite(name: str, value: Any) -> float:
+    """Return a finite number as a float."""
     if not is_finite(value):
         raise UnsupportedDomainError(
             f"{name} must be a finite number, got {value!r}; give finite bounds."
@@ -40,12 +42,14 @@ def finite(name: str, value: Any) -> float:
 
 
 def positive(name: str, value: Any) -> float:
+    """Return a positive finite number as a float."""
     if not is_finite(value) or value <= 0:
         raise UnsupportedDomainError(f"{name} must be a positive number, got {value!r}.")
     return float(value)
 
 
 def check_order(low: float, high: float) -> None:
+    """Refuse bounds in the wrong order."""
     if low > high:
         raise UnsupportedDomainError(
             f"low must not exceed high, got low={low!r}, high={high!r}; swap them."

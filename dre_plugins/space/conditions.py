@@ -66,8 +66,8 @@ def infer_conditions(
     explains a child if it is present wherever the child is, and the values seen with the child and
     without it can be told apart. Among several, a parent is preferred whose pattern is rarely
     random, then the parent that is present most often, then the first defined. Where no parent
-    explains all of it, several may, which must all hold; each then excludes more of the
-    configurations without the child than chance would.
+    explains all of it, several may, which must all hold; each then excludes more configurations
+    without the child than chance would.
 
     Args:
         domains: all parameters, in order of definition.

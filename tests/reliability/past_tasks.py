@@ -1,8 +1,6 @@
-"""Past tasks that tell who has written them; a process that writes them again and again."""
+"""Past tasks whose values say how long they are, and hence which writer they are from."""
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 
@@ -26,9 +24,3 @@ def length_of(found: MetaDataset) -> int:
     assert [task.name for task in found] == ["a", "b"]
     assert all((task.values == length).all() for task in found)
     return length
-
-
-if __name__ == "__main__":
-    path, length, n_turns = sys.argv[1:]
-    for _ in range(int(n_turns)):
-        past(int(length)).save(path)

@@ -27,7 +27,6 @@ from dre_plugins.universal.file import load, save
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 N_SAVES = 40
-WRITER = Path(__file__).with_name("past_tasks.py")
 
 
 def save_prior(path: Path, writer: int) -> None:

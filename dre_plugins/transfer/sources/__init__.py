@@ -1,1 +1,1 @@
-"""Where metadata come from, beside the frameworks: tables and HPO-B."""
+"""Where metadata come from, beside the frameworks: tables."""

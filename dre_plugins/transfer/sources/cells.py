@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -11,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dre_plugins.space.base import is_real
+from dre_plugins.space.bounds import is_finite
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.space.domains import Categorical, Constant, Domain, Integer, Ordinal
 
@@ -104,11 +104,6 @@ def number(cell: object) -> float:
 def is_missing(cell: object) -> bool:
     """Return whether a cell is empty: None or NaN."""
     return cell is None or (isinstance(cell, (float, np.floating)) and math.isnan(cell))
-
-
-def is_finite(value: Any) -> bool:
-    """Return whether a value is a number that a float can hold."""
-    return is_real(value) and bool(abs(value) <= sys.float_info.max)
 
 
 def fits(domain: Domain, value: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.space.base import is_integer, match_key
+from dre_plugins.space.bounds import is_finite
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.domains import (
     Categorical,
@@ -18,7 +19,6 @@ from dre_plugins.space.domains import (
     UnsupportedDomainError,
 )
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.sources.cells import is_finite
 
 # Numbers that span less than this factor are taken for linear.
 _LOG_RATIO = 1000.0
