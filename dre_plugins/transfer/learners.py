@@ -84,8 +84,7 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             weak=f"{_TREES} maxdepth",
             common="max_features max_leaf_nodes criterion class_weight min_impurity_decrease",
             foreign="n_estimators learning_rate eta subsample bootstrap max_samples max_iter",
-            # First trials of "decision-tree", which is of rpart, are no better than the default.
-            prior="sklearn-tree",
+            prior="decision-tree-small",
         ),
         "elastic-net": _learner(
             "an elastic net",
@@ -174,6 +173,7 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             " reg_lambda lambda alpha scale_pos_weight",
             common="learning_rate n_estimators num_boost_round max_depth subsample max_bin",
             needs="max_depth max_leaves eta learning_rate",
+            prior="xgboost-small",
         ),
     }
 )
