@@ -22,7 +22,7 @@ PIP_TORCH = -m pip install --disable-pip-version-check $(TORCH) $(addprefix --ex
 
 .DELETE_ON_ERROR:
 .PHONY: help test test-slow demo docs notebook lint format types examples bench-speed gate gate-update
-.PHONY: properties fuzz soak restarts matrix lock audit priors dist wheel-check extras-check clean
+.PHONY: properties fuzz soak restarts matrix lock audit priors learner-priors dist wheel-check extras-check clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -86,6 +86,11 @@ properties: $(INSTALLED)
 priors: $(INSTALLED)
 	@test -n "$(DATA)" || { echo "Name the folder of the YAHPO scenarios: make $@ DATA=path"; exit 1; }
 	$(BIN)/python -m dre_bench.priors --data $(DATA) --jobs 2
+
+# The priors of learners that were evaluated here.
+learner-priors: $(INSTALLED)
+	$(BIN)/python -m dre_bench.learner_priors \
+		--evaluations benchmarks/data/learner_evaluations/evaluations.npz
 
 # ---- reliability (docs/reliability.md); none of these is part of .ci/run
 

@@ -49,8 +49,9 @@ class AskTell:
         direction: "minimize" or "maximize"; a list of these for several objectives.
         seed: Non-negative seed of everything random; None draws one.
         prior: What is known beforehand: "universal" (of functions on any search space), None
-            (nothing), or what past tasks taught, such as a `dre_plugins.Prior`; or a list with
-            one for each objective, None where there is none.
+            (nothing), or what past tasks taught, such as a `dre_plugins.Prior` or the
+            `transfer.recognition.AutoPrior` of whatever learner is tuned; or a list with one for
+            each objective, None where there is none.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             suggestions are points of one scrambled Sobol sequence. None takes 10 for the
             ensemble and 5 for the universal prior in its turns, or 0 with a trained prior.

@@ -74,7 +74,7 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             strong="l2_leaf_reg border_count bagging_temperature random_strength bootstrap_type"
             " rsm one_hot_max_size leaf_estimation_iterations",
             weak="iterations depth",
-            common="learning_rate subsample colsample_bylevel min_data_in_leaf grow_policy eta",
+            common="learning_rate lr subsample colsample_bylevel min_data_in_leaf grow_policy eta",
         ),
         "decision-tree": _learner(
             "a decision tree",
@@ -83,9 +83,8 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             strong="splitter ccp_alpha cp minsplit minbucket",
             weak=f"{_TREES} maxdepth",
             common="max_features max_leaf_nodes criterion class_weight min_impurity_decrease",
-            foreign="n_estimators learning_rate eta subsample bootstrap max_samples max_iter",
-            # First trials of "decision-tree", which is of rpart, are no better than the default.
-            prior="sklearn-tree",
+            foreign="n_estimators learning_rate lr eta subsample bootstrap max_samples max_iter",
+            prior="decision-tree-small",
         ),
         "elastic-net": _learner(
             "an elastic net",
@@ -100,7 +99,7 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             "et extra_trees extratrees extratreesclassifier extratreesregressor",
             weak=f"n_estimators {_TREES} max_features bootstrap max_samples",
             common=_OF_FORESTS,
-            foreign="learning_rate eta subsample",
+            foreign="learning_rate lr eta subsample",
         ),
         "hist-gradient-boosting": _learner(
             "histogram gradient boosting",
@@ -108,7 +107,7 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             " histgradientboostingclassifier histgradientboostingregressor",
             strong="l2_regularization max_bins",
             weak="max_iter max_leaf_nodes",
-            common="learning_rate max_depth min_samples_leaf max_features",
+            common="learning_rate lr max_depth min_samples_leaf max_features",
             needs="l2_regularization max_bins max_leaf_nodes",
             foreign="n_estimators subsample",
         ),
@@ -127,8 +126,8 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             " feature_fraction subsample_freq lambda_l1 lambda_l2 min_gain_to_split min_split_gain"
             " min_sum_hessian_in_leaf path_smooth cat_smooth",
             weak="colsample_bytree reg_alpha reg_lambda",
-            common="learning_rate n_estimators num_iterations num_boost_round max_depth subsample"
-            " min_child_weight max_bin boosting boosting_type eta scale_pos_weight",
+            common="learning_rate lr n_estimators num_iterations num_boost_round max_depth"
+            " subsample min_child_weight max_bin boosting boosting_type eta scale_pos_weight",
         ),
         "logistic-regression": _learner(
             "logistic regression",
@@ -153,7 +152,7 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             strong="bootstrap max_samples",
             weak=f"n_estimators {_TREES} max_features",
             common=_OF_FORESTS,
-            foreign="learning_rate eta subsample",
+            foreign="learning_rate lr eta subsample",
         ),
         "svm": _learner(
             "a support vector machine",
@@ -172,8 +171,9 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             " min_child_weight",
             weak="eta grow_policy tree_method max_leaves gamma colsample_bytree reg_alpha"
             " reg_lambda lambda alpha scale_pos_weight",
-            common="learning_rate n_estimators num_boost_round max_depth subsample max_bin",
+            common="learning_rate lr n_estimators num_boost_round max_depth subsample max_bin",
             needs="max_depth max_leaves eta learning_rate",
+            prior="xgboost-small",
         ),
     }
 )
@@ -181,7 +181,7 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
 # Where a number of that name lies if it is what learners mean by it.
 RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
-        **dict.fromkeys(("learning_rate", "eta", "learning_rate_init"), (0.0, 2.0)),
+        **dict.fromkeys(("learning_rate", "lr", "eta", "learning_rate_init"), (0.0, 2.0)),
         **dict.fromkeys(("subsample", "bagging_fraction", "feature_fraction"), (0.0, 1.0)),
         **dict.fromkeys(
             ("colsample_bytree", "colsample_bylevel", "colsample_bynode", "rsm", "l1_ratio"),

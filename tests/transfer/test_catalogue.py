@@ -13,7 +13,7 @@ MOST_BYTES = 4_000_000
 
 
 def test_priors_of_common_learners_ship():
-    assert {*SURROGATES, "lightgbm", "random-forest"} <= {*names()}
+    assert {*SURROGATES, "lightgbm", "xgboost-small"} <= {*names()}
     assert {*names()} <= {*LEARNERS} | {learner.prior for learner in LEARNERS.values()}
     assert sum(path.stat().st_size for path in CATALOGUE.iterdir()) <= MOST_BYTES
 

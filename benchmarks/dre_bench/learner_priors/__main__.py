@@ -52,8 +52,11 @@ def main() -> None:
     figures = {
         name: Comparison(**found) for name, found in json.loads(chosen.figures.read_text()).items()
     }
-    for name in chosen.names or [name for name in LEARNERS if name not in ELSEWHERE]:
-        if name not in figures or not figures[name].is_worth_shipping:
+    for name in chosen.names or LEARNERS:
+        if name not in figures:
+            print(f"{name}: not written; its first trial was not measured")
+            continue
+        if not figures[name].is_worth_shipping:
             print(f"{name}: not written; its first trial does not beat the library's default")
             continue
         prior = train(name, datasets, tables)

@@ -3,7 +3,8 @@
 What was best on one data set is often poor on another, and the configurations that a search found
 on a data set were evaluated on that one only: to average over evaluations would take them for good
 everywhere. So a Gaussian process of each data set predicts what it would make of any
-configuration, and the mean of the predictions is minimised. Its length scales are those of the
+configuration, and the mean of the predictions is minimised, each plus its standard deviation: a
+search would otherwise go to corners where nothing was evaluated. Length scales are those of the
 space-filling points, which all data sets of a table share.
 """
 
@@ -27,7 +28,7 @@ from dre_plugins.space.candidates import mutate
 from dre_plugins.space.search_space import SearchSpace
 
 Array = NDArray[np.float64]
-# Coordinates `[C, P]` of a table's search space -> predicted regrets `[T, C]` on its data sets.
+# Coordinates `[C, P]` of a table's search space -> bounds of regret `[T, C]` on its data sets.
 Predict = Callable[[Array], Array]
 
 # Data sets with fewer evaluations are left out.
@@ -36,7 +37,7 @@ N_ROUNDS, N_PARENTS, N_CHILDREN = 8, 20, 200
 # Where a parameter is inactive, its coordinate is this far below the range.
 INACTIVE = -0.25
 # Bounds of the kernel, in units of the ranges and of squared regret.
-LENGTH_SCALES, NOISE = (0.2, 10.0), (1e-3, 0.3)
+LENGTH_SCALES, NOISE = (0.2, 3.0), (1e-3, 0.3)
 # What is expected far from all evaluations is this quantile of them: rather bad than average.
 FAR = 0.75
 
@@ -71,7 +72,7 @@ def best_on_average(
     def regret(candidates: Array) -> Array:
         canonical = space.canonical(candidates)
         found = np.concatenate([predict(canonical[:, columns]) for columns, predict in parts])
-        return np.asarray(np.maximum(found, 0.0).mean(axis=0))
+        return np.asarray(found.mean(axis=0))
 
     scores = regret(pool)
     for _ in range(N_ROUNDS):
@@ -82,7 +83,7 @@ def best_on_average(
 
 
 def _predictions(table: Table, units: Array, datasets: Collection[int]) -> Predict | None:
-    """Return what is predicted of the data sets of a table; None if it has none of them."""
+    """Return what to expect at worst on the data sets of a table; None if it has none of them."""
     known: list[tuple[Array, Array]] = []
     shared: list[tuple[Array, Array]] = []
     for dataset in datasets:
@@ -103,8 +104,8 @@ def _predictions(table: Table, units: Array, datasets: Collection[int]) -> Predi
 
     def predict(candidates: Array) -> Array:
         inputs = _inputs(candidates)
-        means = np.array([model.predict(inputs) for model in models])
-        return np.asarray(means + levels[:, None])
+        found = [np.add(*model.predict(inputs, return_std=True)) for model in models]
+        return np.asarray(np.array(found) + levels[:, None])
 
     return predict
 

@@ -31,7 +31,7 @@ from dre_plugins.transfer.prior import Prior
 N_FOLDS = 4
 HELD_OUT, SHIPPED = "held out", "shipped"
 # Priors of the same learners that are made of other data.
-OTHERS = {"sklearn-tree": "decision-tree", "xgboost": "xgboost"}
+OTHERS = {"decision-tree-small": "decision-tree", "xgboost-small": "xgboost"}
 
 
 def first_configurations(

@@ -50,6 +50,7 @@ class Learner:
 
 LEARNERS: dict[str, Learner] = {
     "catboost": Learner("CatBoost", "catboost"),
+    "decision-tree-small": Learner("Decision trees of scikit-learn", "decision_tree"),
     "elastic-net": Learner("Elastic net", "linear", (REGRESSION,)),
     "extra-trees": Learner("Extremely randomised trees", "extra_trees"),
     "hist-gradient-boosting": Learner(
@@ -60,9 +61,8 @@ LEARNERS: dict[str, Learner] = {
     "logistic-regression": Learner("Logistic regression", "linear", (CLASSIFICATION,)),
     "mlp": Learner("Multilayer perceptron of scikit-learn", "mlp"),
     "random-forest": Learner("Random forest", "random_forest"),
-    "sklearn-tree": Learner("Decision trees of scikit-learn", "decision_tree"),
     "svm": Learner("Support vector machine with RBF kernel", "svm"),
-    "xgboost": Learner("XGBoost", "xgboost"),
+    "xgboost-small": Learner("XGBoost", "xgboost"),
 }
 
 

@@ -40,15 +40,16 @@ def test_a_learner_is_recognised_and_named_once(caplog: pytest.LogCaptureFixture
     texts = [record.getMessage() for record in caplog.records]
     said = [text for text in texts if "parameters of XGBoost" in text]
     assert len(said) == 1
-    assert "prior='universal'" in said[0] and "knows learning_rate (there 'eta')" in said[0]
+    assert "prior 'xgboost-small' knows learning_rate" in said[0]
+    assert "if not, prior='universal'" in said[0]
     sources = [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials]
     assert sources[0] == "prior" and "random" not in sources
 
 
 def test_it_is_the_named_prior_once_the_space_is_known() -> None:
-    first = tuned(boosting, "xgboost", 1).trials[0]
+    first = tuned(boosting, "xgboost-small", 1).trials[0]
     following = []
-    for prior in ("xgboost", "auto"):
+    for prior in ("xgboost-small", "auto"):
         sampler = DRESampler(seed=0, prior=prior, settings=SETTINGS)
         study = optuna.create_study(sampler=sampler)
         study.add_trial(first)

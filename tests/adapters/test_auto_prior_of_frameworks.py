@@ -1,0 +1,49 @@
+"""`prior="auto"` where a framework gives the whole search space at once."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+
+import pytest
+from presets import TINY
+
+from dre_plugins.adapters.common.options import Options
+from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.settings import Settings
+from dre_plugins.space import Domain, Float, Integer, SearchSpace
+
+RATE = Float(1e-3, 0.3, "log")
+BOOSTING: dict[str, Domain] = {
+    "lgbm-lr": RATE,
+    "lgbm-num-leaves": Integer(4, 128, "log"),
+    "patience": Float(0.0, 1.0),
+}
+LEARNING: dict[str, Domain] = {"learning_rate": RATE, "gamma": Float(0.9, 0.999)}
+
+
+def study_of(space: dict[str, Domain]) -> AskTell:
+    options = Options(prior="auto", settings=Settings(preset=TINY))
+    return options.new_study(
+        SearchSpace(space),
+        direction="minimize",
+        seed=0,
+        prior=options.load_prior(),
+        logger=logging.getLogger("dre_plugins"),
+    )
+
+
+def test_the_learner_is_recognised_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    study = study_of(BOOSTING)
+    with caplog.at_level(logging.INFO):
+        number, first = study.ask()
+    assert study.explain(number).source == "prior"
+    assert "prior 'lightgbm' knows lgbm-lr (there 'learning_rate')" in caplog.text
+    assert "parameters of LightGBM: if not, prior='universal'" in caplog.text
+    assert pickle.loads(pickle.dumps(study_of(BOOSTING))).ask()[1] == first
+
+
+def test_where_nothing_is_recognised_a_study_begins_at_random() -> None:
+    study = study_of(LEARNING)
+    number, _ = study.ask()
+    assert study.explain(number).source == "random"
