@@ -4,9 +4,9 @@
 
 Every fourth data set is held out in turn, and the learner's favourite is found on the others: the
 first trial of a study with the prior, whatever its weights. Where the search space is small enough
-to be a table, the weights decide, so that the prior is trained. `first_trials` evaluates the trial,
-`report` compares it with the library's default. The priors of `dre_bench.priors` are asked as well; they
-may know some of the data sets. Run the command again to resume.
+to be a table, the weights decide, so that the prior is trained. `first_trials` evaluates the
+trial, `report` compares it with the library's default. The priors of `dre_bench.priors` are asked
+as well; they may know some of the data sets. Run the command again to resume.
 """
 
 from __future__ import annotations
