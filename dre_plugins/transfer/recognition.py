@@ -122,15 +122,16 @@ class AutoPrior:
 
     def prior_of(self, domains: Mapping[str, Domain]) -> Prior | None:
         """Return the prior of the learner that a search space tunes; None if there is none."""
-        name = recognised(domains)
-        if name is None:
+        key = recognised(domains)
+        if key is None:
             return None
         from dre_plugins.transfer.prior import Prior  # imports torch
         from dre_plugins.transfer.prior_file import names
 
+        learner = LEARNERS[key]
+        name = learner.prior or key
         if name not in names():
             return None
-        remark = (
-            f"; these look like parameters of {LEARNERS[name].title}: if not, prior='universal'"
+        return Prior.load(name).with_remark(
+            f"; these look like parameters of {learner.title}: if not, prior='universal'"
         )
-        return Prior.load(name).with_remark(remark)

@@ -3,7 +3,9 @@
 import pytest
 
 from dre_plugins import AskTell, Prior, Recommender
+from dre_plugins.recommend.search import MAX_TABLE
 from dre_plugins.space import SearchSpace
+from dre_plugins.space.candidates import enumerate_units
 from dre_plugins.transfer.learners import LEARNERS
 from dre_plugins.transfer.prior_file import CATALOGUE, names
 
@@ -29,7 +31,7 @@ def test_a_shipped_prior_is_small_and_tells_where_it_is_from(name):
         else ("benchmarks/data/learner_evaluations", "dre_bench.learner_priors")
     )
     assert source in card.source and command in card.rebuild
-    assert card.n_evaluations > (100_000 if name in SURROGATES else 500)
+    assert card.n_evaluations > (100_000 if name in SURROGATES else 100)
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -38,6 +40,8 @@ def test_a_measured_prior_has_beaten_the_default_and_begins_with_its_favourite(n
     figures = prior.card.validation
     assert figures["regret of the first trial"] < figures["regret of the library's default"]
     assert figures["data sets held out"] >= 9 and len(prior.favourites) == 1
+    if enumerate_units(prior.space, MAX_TABLE) is not None:
+        return  # of a table, the weights choose
     _, first = AskTell(prior.space, seed=0, prior=prior).ask()
     assert first == pytest.approx(prior.space.to_configuration(prior.favourites[0]))
 

@@ -3,9 +3,10 @@
     python -m dre_bench.learner_priors.held_out --evaluations FILE --out proposals.jsonl
 
 Every fourth data set is held out in turn, and the learner's favourite is found on the others: the
-first trial of a study with the prior, whatever its weights. `first_trials` evaluates it, `report`
-compares it with the library's default. The priors of `dre_bench.priors` are asked as well; they
-may know some of the data sets. Run the command again to resume.
+first trial of a study with the prior, whatever its weights. Where the search space is small enough
+to be a table, the weights decide, so that the prior is trained. `first_trials` evaluates the
+trial, `report` compares it with the library's default. The priors of `dre_bench.priors` are asked
+as well; they may know some of the data sets. Run the command again to resume.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dre_bench.learner_evaluations.tables import read_tables
 from dre_bench.learner_priors.tasks import (
     LEARNERS,
@@ -24,8 +28,10 @@ from dre_bench.learner_priors.tasks import (
     search_space,
     tables_of,
 )
-from dre_bench.learner_priors.training import favourite
+from dre_bench.learner_priors.training import favourite, train
 from dre_plugins import AskTell
+from dre_plugins.recommend.search import MAX_TABLE
+from dre_plugins.space.candidates import enumerate_units
 from dre_plugins.transfer.prior import Prior
 
 N_FOLDS = 4
@@ -39,7 +45,14 @@ def first_configurations(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the data sets held out and the first trial of each that the learner is for."""
     space = prior_space(name, tables)
-    best = favourite(name, space, datasets, tables, held_out) if which == HELD_OUT else None
+    best: NDArray[np.float64] | None = None
+    prior: Prior | None = None
+    if which == SHIPPED:
+        prior = Prior.load(OTHERS[name])
+    elif enumerate_units(space, MAX_TABLE) is not None:
+        prior = train(name, datasets, tables, held_out)
+    else:
+        best = favourite(name, space, datasets, tables, held_out)
     known: dict[str, dict[str, Any]] = {}
     for dataset in held_out:
         kind = dataset.split("/")[0]
@@ -50,9 +63,9 @@ def first_configurations(
         if best is not None:
             columns = [space.names.index(parameter) for parameter in own.names]
             yield dataset, own.to_configuration(best[columns])
-        elif which == SHIPPED:
+        elif prior is not None:
             if kind not in known:
-                known[kind] = AskTell(own, seed=0, prior=Prior.load(OTHERS[name])).ask()[1]
+                known[kind] = AskTell(own, seed=0, prior=prior).ask()[1]
             yield dataset, known[kind]
 
 
