@@ -30,6 +30,7 @@ def study_of(space: dict[str, Domain]) -> AskTell:
         seed=0,
         prior=options.load_prior(),
         logger=logging.getLogger("dre_plugins"),
+        framework="ask-tell",
     )
 
 

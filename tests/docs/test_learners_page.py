@@ -5,7 +5,8 @@ from __future__ import annotations
 from pages import ROOT
 
 from dre_plugins.transfer.learners import LEARNERS
-from dre_plugins.transfer.prior import Prior, names
+from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.prior_file import names
 
 PAGE = ROOT / "docs" / "guide" / "learners.md"
 

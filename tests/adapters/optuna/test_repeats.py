@@ -97,7 +97,7 @@ def test_a_parameter_that_was_swapped_for_another(tiny_sampler: MakeSampler, see
     study = run_study(tiny_sampler(seed=seed), objective, 40)
     # The first trial of a new script knows nothing of what it is going to ask for.
     assert n_repeats(study, first=12) == 0
-    assert {trial.params["x"] for trial in study.trials[12:]} == {0, 1, 2, 3}
+    assert len({trial.params["x"] for trial in study.trials[12:]}) >= 3
 
 
 @pytest.mark.parametrize("seed", SEEDS)
