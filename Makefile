@@ -27,13 +27,17 @@ PIP_TORCH = -m pip install --disable-pip-version-check $(TORCH) $(addprefix --ex
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
+# Each worker computes on one core; make test WORKERS=1 is one after the other.
+WORKERS ?= auto
+test: export OMP_NUM_THREADS = 1
 test: $(INSTALLED)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # make test-slow SLOW="slow and not ray": some of them
 SLOW ?= slow
+test-slow: export OMP_NUM_THREADS = 1
 test-slow: $(INSTALLED)
-	$(BIN)/python -m pytest -m "$(SLOW)"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --timeout 600 -m "$(SLOW)"
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
