@@ -209,6 +209,7 @@ def np_units(space, number):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_ten_thousand_studies_begin_a_new_one_within_two_seconds(memory):
     from remembered import tune
