@@ -95,12 +95,13 @@ class Surrogates:
         """
         batch, branch = self._batch, self._branch(number, chosen)
         is_free = branch is None and bool(np.isnan(batch.fixed).all())
-        turn = proposer_for(number, batch.evidence, self._rules, may_explore=is_free)
-        if turn in ("prior", "model", "exploration"):
-            if self._needs_contrast(chosen):
-                turn = "contrast"
-            elif turn == "exploration" and self._search.table is not None:
-                turn = "model"
+        turn = proposer_for(
+            number,
+            batch.evidence,
+            self._rules,
+            needs_contrast=self._needs_contrast(chosen),
+            may_explore=is_free and self._search.table is None,
+        )
         return Request(
             number,
             turn,
