@@ -66,7 +66,8 @@ types: $(INSTALLED)
 
 examples: $(INSTALLED)
 	@for example in examples/*.py; do \
-		echo "== $$example"; MPLBACKEND=Agg $(BIN)/python $$example || exit 1; \
+		case $$example in */demo.py) options=--quick;; *) options=;; esac; \
+		echo "== $$example"; MPLBACKEND=Agg $(BIN)/python $$example $$options || exit 1; \
 	done
 
 bench-speed: $(INSTALLED)

@@ -18,12 +18,17 @@ SECONDS = {
     "batch of 100": 12.0,
     "batch of 400": 40.0,
 }
+# The others take CI two minutes; `make test-slow` has them.
+IN_CI = ("plain", "batch of 10", "3 objectives, 10 constraints", "20,000 complete")
 ANY_SECONDS, ANY_MEMORY = 2.0, 300 * MEGABYTE
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [case if case in IN_CI else pytest.param(case, marks=pytest.mark.long) for case in CASES],
+)
 def test_an_ask_is_bounded(case: str) -> None:
     cost = cost_of(case)
     assert cost.seconds < SECONDS.get(case, ANY_SECONDS)
