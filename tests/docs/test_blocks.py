@@ -84,7 +84,15 @@ def _quiet() -> Iterator[None]:
     optuna.logging.set_verbosity(level)
 
 
-@pytest.mark.parametrize("page", RUN_PAGES, ids=name_of)
+def pages_to_run() -> list[object]:
+    """Return the pages; the one that is about Ray alone is marked, as its tuner takes a minute."""
+    return [
+        pytest.param(page, marks=pytest.mark.ray) if page.stem == "ray" else page
+        for page in RUN_PAGES
+    ]
+
+
+@pytest.mark.parametrize("page", pages_to_run(), ids=name_of)
 def test_the_blocks_of_a_page_run(
     page: Path,
     tmp_path: Path,
