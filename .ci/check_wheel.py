@@ -49,3 +49,11 @@ print(f"dre_plugins {dre_plugins.__version__}: 12 trials, best {study.best.confi
 prior = dre_plugins.Prior.load("xgboost")
 study = dre_plugins.AskTell(prior.space, direction="maximize", seed=0, prior=prior)
 print(f"prior {prior.card.name!r} of {len(prior.card.tasks)} tasks suggests {study.ask()[1]}")
+
+done = subprocess.run(
+    [sys.executable, "-I", "-m", "dre_plugins.cli", "priors", "list"],
+    capture_output=True,
+    text=True,
+    check=True,
+)
+assert "xgboost" in done.stdout, done.stdout

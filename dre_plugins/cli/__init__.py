@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 
 def main() -> None:
-    """Run the command line, or say what to install for it."""
-    try:
-        from dre_plugins.cli.app import app
-    except ModuleNotFoundError as error:
-        package = (error.name or "").split(".")[0]
-        if package not in ("rich", "typer"):
-            raise
-        sys.exit(f"dre needs {package}: pip install 'dre-plugins[cli]'")
+    """Run the command line."""
+    from dre_plugins.cli.app import app  # so that importing this needs neither rich nor typer
+
     app(prog_name="dre")

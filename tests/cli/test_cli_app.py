@@ -52,14 +52,6 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("name", ["typer", "rich"])
-def test_a_missing_package_is_named(name):
-    block = f"import sys; sys.modules[{name!r}] = None"
-    done = run(f"{block}; from dre_plugins.cli import main; main()")
-    assert done.returncode == 1
-    assert done.stderr == f"dre needs {name}: pip install 'dre-plugins[cli]'\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "missing", "extra"),
     [
