@@ -122,7 +122,7 @@ WAYS: Mapping[str, tuple[Callable[[Mapping[str, Any]], Run], tuple[type, ...]]] 
     "MODRE": (by_scheduler(MODRE, metrics=["m", "size"]), (MODRE, DRESearcher, Settings)),
     "several-objectives": (
         by_scheduler(in_its_own_scheduler),
-        (MultiObjectiveDRESearcher, Settings),
+        (MultiObjectiveDRESearcher, DRESearcher, Settings),
     ),
     "ask-tell": (by_ask_and_tell, (AskTell, Settings)),
     "recommender": (by_recommender, (Recommender, RecommenderSettings)),

@@ -18,45 +18,52 @@ from dre_plugins.adapters.syne_tune.messages import logger
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.memory import GivenMemory
+from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import match_key
+from dre_plugins.transfer.knowledge import GivenPrior
 
 
 class StudySearcher(BaseSearcher):  # type: ignore[misc]
     """Suggest from a study, and keep in mind which of its trials has which id.
 
     What the searchers for one objective and for several have in common: all but the results.
-
-    Args:
-        config_space: Syne Tune's domains and constants by name.
-        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
-        random_seed: Non-negative seed; None takes one from the operating system.
-        direction: "minimize", or a list of these for several objectives; schedulers flip the
-            sign of what is to be maximised.
-        options: What all samplers share.
-
-    Raises:
-        ValueError: See `DRESearcher`.
+    Its arguments are those of `DRESearcher`.
     """
 
-    # Trials that `restart_running` stopped, whose errors may still be heard of.
-    _presumed_stopped: frozenset[int] = frozenset()
+    # What each searcher minimises; schedulers flip the sign of what is to be maximised.
+    _direction: str | Sequence[str] = "minimize"
 
+    @takes_settings
     def __init__(
         self,
         config_space: Mapping[str, Any],
-        points_to_evaluate: Sequence[Mapping[str, Any]] | None,
-        random_seed: int | None,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        random_seed: int | None = None,
         *,
-        direction: str | Sequence[str],
-        options: Options,
+        prior: GivenPrior = UNIVERSAL,
+        n_startup_trials: int | None = None,
+        allow_duplicates: bool = False,
+        failed: str = "worst",
+        settings: Settings | None = None,
+        memory: GivenMemory = None,
     ) -> None:
         super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
+        options = Options(
+            prior=prior,
+            n_startup_trials=n_startup_trials,
+            allow_duplicates=allow_duplicates,
+            failed=failed,
+            settings=settings,
+            memory=memory,
+        )
         self._study = options.new_study(
             space_of(config_space, order_numeric_choices=options.order_numeric_choices),
-            direction=direction,
-            seed=self.random_seed,
             prior=options.load_prior(),
+            direction=self._direction,
+            seed=self.random_seed,
             logger=logger,
             framework="syne-tune",
         )
@@ -68,6 +75,9 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         # Trial id -> configuration and number in the study, None if it cannot be one of the study.
         self._heard_of: dict[int, tuple[Hashable, int | None]] = {}
         self._lost: list[int] = []
+        # Trials that `restart_running` stopped, whose errors may still be heard of.
+        self._presumed_stopped: set[int] = set()
+        self._n_reports: Counter[int] = Counter()
         self._n_at_once: int | None = None
 
     # ---- what there is
@@ -128,7 +138,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             if trial.state is TrialState.RUNNING:
                 if trial.rungs:
                     self._study.stop(number)
-                    self._presumed_stopped |= {number}
+                    self._presumed_stopped.add(number)
                 elif number not in self._lost:
                     self._lost.append(number)
         self._waiting.clear()
@@ -151,7 +161,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         """
         _, presumed = self._heard_of.get(trial_id, (None, None))
         if presumed in self._presumed_stopped:
-            self._presumed_stopped -= {presumed}
+            self._presumed_stopped.remove(presumed)
             self._study.restart(presumed)
         number = self._running(trial_id, config)
         if number is not None:

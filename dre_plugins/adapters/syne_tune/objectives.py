@@ -10,18 +10,13 @@ from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
 
-from dre_plugins.adapters.common.options import Options
 from dre_plugins.adapters.syne_tune.history import StudySearcher, random_seed_from
 from dre_plugins.adapters.syne_tune.scheduler_base import TellingScheduler
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
-from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import Trial as StudyTrial
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_integer
-from dre_plugins.transfer.knowledge import GivenPrior
 
 
 class MultiObjectiveDRESearcher(StudySearcher):
@@ -36,14 +31,9 @@ class MultiObjectiveDRESearcher(StudySearcher):
         points_to_evaluate: Configurations to begin with, see `DRESearcher`.
         random_seed: Non-negative seed; None takes one from the operating system.
         n_objectives: How many metrics the scheduler has, at least 2.
-        prior: What is known beforehand, see `DRESearcher`; or a list with one for each
-            objective, None where there is none.
-        n_startup_trials: See `DRESearcher`.
-        allow_duplicates: See `DRESearcher`.
-        failed: See `DRESearcher`.
-        settings: What most users leave as it is, see `dre_plugins.Settings`.
-        memory: Where the study is recorded, see `DRESearcher`; studies of several objectives are
-            not learnt from.
+        options: Further arguments of `DRESearcher`. `prior` may be a list with one for each
+            objective, None where there is none; the `memory` does not teach several objectives,
+            so that they are only recorded.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -64,7 +54,6 @@ class MultiObjectiveDRESearcher(StudySearcher):
         ```
     """
 
-    @takes_settings
     def __init__(
         self,
         config_space: Mapping[str, Any],
@@ -72,31 +61,13 @@ class MultiObjectiveDRESearcher(StudySearcher):
         random_seed: int | None = None,
         *,
         n_objectives: int = 2,
-        prior: GivenPrior = UNIVERSAL,
-        n_startup_trials: int | None = None,
-        allow_duplicates: bool = False,
-        failed: str = "worst",
-        settings: Settings | None = None,
-        memory: GivenMemory = None,
+        **options: Any,
     ) -> None:
         is_several = is_integer(n_objectives) and n_objectives >= 2
         wanted = "an integer of at least 2 (one objective is for DRESearcher)"
         require(is_several, "n_objectives", n_objectives, wanted)
-        super().__init__(
-            config_space,
-            points_to_evaluate,
-            random_seed,
-            direction=["minimize"] * int(n_objectives),
-            options=Options(
-                prior=prior,
-                n_startup_trials=n_startup_trials,
-                allow_duplicates=allow_duplicates,
-                failed=failed,
-                settings=settings,
-                memory=memory,
-            ),
-        )
-        self._n_objectives = int(n_objectives)
+        self._direction = ["minimize"] * int(n_objectives)
+        super().__init__(config_space, points_to_evaluate, random_seed, **options)
 
     @property
     def best_trials(self) -> tuple[StudyTrial, ...]:
@@ -148,8 +119,8 @@ class MultiObjectiveDRESearcher(StudySearcher):
     def _values(self, metrics: Sequence[float] | None) -> tuple[float, ...] | None:
         if metrics is None:
             return None
-        n, wanted = len(metrics), f"{len(metrics)}, as many as the scheduler has metrics"
-        require(n == self._n_objectives, "n_objectives", self._n_objectives, wanted)
+        n, wanted = len(self._direction), f"{len(metrics)}, as many as the scheduler has metrics"
+        require(n == len(metrics), "n_objectives", n, wanted)
         return tuple(number_of(value) for value in metrics)
 
 
@@ -168,13 +139,8 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
         do_minimize: Whether small values are good, of all metrics or of each.
         random_seed: Non-negative seed; None takes one from the operating system.
         points_to_evaluate: Configurations to begin with, see `DRESearcher`.
-        prior: What is known beforehand, see `DRESearcher`; or a list with one for each metric,
-            None where there is none.
-        constraints: Limits on metrics that trials report, by name: the highest value allowed, or
-            a pair of the lowest and the highest, where None is no limit.
-        settings: What most users leave as it is, see `dre_plugins.Settings`.
-        options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
-            `allow_duplicates`, `failed`, `memory`.
+        constraints: Limits on metrics that trials report, see `DRE`.
+        options: Further arguments of `MultiObjectiveDRESearcher`, by name, see there.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -205,9 +171,8 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
         do_minimize: bool | Sequence[bool] = True,
         random_seed: int | None = None,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
-        prior: GivenPrior = UNIVERSAL,
+        *,
         constraints: Mapping[str, Any] | None = None,
-        settings: Settings | None = None,
         **options: Any,
     ) -> None:
         names = _checked_metrics(metrics)
@@ -218,13 +183,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
             config_space=config_space,
             metrics=names,
             searcher=MultiObjectiveDRESearcher(
-                config_space,
-                points_to_evaluate,
-                seed,
-                n_objectives=len(names),
-                prior=prior,
-                settings=settings,
-                **options,
+                config_space, points_to_evaluate, seed, n_objectives=len(names), **options
             ),
             random_seed=seed,
         )

@@ -24,26 +24,11 @@ from dre_plugins.adapters.syne_tune.searcher import DRESearcher
 from dre_plugins.adapters.syne_tune.sources import Source
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
-from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import number_of
-from dre_plugins.transfer.knowledge import GivenPrior
 from dre_plugins.transfer.metadata import MetaDataset
 
 
-class _Scheduler(TellingScheduler):
-    """What the schedulers of one metric have in common."""
-
-    metric: str
-    metric_multiplier: int
-    searcher: DRESearcher
-
-    def metadata(self) -> dict[str, Any]:
-        """Return what is written beside the results, without the state of the search."""
-        return {**super().metadata(), "metric": self.metric}
-
-
-class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
+class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
     """Tune with a deep ranking ensemble, every trial to its end.
 
     Reports before the last one count while a trial runs. A trial whose last report has no metric
@@ -55,12 +40,10 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         do_minimize: Whether small values are good.
         random_seed: Non-negative seed; None takes one from the operating system.
         points_to_evaluate: Configurations to begin with, see `DRESearcher`.
-        prior: What is known beforehand, see `DRESearcher`.
         constraints: Limits on other metrics that trials report, by name: the highest value
             allowed, or a pair of the lowest and the highest, where None is no limit.
-        settings: What most users leave as it is, see `dre_plugins.Settings`.
-        options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
-            `allow_duplicates`, `failed`, `memory`.
+        options: Further arguments of `DRESearcher`, by name: `prior`, `n_startup_trials`,
+            `allow_duplicates`, `failed`, `settings`, `memory`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -82,6 +65,8 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         ```
     """
 
+    searcher: DRESearcher
+
     def __init__(
         self,
         config_space: dict[str, Any],
@@ -89,9 +74,8 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         do_minimize: bool | None = True,
         random_seed: int | None = None,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
-        prior: GivenPrior = UNIVERSAL,
+        *,
         constraints: Mapping[str, Any] | None = None,
-        settings: Settings | None = None,
         **options: Any,
     ) -> None:
         _check_metric(metric)
@@ -101,12 +85,14 @@ class DRE(_Scheduler, SingleObjectiveScheduler):  # type: ignore[misc]
             config_space=config_space,
             metric=metric,
             do_minimize=do_minimize,
-            searcher=DRESearcher(
-                config_space, points_to_evaluate, seed, prior=prior, settings=settings, **options
-            ),
+            searcher=DRESearcher(config_space, points_to_evaluate, seed, **options),
             random_seed=seed,
         )
         self.metric = metric
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what is written beside the results, without the state of the search."""
+        return {**super().metadata(), "metric": self.metric}
 
     def on_trial_result(self, trial: Trial, result: Mapping[str, Any]) -> str:
         """Learn a report."""
@@ -136,19 +122,13 @@ class DRETransfer(DRE):
     from the present ones. `DRE`, `ASHADRE` and `DRESearcher` do the same with
     `prior=prior_from_evaluations(…)`.
 
+    Arguments that are not listed are those of `DRE`.
+
     Args:
-        config_space: Syne Tune's domains and constants by name.
-        metric: Name of the metric.
         transfer_learning_evaluations: `TransferLearningTaskEvaluations` by the name of the task,
             or past experiments, see `prior_from_evaluations`.
-        do_minimize: Whether small values are good.
-        random_seed: Non-negative seed; None takes one from the operating system.
-        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
         past_metric: Name of the metric in the past, if it was another one.
         past_mode: "min" or "max", if that was different in the past.
-        settings: What most users leave as it is, see `dre_plugins.Settings`.
-        options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
-            `allow_duplicates`, `failed`, `memory`.
 
     Raises:
         ValueError: If an argument is invalid, or there is nothing to learn from.
@@ -160,11 +140,9 @@ class DRETransfer(DRE):
         metric: str,
         transfer_learning_evaluations: Source | Sequence[Source] | MetaDataset,
         do_minimize: bool | None = True,
-        random_seed: int | None = None,
-        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        *args: Any,
         past_metric: str | None = None,
         past_mode: Mode | None = None,
-        settings: Settings | None = None,
         **options: Any,
     ) -> None:
         _check_metric(metric)
@@ -175,46 +153,31 @@ class DRETransfer(DRE):
             past_metric=past_metric,
             past_mode=past_mode,
         )
-        super().__init__(
-            config_space,
-            metric,
-            do_minimize,
-            random_seed,
-            points_to_evaluate,
-            prior,
-            settings=settings,
-            **options,
-        )
+        super().__init__(config_space, metric, do_minimize, *args, prior=prior, **options)
 
 
-class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
+class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
     """Tune with a deep ranking ensemble, and stop trials early by successive halving.
 
     Trials are compared at the resource levels that they reach, so that stopped ones teach as well
     as complete ones. With several brackets it is what Hyperband and BOHB do asynchronously.
 
+    Arguments that are not listed are those of `DRE`.
+
     Args:
-        config_space: Syne Tune's domains and constants by name.
-        metric: Name of the metric.
         time_attr: Name of the resource in a report, such as "epoch".
         max_t: Resource at which a trial is done.
-        do_minimize: Whether small values are good.
         random_seed: Non-negative seed; None takes one from the operating system. The bracket of a
             trial depends on it as well.
         grace_period: Resource before which no trial is stopped.
-        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
         reduction_factor: Of so many trials one goes on at each rung.
         brackets: How many brackets, each with a later first rung.
-        prior: What is known beforehand, see `DRESearcher`.
-        constraints: Limits on other metrics that trials report, by name: the highest value
-            allowed, or a pair of the lowest and the highest, where None is no limit.
-        settings: What most users leave as it is, see `dre_plugins.Settings`.
-        options: Further arguments of `DRESearcher`, by name: `n_startup_trials`,
-            `allow_duplicates`, `failed`, `memory`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
     """
+
+    searcher: DRESearcher
 
     def __init__(
         self,
@@ -228,9 +191,8 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         reduction_factor: float = 3,
         brackets: int = 1,
-        prior: GivenPrior = UNIVERSAL,
+        *,
         constraints: Mapping[str, Any] | None = None,
-        settings: Settings | None = None,
         **options: Any,
     ) -> None:
         _check_metric(metric)
@@ -244,9 +206,7 @@ class ASHADRE(_Scheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
             config_space=config_space,
             metric=metric,
             do_minimize=do_minimize,
-            searcher=DRESearcher(
-                config_space, points_to_evaluate, seed, prior=prior, settings=settings, **options
-            ),
+            searcher=DRESearcher(config_space, points_to_evaluate, seed, **options),
             time_attr=time_attr,
             max_t=max_t,
             grace_period=grace_period,

@@ -6,21 +6,15 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from syne_tune.optimizer.schedulers.searchers.single_objective_searcher import (
     SingleObjectiveBaseSearcher,
 )
 
-from dre_plugins.adapters.common.options import Options
 from dre_plugins.adapters.syne_tune.history import StudySearcher
-from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import number_of
-from dre_plugins.transfer.knowledge import GivenPrior
 
 
 class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[misc]
@@ -94,36 +88,6 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         ValueError: If an argument is invalid, a domain cannot be searched, or the prior has no
             parameter in common with the space.
     """
-
-    @takes_settings
-    def __init__(
-        self,
-        config_space: Mapping[str, Any],
-        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
-        random_seed: int | None = None,
-        *,
-        prior: GivenPrior = UNIVERSAL,
-        n_startup_trials: int | None = None,
-        allow_duplicates: bool = False,
-        failed: str = "worst",
-        settings: Settings | None = None,
-        memory: GivenMemory = None,
-    ) -> None:
-        super().__init__(
-            config_space,
-            points_to_evaluate,
-            random_seed,
-            direction="minimize",
-            options=Options(
-                prior=prior,
-                n_startup_trials=n_startup_trials,
-                allow_duplicates=allow_duplicates,
-                failed=failed,
-                settings=settings,
-                memory=memory,
-            ),
-        )
-        self._n_reports: Counter[int] = Counter()
 
     def on_trial_result(
         self,
