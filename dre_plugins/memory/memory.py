@@ -7,14 +7,15 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 import platformdirs
 
 from dre_plugins.engine.settings import require
 from dre_plugins.memory.index import Entry, Index, read_index
 
-GivenMemory: TypeAlias = "bool | str | os.PathLike[str] | Memory | None"
+if TYPE_CHECKING:
+    from dre_plugins.recommend.memory import GivenMemory
 
 VARIABLE = "DRE_MEMORY"
 # Priors that are kept, those that were used last; a prior has some 150 KB.

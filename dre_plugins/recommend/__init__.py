@@ -1,9 +1,9 @@
 """From a history of trials to suggestions; the same for every framework."""
 
 from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings
-from dre_plugins.recommend.suggestion import Suggestion
 from dre_plugins.recommend.trials import Trial, TrialState
 
 __all__ = [

@@ -17,21 +17,25 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.configurations import active_part, missing, out_of_range
-from dre_plugins.recommend.directions import Directions, checked_constraints, values_of
-from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend import results
+from dre_plugins.recommend.configurations import (
+    active_part,
+    check_complete,
+    missing,
+    out_of_range,
+    space_of,
+    wanted_part,
+)
+from dre_plugins.recommend.directions import Directions, checked_constraints
+from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
 from dre_plugins.recommend.locking import locked
-from dre_plugins.recommend.memory import GivenMemory, memory_of_study
-from dre_plugins.recommend.pareto import non_dominated
+from dre_plugins.recommend.memory import Advisers, GivenMemory, memory_of_study
 from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, PriorLike
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
-from dre_plugins.recommend.suggestion import ANNOUNCEMENTS, Suggestion
-from dre_plugins.recommend.trials import Trial, TrialState, as_of_now, feasible, number_of
-from dre_plugins.space.base import is_real
-from dre_plugins.space.domains import Domain, ordered_choices
+from dre_plugins.recommend.trials import Trial, TrialState, as_of_now, number_of
+from dre_plugins.space.base import Domain, is_real
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import keys
 
 
 class AskTell:
@@ -104,21 +108,12 @@ class AskTell:
         framework: str = "ask-tell",
     ) -> None:
         self._directions = Directions.of(direction)
-        if not isinstance(space, SearchSpace):
-            space = SearchSpace(
-                {
-                    name: domain if isinstance(domain, Domain) else ordered_choices(domain)
-                    for name, domain in space.items()
-                }
-            )
-        if seed is None:
-            seed = int(np.random.default_rng().integers(2**32))
-        self.space = space
+        self.space = space_of(space)
         self.stats: Counter[str] = Counter()
         self._settings = checked_settings(settings).for_recommender(
             n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
         )
-        self._seed = seed
+        self._seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
         self._prior = prior
         self._logger = LOGGER if logger is None else logger
         self._trials: list[Trial] = []
@@ -137,9 +132,9 @@ class AskTell:
         )
         self._remembered: PriorLike | None = None
         if self._memory is not None and prior == UNIVERSAL:
-            self._remembered = self._memory.prior_for(space)
+            self._remembered = self._memory.prior_for(self.space)
             self._prior = self._remembered or UNIVERSAL
-        self._recommender = self._new_recommender(self._prior)
+        self._advisers = self._new_advisers()
 
     @locked
     def __getstate__(self) -> dict[str, Any]:
@@ -150,7 +145,7 @@ class AskTell:
         return {
             name: copy(part) if isinstance(part, (dict, list, set)) else part
             for name, part in self.__dict__.items()
-            if name not in ("_recommender", "_lock")
+            if name not in ("_advisers", "_lock")
         }
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -160,18 +155,21 @@ class AskTell:
         self._lock = RLock()
         if self._memory is not None:
             self._memory.stats = self.stats
-        self._recommender = self._new_recommender(self._prior)
+        self._advisers = self._new_advisers()
 
-    def _new_recommender(self, prior: GivenPrior) -> Recommender:
-        return Recommender(
-            self.space,
-            self._settings,
-            seed=self._seed,
-            stats=self.stats,
-            prior=prior,
-            n_objectives=len(self.directions),
-            logger=self._logger,
-        )
+    def _new_advisers(self) -> Advisers:
+        def recommender(prior: GivenPrior) -> Recommender:
+            return Recommender(
+                self.space,
+                self._settings,
+                seed=self._seed,
+                stats=self.stats,
+                prior=prior,
+                n_objectives=len(self.directions),
+                logger=self._logger,
+            )
+
+        return Advisers(recommender, self._prior, self._memory, self._remembered)
 
     # ---- what there is
 
@@ -197,40 +195,29 @@ class AskTell:
         Raises:
             ValueError: If there is no such trial, or there are several objectives.
         """
-        require(
-            len(self.directions) == 1, "best", None, "best_trials where objectives are several"
-        )
-        good = [trial for trial in self._feasible_trials() if trial.value is not None]
-        require(bool(good), "best", None, "asked for after a trial is complete and feasible")
-        best = max(good, key=lambda trial: trial.value or 0.0)
-        return self._directions.in_users_sign(best)
+        valid = results.valid_trials(self.history(), self._trials)
+        return self._directions.in_users_sign(results.best(valid, len(self.directions)))
 
     @property
     @locked
     def best_trials(self) -> tuple[Trial, ...]:
         """The complete trials that meet all constraints and that no other one beats throughout."""
-        good = [trial for trial in self._feasible_trials() if values_of(trial)]
-        if not good:
-            return ()
-        front = np.flatnonzero(non_dominated(np.array([values_of(trial) for trial in good])))
-        return tuple(self._directions.in_users_sign(good[place]) for place in front)
+        valid = results.valid_trials(self.history(), self._trials)
+        return tuple(map(self._directions.in_users_sign, results.best_trials(valid)))
 
     @property
     @locked
     def is_exhausted(self) -> bool:
         """Whether every configuration of a finite space was asked for, so that any repeats one."""
-        n = self.space.n_configurations
-        if self._queue or self._settings.allow_duplicates or not self.space.n_parameters:
+        if self._queue or self._settings.allow_duplicates:
             return False
-        if n is None or len(self._trials) < n:
-            return False
-        inside = [t.configuration for t in self._trials if self.space.contains(t.configuration)]
-        return len(set(keys(self.space.to_units(inside)))) >= n
+        return results.has_tried_all(self.space, self._trials)
 
     @locked
     def is_running(self, number: int) -> bool:
         """Say whether a trial was asked for and has not ended."""
-        return 0 <= number < len(self._trials) and self._is_running(number)
+        is_known = 0 <= number < len(self._trials)
+        return is_known and self._trials[number].state is TrialState.RUNNING
 
     @locked
     def explain(self, number: int) -> Explanation:
@@ -271,8 +258,8 @@ class AskTell:
         """
         require(count >= 1, "count", count, "at least 1")
         first = len(self._trials)
-        if not first and self._recommender.about_priors:
-            self._logger.info(self._recommender.about_priors)
+        if not first and self._advisers.about_priors:
+            self._logger.info(self._advisers.about_priors)
         while self._queue and len(self._trials) < first + count:
             self._begin(self._completed(self._queue[0]), Explanation("enqueued"))
             # Only now: what is interrupted before must not lose what the user wants.
@@ -315,10 +302,9 @@ class AskTell:
         """
         trial = self._running(number)
         require(len(self.directions) == 1, "report", number, "for one objective")
-        level = number_of(step)
-        require(is_real(step) and math.isfinite(level), "step", step, "a finite number")
+        require(is_real(step) and math.isfinite(number_of(step)), "step", step, "a finite number")
         require(is_real(value), "value", value, "a number")
-        rungs = {**trial.rungs, level: self._directions.signs[0] * number_of(value)}
+        rungs = {**trial.rungs, **self._directions.rungs({step: value})}
         self._trials[number] = replace(trial, rungs=rungs)
 
     @locked
@@ -343,9 +329,8 @@ class AskTell:
         """
         trial = self._running(number)
         checked = checked_constraints(constraints)
-        ended = self._directions.ended(trial.configuration, value, None, trial.rungs)
-        self._trials[number] = replace(ended, constraints=checked)
-        self._record(number)
+        ended = self._directions.ended(trial.configuration, value, None, trial.rungs, checked)
+        self._end(number, ended)
 
     @locked
     def stop(self, number: int, *, constraints: Mapping[str, float] | None = None) -> None:
@@ -359,9 +344,8 @@ class AskTell:
             ValueError: If there is no such trial, or it has ended.
         """
         trial, checked = self._running(number), checked_constraints(constraints)
-        self._trials[number] = replace(trial, state=TrialState.PRUNED, constraints=checked)
-        self._stopped.add(number)
-        self._record(number)
+        ended = replace(trial, state=TrialState.PRUNED, constraints=checked)
+        self._end(number, ended, is_stopped=True)
 
     @locked
     def restart(self, number: int) -> None:
@@ -398,41 +382,24 @@ class AskTell:
             ValueError: If the configuration is not one of the space, or a value no number.
         """
         self._check(configuration)
-        lacking = missing(self.space, configuration)
-        require(not lacking, "configuration", dict(configuration), f"complete, it lacks {lacking}")
-        for step, reported in (rungs or {}).items():
-            require(is_real(step) and is_real(reported), "rungs", rungs, "numbers by step")
-        sign, checked = self._directions.signs[0], checked_constraints(constraints)
-        signed = {number_of(step): sign * number_of(v) for step, v in (rungs or {}).items()}
-        ended = self._directions.ended(dict(configuration), value, state, signed)
-        self._trials.append(replace(ended, constraints=checked))
-        self._record(len(self._trials) - 1)
+        check_complete(self.space, configuration)
+        signed, checked = self._directions.rungs(rungs or {}), checked_constraints(constraints)
+        ended = self._directions.ended(dict(configuration), value, state, signed, checked)
+        self._trials.append(ended)
+        self._end(len(self._trials) - 1, ended)
 
     # ---- the rest
 
-    def _record(self, number: int) -> None:
-        """Write a trial that has ended to the memory."""
-        trial = self._trials[number]
-        if self._memory is not None and trial.state is not TrialState.RUNNING:
-            is_stopped = number in self._stopped
-            self._memory.record(number, trial, self.space, is_stopped=is_stopped)
-
-    def _feasible_trials(self) -> list[Trial]:
-        """Return the complete trials that meet all constraints, larger values are better."""
-        history = self.history()
-        has_ended = (trial.state is not TrialState.RUNNING for trial in self._trials)
-        return [
-            trial
-            for trial, is_over, is_met in zip(history, has_ended, feasible(history), strict=True)
-            if is_over and is_met and trial.state is TrialState.COMPLETE
-        ]
+    def _end(self, number: int, trial: Trial, *, is_stopped: bool = False) -> None:
+        """Keep what became of a trial, and write it to the memory."""
+        self._trials[number] = trial
+        if is_stopped:
+            self._stopped.add(number)
+        self._advisers.record(number, trial, is_stopped=is_stopped)
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
-        history, recommender = self.history(), self._recommender
-        remembered = self._remembered
-        if remembered is not None and self._memory is not None:
-            if self._memory.contradicts(remembered, self.space, history):
-                recommender = self._new_recommender(UNIVERSAL)
+        history = self.history()
+        recommender = self._advisers.recommender_for(history)
         suggestions = recommender.suggest(history, count, index=len(self._trials), fixed=fixed)
         for suggestion in suggestions:
             if suggestion.source in ANNOUNCEMENTS and suggestion.source not in self._warned:
@@ -444,8 +411,7 @@ class AskTell:
         """Return what is wanted, with the model's choice of what is missing."""
         if not missing(self.space, wanted):
             return {**self.space.constants, **active_part(self.space, wanted)}
-        domains = self.space.domains
-        fixed = {name: value for name, value in wanted.items() if domains[name].contains(value)}
+        fixed = wanted_part(self.space, wanted)
         return {**self._suggest(1, fixed)[0].configuration, **wanted}
 
     def _begin(self, configuration: Mapping[str, Any], explanation: Explanation) -> None:
@@ -454,23 +420,15 @@ class AskTell:
 
     def _check(self, configuration: Mapping[str, Any]) -> None:
         """Refuse what no parameter can have; warn once of what is only out of range."""
-        for name in out_of_range(self.space, configuration):
+        for name, warning in out_of_range(self.space, configuration).items():
             if name not in self._warned:
                 self._warned.add(name)
-                self._logger.warning(
-                    "%s=%r is not in %r: it counts as evaluated, but is never suggested.",
-                    name,
-                    configuration[name],
-                    self.space.domains[name],
-                )
-
-    def _is_running(self, number: int) -> bool:
-        return self._trials[number].state is TrialState.RUNNING
+                self._logger.warning(warning)
 
     def _require_number(self, number: int) -> None:
         require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
 
     def _running(self, number: int) -> Trial:
         self._require_number(number)
-        require(self._is_running(number), "number", number, "a trial not told before")
+        require(self.is_running(number), "number", number, "a trial not told before")
         return self._trials[number]

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dre_plugins.engine.settings import require
-from dre_plugins.space.base import match_key
+from dre_plugins.space.base import Domain, match_key
+from dre_plugins.space.discrete import ordered_choices
 from dre_plugins.space.search_space import SearchSpace
 
 
-def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> list[str]:
-    """Return the parameters whose value is out of range, of a configuration that is valid else.
+def space_of(given: SearchSpace | Mapping[str, Domain | Sequence[Any]]) -> SearchSpace:
+    """Return a space; numbers in ascending order, of a list of choices, are ordered."""
+    if isinstance(given, SearchSpace):
+        return given
+    return SearchSpace(
+        {
+            name: domain if isinstance(domain, Domain) else ordered_choices(domain)
+            for name, domain in given.items()
+        }
+    )
+
+
+def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, str]:
+    """Return a warning of each parameter that is out of range, in a configuration valid else.
 
     Raises:
         ValueError: If there is no such parameter, or it can never have such a value.
     """
     unknown = [name for name in configuration if name not in space.domains]
     require(not unknown, "configuration", unknown, f"made of {[*space.domains]}")
-    outside = []
+    outside = {}
     for name, value in configuration.items():
         domain = space.domains[name]
         if name in space.constants:
@@ -31,8 +44,21 @@ def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> list[s
         except ValueError as error:
             raise ValueError(f"{name} must be in {domain}: {error}") from error
         if not domain.contains(value):
-            outside.append(name)
+            outside[name] = (
+                f"{name}={value!r} is not in {domain!r}: it counts as evaluated, but is never "
+                "suggested."
+            )
     return outside
+
+
+def check_complete(space: SearchSpace, configuration: Mapping[str, Any]) -> None:
+    """Refuse a configuration that lacks a parameter it should have.
+
+    Raises:
+        ValueError: If it lacks any.
+    """
+    lacking = missing(space, configuration)
+    require(not lacking, "configuration", dict(configuration), f"complete, it lacks {lacking}")
 
 
 def missing(space: SearchSpace, configuration: Mapping[str, Any]) -> list[str]:
@@ -48,6 +74,13 @@ def active_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[st
     """Return the values of parameters that are active."""
     active = _active(space, configuration)
     return {name: value for name, value in configuration.items() if name in active}
+
+
+def wanted_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are in range, and can be searched around."""
+    return {
+        name: value for name, value in configuration.items() if space.domains[name].contains(value)
+    }
 
 
 def _active(space: SearchSpace, configuration: Mapping[str, Any]) -> list[str]:

@@ -47,6 +47,7 @@ class Directions:
         value: float | Sequence[float] | None,
         state: TrialState | None,
         rungs: Mapping[float, float],
+        constraints: Mapping[str, float],
     ) -> Trial:
         """Return a trial that has ended.
 
@@ -55,6 +56,7 @@ class Directions:
             value: What the user told, one number for each objective; None or NaN: it failed.
             state: What became of it; None: complete, or failed without a value.
             rungs: What it reported by step, larger is better.
+            constraints: How far each constraint is violated, by name.
 
         Raises:
             ValueError: If the value is no number, or there are more or fewer than objectives.
@@ -63,11 +65,23 @@ class Directions:
         has_value = values is not None and not any(map(math.isnan, values))
         if state is None:
             state = TrialState.COMPLETE if has_value else TrialState.FAILED
+        ended = Trial(configuration, state, None, rungs, constraints=constraints)
         if values is None or not has_value or state is not TrialState.COMPLETE:
-            return Trial(configuration, state, None, rungs)
+            return ended
         if len(values) == 1:
-            return Trial(configuration, state, values[0], rungs)
-        return Trial(configuration, state, None, rungs, values)
+            return replace(ended, value=values[0])
+        return replace(ended, objectives=values)
+
+    def rungs(self, reported: Mapping[float, float]) -> dict[float, float]:
+        """Return what a trial reported by step, larger is better.
+
+        Raises:
+            ValueError: If a step or a value is no number.
+        """
+        for step, value in reported.items():
+            require(is_real(step) and is_real(value), "rungs", reported, "numbers by step")
+        sign = self.signs[0]
+        return {number_of(step): sign * number_of(value) for step, value in reported.items()}
 
     def in_users_sign(self, trial: Trial) -> Trial:
         """Return a trial with the values that were told."""

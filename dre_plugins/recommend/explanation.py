@@ -1,10 +1,16 @@
-"""Why a configuration was suggested, in words."""
+"""What a recommender suggests, and why, in words."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Units = NDArray[np.float64]
 
 # What each source of a suggestion means; the last three are of adapters.
 SOURCES: Mapping[str, str] = {
@@ -21,7 +27,13 @@ SOURCES: Mapping[str, str] = {
     "unknown": "not suggested by this sampler",
 }
 
-
+# What a study says once, when a suggestion first comes from there.
+ANNOUNCEMENTS = {
+    "prior": "The prior suggests trial {}, and what the ensemble starts from afterwards.",
+    "model": "The ranking ensemble suggests from trial {} on.",
+    "universal-prior": "The universal prior suggests trial {}, and takes turns from then on.",
+    "exhausted": "Trial {} repeats a configuration: all of them were tried.",
+}
 # Up to which standard error of a rank, as a share of all ranks, a model is called how sure.
 SURENESS = ((0.02, "quite sure"), (0.1, "unsure"), (math.inf, "very unsure"))
 
@@ -53,6 +65,26 @@ class Explanation:
         if self.prior_weight is not None:
             parts.append(f"weight of the prior {self.prior_weight:.0%}")
         return "; ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Hold a suggested configuration and where it came from.
+
+    Args:
+        configuration: Values of active parameters and constants, by name.
+        units: Coordinates `[P]`, also of inactive parameters, or those of the given candidate.
+        explanation: Where it came from and what is expected of it, in words when printed.
+    """
+
+    configuration: dict[str, Any]
+    units: Units
+    explanation: Explanation
+
+    @property
+    def source(self) -> str:
+        """Return one of `SOURCES`, which says what each means."""
+        return self.explanation.source
 
 
 def _expectation(rank: float, spread: float | None, n_reference: int) -> str:

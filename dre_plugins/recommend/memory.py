@@ -1,15 +1,16 @@
-"""What `AskTell` asks of a memory of past studies; `dre_plugins.memory` has the real one."""
+"""What `AskTell` has of a memory of past studies; `dre_plugins.memory` has the real one."""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from dre_plugins.recommend.prior import PriorLike
-from dre_plugins.recommend.trials import Trial
+from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, PriorLike
+from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -69,3 +70,50 @@ def memory_of_study(
     return new_study_memory(
         memory, name=name, framework=framework, directions=directions, stats=stats, logger=logger
     )
+
+
+class Advisers:
+    """Hand out whom a study asks for suggestions, and record its trials where it has a memory.
+
+    Args:
+        new: Returns a recommender of the study that starts from a prior.
+        prior: What the study starts from.
+        memory: What it has of a memory, if anything.
+        remembered: The prior of past studies that the memory gave, if it is what the study starts
+            from.
+    """
+
+    def __init__(
+        self,
+        new: Callable[[GivenPrior], Recommender],
+        prior: GivenPrior,
+        memory: MemoryOfStudy | None,
+        remembered: PriorLike | None,
+    ) -> None:
+        self._new = new
+        self._memory = memory
+        self._remembered = remembered
+        self._recommender = new(prior)
+
+    @property
+    def about_priors(self) -> str:
+        """Say in one line which parameters the trained priors know; empty without any."""
+        return self._recommender.about_priors
+
+    def recommender_for(self, history: Sequence[Trial]) -> Recommender:
+        """Return the recommender to ask: one that knows no past studies if trials contradict them.
+
+        Args:
+            history: The trials, larger values are better.
+        """
+        space, remembered = self._recommender.space, self._remembered
+        if self._memory is None or remembered is None:
+            return self._recommender
+        is_contradicted = self._memory.contradicts(remembered, space, history)
+        return self._new(UNIVERSAL) if is_contradicted else self._recommender
+
+    def record(self, number: int, trial: Trial, *, is_stopped: bool) -> None:
+        """Write a trial that has ended to the memory."""
+        if self._memory is not None and trial.state is not TrialState.RUNNING:
+            space = self._recommender.space
+            self._memory.record(number, trial, space, is_stopped=is_stopped)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset, require
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.pareto import draw_weights, n_objectives
 from dre_plugins.recommend.pending import parts_of
@@ -25,21 +26,19 @@ from dre_plugins.recommend.prior import (
     aligned,
     check_turns,
 )
-from dre_plugins.recommend.proposers import Batch, Choice, Proposers, Request
+from dre_plugins.recommend.proposers import Batch, Choice, Request
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling, completed
 from dre_plugins.recommend.schedule import (
     Turn,
     TurnRules,
+    asks_model,
     hindrance,
     is_universal_due,
-    proposer_for,
 )
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.streams import stream
-from dre_plugins.recommend.suggestion import Suggestion
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import Seen
 
 if TYPE_CHECKING:
     from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
@@ -154,8 +153,8 @@ class Recommender:
         given = self._fixed_units(fixed or {})
         suggestions: list[Suggestion] = []
         for n_together in parts_of(count):
-            pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
             first = index + len(suggestions)
+            pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
             batch = Batch(
                 self._evidence([*history, *pending], first),
                 range(first, first + n_together),
@@ -163,9 +162,14 @@ class Recommender:
                 candidates,
                 is_whole,
                 shares_fit=bool(suggestions),
+                may_repeat=self.settings.allow_duplicates,
             )
-            for suggestion in self._suggestions(batch):
-                suggestion.configuration.update(fixed or {})
+            for number, choice in zip(batch.numbers, self._choices(batch), strict=True):
+                units = choice.units
+                configuration = {**self.space.to_configuration(units), **(fixed or {})}
+                if candidates is None:  # the coordinates of a given one tell which one it is
+                    units = completed(self.space, units, number, self.seed)
+                suggestion = Suggestion(configuration, units, choice.explanation)
                 self.stats["suggestions"] += 1
                 self.stats[suggestion.source] += 1
                 suggestions.append(suggestion)
@@ -189,17 +193,17 @@ class Recommender:
         """
         numbers = range(index, index + 1)
         batch = Batch(self._evidence(history, index), numbers, self._fixed_units({}), candidates)
-        return self._surrogates(batch, self.settings).ensemble()
+        return self._surrogates(batch, self.settings.device).fitted_ensemble()
 
     @property
     def n_startup_trials(self) -> int:
         """Return how many trials must end before the ensemble is asked: 0 with a prior."""
         return self._rules.n_before_ensemble
 
-    # ---- from a batch to suggestions
+    # ---- from a batch to choices
 
-    def _suggestions(self, batch: Batch) -> list[Suggestion]:
-        """Return the suggestions of a batch, space-filling ones if the surrogate failed.
+    def _choices(self, batch: Batch) -> list[Choice]:
+        """Return the choices of a batch, space-filling ones if the surrogate failed.
 
         A broken surrogate must never cost its user a trial, whatever breaks: numerics,
         memory, a device that is gone. So this one border catches everything that is not the
@@ -207,31 +211,21 @@ class Recommender:
         it was on another device, otherwise with space-filling points.
         """
         self._count_skipped_turns(batch)
-        turns = {proposer_for(number, batch.evidence, self._rules) for number in batch.numbers}
-        if turns == {"random"}:
+        if not asks_model(batch.numbers, batch.evidence, self._rules):
             return self._space_filling(batch, "random")
+        if "torch" not in sys.modules:
+            self._logger.info("Importing torch for the first model, which takes some seconds.")
         for device in dict.fromkeys((self.settings.device, "cpu")):
             try:
-                return self._modelled(batch, replace(self.settings, device=device))
+                return self._surrogates(batch, device).choices()
             except Exception as error:
                 if is_interruption(error):
                     raise
                 self._count_failure(error, device)
         return self._space_filling(batch, "fallback")
 
-    def _modelled(self, batch: Batch, settings: RecommenderSettings) -> list[Suggestion]:
-        if "torch" not in sys.modules:
-            self._logger.info("Importing torch for the first model, which takes some seconds.")
+    def _surrogates(self, batch: Batch, device: str) -> Surrogates:
         # torch: only when it is needed
-        from dre_plugins.engine.runtime import isolated
-
-        # Ranks and acquisitions too: on tensors this small, several threads that wait for each
-        # other cost 10 ms per operation, and the user's default device may be any.
-        with isolated("cpu", self.settings.n_threads):
-            surrogates = self._surrogates(batch, settings)
-            return self._in_turn(batch, surrogates.proposers, surrogates.request)
-
-    def _surrogates(self, batch: Batch, settings: RecommenderSettings) -> Surrogates:
         from dre_plugins.recommend.surrogates import Surrogates
 
         return Surrogates(
@@ -239,55 +233,19 @@ class Recommender:
             self._rules,
             priors=self._priors,
             universal=self._universal,
-            settings=settings,
+            settings=replace(self.settings, device=device),
             seed=self.seed,
         )
 
-    def _space_filling(self, batch: Batch, turn: Turn) -> list[Suggestion]:
-        filling = SpaceFilling(self.space, self.seed, batch.candidates)
-        proposers = Proposers({"space-filling": lambda: filling})
-
-        def request(number: int, seen: Seen, chosen: Units) -> Request:
-            return Request(number, turn, seen, batch.fixed)
-
-        return self._in_turn(batch, proposers, request)
-
-    def _in_turn(
-        self,
-        batch: Batch,
-        proposers: Proposers,
-        request_for: Callable[[int, Seen, Units], Request],
-    ) -> list[Suggestion]:
-        """Return the suggestions of a batch one after the other, different from each other."""
-        seen, chosen = self._seen(batch), batch.evidence.units[:0]
-        suggestions: list[Suggestion] = []
-        proposers.fantasize(batch.evidence.pending)
+    def _space_filling(self, batch: Batch, turn: Turn) -> list[Choice]:
+        filling, seen = SpaceFilling(self.space, self.seed, batch.candidates), batch.seen()
+        choices = []
         for number in batch.numbers:
-            choice = proposers.propose(request_for(number, seen, chosen))
-            suggestions.append(
-                self._suggestion(choice, number, is_given=batch.candidates is not None)
-            )
-            new = self.space.canonical(choice.units[None])
-            chosen = np.concatenate([chosen, new])
-            if not batch.shares_fit:
-                proposers.fantasize(new)
-            if not self.settings.allow_duplicates:
-                seen.include(new)
-        return suggestions
-
-    def _suggestion(self, choice: Choice, number: int, *, is_given: bool) -> Suggestion:
-        units = choice.units
-        if not is_given:  # the coordinates of a given candidate tell which one it is
-            units = completed(self.space, units, number, self.seed)
-        return Suggestion(
-            self.space.to_configuration(choice.units),
-            units,
-            choice.turn if choice.is_new else "exhausted",
-            choice.predicted_rank,
-            choice.spread,
-            choice.n_reference,
-            choice.prior_weight,
-        )
+            choice = filling.propose(Request(number, turn, seen, batch.fixed))
+            choices.append(choice)
+            if not batch.may_repeat:
+                seen.include(self.space.canonical(choice.units[None]))
+        return choices
 
     # ---- what is known and wanted
 
@@ -317,15 +275,6 @@ class Recommender:
             if name in self.space.names:  # constants have no coordinate
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
-
-    def _seen(self, batch: Batch) -> Seen:
-        if self.settings.allow_duplicates:
-            return Seen()
-        units = batch.evidence.units
-        whole = np.zeros(len(units), dtype=np.bool_)
-        if batch.is_whole is not None:
-            whole[: len(batch.is_whole)] = batch.is_whole
-        return Seen.of(self.space, units, whole)
 
     # ---- what is counted and said
 

@@ -24,6 +24,7 @@ With `n_startup_trials` given, it replaces the 10 and the 5. In a conditional sp
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -142,17 +143,34 @@ def proposer_for(
         needs_contrast: Whether the trained prior must be checked, see `is_contrast_due`.
         may_explore: Whether the suggestion may lie anywhere in a space too large to enumerate.
     """
-    if is_universal_due(index, progress, rules) and not hindrance(progress, rules):
+    if has_universal_turn(index, progress, rules):
         return "universal-prior"
-    knows_beforehand = rules.has_prior and rules.n_before_ensemble == 0
-    is_ready = progress.can_rank and progress.n_ended >= rules.n_before_ensemble
-    if not (knows_beforehand or is_ready):
+    if not is_ensemble_ready(progress, rules):
         return "random"
     if needs_contrast:
         return "contrast"
     if not progress.has_lists:
         return "prior"
     return "exploration" if may_explore and is_exploration_due(index, progress) else "model"
+
+
+def asks_model(numbers: Iterable[int], progress: Progress, rules: TurnRules) -> bool:
+    """Return whether any of the suggestions with these numbers is made by a model."""
+    return is_ensemble_ready(progress, rules) or any(
+        has_universal_turn(number, progress, rules) for number in numbers
+    )
+
+
+def is_ensemble_ready(progress: Progress, rules: TurnRules) -> bool:
+    """Return whether the ensemble is asked where the universal prior has no turn."""
+    knows_beforehand = rules.has_prior and rules.n_before_ensemble == 0
+    is_ready = progress.can_rank and progress.n_ended >= rules.n_before_ensemble
+    return knows_beforehand or is_ready
+
+
+def has_universal_turn(index: int, progress: Progress, rules: TurnRules) -> bool:
+    """Return whether a turn is the universal prior's."""
+    return is_universal_due(index, progress, rules) and not hindrance(progress, rules)
 
 
 def is_universal_due(index: int, progress: Progress, rules: TurnRules) -> bool:

@@ -1,4 +1,4 @@
-"""The surrogates of one batch of suggestions: who proposes each of them, and where.
+"""The choices of one batch of suggestions: who makes each of them, and where.
 
 Notation: see docs/architecture.md. This module and what it imports need torch, so that it is
 imported at the first suggestion that asks a model.
@@ -6,20 +6,25 @@ imported at the first suggestion that asks a model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.branches import branch_to_try
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.prior import AlignedPrior, Universal
-from dre_plugins.recommend.proposers import Batch, Proposer, Proposers, Request
+from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Request
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
 from dre_plugins.recommend.schedule import (
+    Turn,
     TurnRules,
     is_branch_turn,
     is_contrast_due,
@@ -29,13 +34,19 @@ from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.streams import Purpose, stream
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.seen import Seen
 
 Units = NDArray[np.float64]
 
+# Who serves each turn; all others are the ensemble's.
+SERVED_BY: Mapping[Turn, str] = {
+    "random": "space-filling",
+    "contrast": "space-filling",
+    "universal-prior": "universal-prior",
+}
+
 
 class Surrogates:
-    """Say who proposes each suggestion of a batch, and fit the proposers when they are asked.
+    """Make the choices of a batch; a proposer is fitted when it is first asked.
 
     Args:
         batch: What is wanted.
@@ -44,9 +55,6 @@ class Surrogates:
         universal: The universal prior.
         settings: The recommender's settings.
         seed: Seed of the study.
-
-    Attributes:
-        proposers: The proposers, by name.
     """
 
     def __init__(
@@ -66,50 +74,61 @@ class Surrogates:
         self._settings = settings
         self._seed = seed
         self._search = CandidateSearch(batch.evidence.space, batch.candidates, seed)
-        self._expectation = Expectation(priors, self._search.reference, settings, batch.evidence)
-        self.proposers = Proposers(
-            {
-                "space-filling": self._space_filling,
-                "ensemble": self._ensemble_proposer,
-                "universal-prior": self._universal_proposer,
-            }
-        )
+        self._proposers: dict[str, Proposer] = {}
+        self._pending = [batch.evidence.pending] if len(batch.evidence.pending) else []
+        self._n_told: Counter[str] = Counter()
 
-    def ensemble(self) -> FittedEnsemble:
-        """Return the fitted ensemble.
+    def choices(self) -> list[Choice]:
+        """Return the choices of the batch one after the other, different from each other.
+
+        Raises:
+            FittingError: If a fit diverged.
+        """
+        batch, seen, chosen = self._batch, self._batch.seen(), self._batch.evidence.units[:0]
+        choices: list[Choice] = []
+        # Ranks and acquisitions too: on tensors this small, several threads that wait for each
+        # other cost 10 ms per operation, and the user's default device may be any.
+        with isolated("cpu", self._settings.n_threads):
+            for number in batch.numbers:
+                branch = self._branch(number, chosen)
+                turn = self._turn(number, chosen, is_led=branch is not None)
+                taken = chosen if batch.shares_fit else None
+                request = Request(number, turn, seen, batch.fixed, branch, taken)
+                choice = self._asked(request)
+                choices.append(choice)
+                new = batch.evidence.space.canonical(choice.units[None])
+                chosen = np.concatenate([chosen, new])
+                if not batch.shares_fit:
+                    self._pending.append(new)
+                if not batch.may_repeat:
+                    seen.include(new)
+        return choices
+
+    def fitted_ensemble(self) -> FittedEnsemble:
+        """Return the ensemble fitted to the evidence.
 
         Raises:
             FittingError: If the fit diverged.
         """
-        rng = self._stream("ensemble")
-        evidence, settings = self._batch.evidence, self._settings
-        return fit_ensemble(evidence, self._expectation, self._search, settings, rng)
+        evidence, rng = self._batch.evidence, self._stream("ensemble")
+        return fit_ensemble(evidence, self._expectation, self._search, self._settings, rng)
 
-    def request(self, number: int, seen: Seen, chosen: Units) -> Request:
-        """Return who is asked for the suggestion of a number, and where it must lie.
+    @cached_property
+    def _expectation(self) -> Expectation:
+        """What trained priors expect."""
+        reference, evidence = self._search.reference, self._batch.evidence
+        return Expectation(self._priors, reference, self._settings, evidence)
 
-        Args:
-            number: Number of the suggestion.
-            seen: Configurations not to suggest again.
-            chosen: Canonical coordinates of what the batch has chosen before `[T, P]`.
-        """
-        batch, branch = self._batch, self._branch(number, chosen)
-        is_free = branch is None and bool(np.isnan(batch.fixed).all())
-        turn = proposer_for(
+    # ---- whose turn it is, and where
+
+    def _turn(self, number: int, chosen: Units, *, is_led: bool) -> Turn:
+        is_free = not is_led and bool(np.isnan(self._batch.fixed).all())
+        return proposer_for(
             number,
-            batch.evidence,
+            self._batch.evidence,
             self._rules,
             needs_contrast=self._needs_contrast(chosen),
             may_explore=is_free and self._search.table is None,
-        )
-        return Request(
-            number,
-            turn,
-            seen,
-            batch.fixed,
-            branch,
-            chosen if batch.shares_fit else None,
-            self._expectation.prior_weight if turn == "contrast" else None,
         )
 
     def _branch(self, number: int, chosen: Units) -> Units | None:
@@ -137,18 +156,37 @@ class Surrogates:
         shares = self._expectation.shares(units).mean(0)
         return len(shares) > 0 and is_contrast_due(shares, self._expectation.trust)
 
-    def _space_filling(self) -> Proposer:
-        return SpaceFilling(self._batch.evidence.space, self._seed, self._batch.candidates)
+    # ---- who is asked
 
-    def _ensemble_proposer(self) -> Proposer:
+    def _asked(self, request: Request) -> Choice:
+        """Return the choice of the proposer whose turn it is, in the branch if it has any left."""
+        proposer = self._proposer(SERVED_BY.get(request.turn, "ensemble"))
+        choice = proposer.propose(request)
+        if request.branch is not None and not choice.is_new:
+            choice = proposer.propose(replace(request, branch=None))
+        if request.turn == "contrast":  # says what is to be checked
+            weight = self._expectation.prior_weight
+            choice = replace(choice, explanation=replace(choice.explanation, prior_weight=weight))
+        return choice
+
+    def _proposer(self, name: str) -> Proposer:
+        """Return a proposer, fitted, which takes all pending trials for granted."""
+        if name not in self._proposers:
+            self._proposers[name] = self._new_proposer(name)
+        for pending in self._pending[self._n_told[name] :]:
+            self._proposers[name].fantasize(pending)
+        self._n_told[name] = len(self._pending)
+        return self._proposers[name]
+
+    def _new_proposer(self, name: str) -> Proposer:
+        evidence, expectation, search = self._batch.evidence, self._expectation, self._search
+        if name == "space-filling":
+            return SpaceFilling(evidence.space, self._seed, self._batch.candidates)
+        if name == "universal-prior":
+            rng = self._stream("universal-prior")
+            return UniversalProposer(self._universal, evidence, expectation, search, rng)
         rng = self._stream("ensemble")
-        evidence, settings = self._batch.evidence, self._settings
-        return EnsembleProposer(evidence, self._expectation, self._search, settings, rng)
-
-    def _universal_proposer(self) -> Proposer:
-        rng, evidence = self._stream("universal-prior"), self._batch.evidence
-        expectation, search = self._expectation, self._search
-        return UniversalProposer(self._universal, evidence, expectation, search, rng)
+        return EnsembleProposer(evidence, expectation, search, self._settings, rng)
 
     def _stream(self, purpose: Purpose) -> np.random.Generator:
         return stream(purpose, self._seed, self._batch.numbers[0])

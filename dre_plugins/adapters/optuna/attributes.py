@@ -12,9 +12,8 @@ from optuna.trial import FrozenTrial
 
 from dre_plugins.adapters.optuna.explanation import EXPLANATION_KEY, attribute_of
 from dre_plugins.adapters.optuna.messages import Messages
-from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
 from dre_plugins.recommend.interruptions import is_from_signal_handler
-from dre_plugins.recommend.suggestion import ANNOUNCEMENTS
 
 
 def storage_of(study: Study) -> BaseStorage:

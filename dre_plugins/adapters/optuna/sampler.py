@@ -37,13 +37,12 @@ from dre_plugins.adapters.optuna.history import History
 from dre_plugins.adapters.optuna.messages import LOGGER_NAME, Messages
 from dre_plugins.adapters.optuna.prior import PastKnowledge, PastStudies
 from dre_plugins.adapters.optuna.state import ThisProcess
-from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, takes_settings
-from dre_plugins.recommend.suggestion import Suggestion
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.domains import Domain

@@ -1,33 +1,23 @@
 """What proposes configurations: space-filling points, the ensemble, and the universal prior.
 
 To add one, write a class with the two methods of `Proposer`, give it turns in `schedule.py`, and
-make it in `recommender.py`.
+make it in `surrogates.py`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.schedule import Turn
 from dre_plugins.space.seen import Seen
 
 Units = NDArray[np.float64]
-
-
-# Who serves each turn; all others are the ensemble's.
-SERVED_BY: Mapping[Turn, str] = {
-    "random": "space-filling",
-    "contrast": "space-filling",
-    "fallback": "space-filling",
-    "universal-prior": "universal-prior",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +32,7 @@ class Batch:
         is_whole: Which of the trials that were given stand for all configurations that agree with
             them `[N]`, see `define_by_run`; None: none.
         shares_fit: Whether all suggestions come from one fit.
+        may_repeat: Whether a configuration may be suggested again.
     """
 
     evidence: Evidence
@@ -50,6 +41,17 @@ class Batch:
     candidates: Units | None = None
     is_whole: NDArray[np.bool_] | None = None
     shares_fit: bool = False
+    may_repeat: bool = False
+
+    def seen(self) -> Seen:
+        """Return what is not to be suggested again, before the first suggestion."""
+        if self.may_repeat:
+            return Seen()
+        units = self.evidence.units
+        whole = np.zeros(len(units), dtype=np.bool_)
+        if self.is_whole is not None:
+            whole[: len(self.is_whole)] = self.is_whole
+        return Seen.of(self.evidence.space, units, whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,6 @@ class Request:
             elsewhere; None: anywhere.
         taken: Canonical coordinates of what the same fit has chosen before `[T, P]`, near which
             nothing is chosen; None where a fit follows each suggestion.
-        prior_weight: Weight of the trained priors that a contrast is to check.
     """
 
     index: int
@@ -74,7 +75,6 @@ class Request:
     fixed: Units
     branch: Units | None = None
     taken: Units | None = None
-    prior_weight: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +84,12 @@ class Choice:
     Args:
         units: Coordinates `[P]`, NaN or anything for inactive parameters.
         is_new: Whether the configuration was never evaluated.
-        turn: What chose it, and what for.
-        predicted_rank: Mean rank against the reference, 1 = best; None without a model.
-        spread: Standard error of that rank; None without a model.
-        n_reference: Number of reference points; None without a model.
-        prior_weight: Share of an ensemble's members that came from a trained prior.
+        explanation: In which turn it was chosen, and what is expected of it.
     """
 
     units: Units
     is_new: bool
-    turn: Turn
-    predicted_rank: float | None = None
-    spread: float | None = None
-    n_reference: int | None = None
-    prior_weight: float | None = None
+    explanation: Explanation
 
 
 class Proposer(Protocol):
@@ -108,38 +100,3 @@ class Proposer(Protocol):
 
     def propose(self, request: Request) -> Choice:
         """Return the candidate of the largest acquisition."""
-
-
-class Proposers:
-    """Fit proposers when they are asked, and tell all of them the same fantasies.
-
-    Args:
-        fit: How each is made, by name.
-    """
-
-    def __init__(self, fit: Mapping[str, Callable[[], Proposer]]) -> None:
-        self._fit = fit
-        self._fitted: dict[str, Proposer] = {}
-        self._pending: list[Units] = []
-        self._n_told: Counter[str] = Counter()
-
-    def fantasize(self, pending: Units) -> None:
-        """Let all proposers know of pending trials, canonical coordinates `[U, P]`."""
-        if len(pending):
-            self._pending.append(pending)
-
-    def propose(self, request: Request) -> Choice:
-        """Return the choice of the proposer whose turn it is, in the branch if it has any left."""
-        proposer = self._up_to_date(SERVED_BY.get(request.turn, "ensemble"))
-        choice = proposer.propose(request)
-        if request.branch is not None and not choice.is_new:
-            choice = proposer.propose(replace(request, branch=None))
-        return choice
-
-    def _up_to_date(self, name: str) -> Proposer:
-        if name not in self._fitted:
-            self._fitted[name] = self._fit[name]()
-        for pending in self._pending[self._n_told[name] :]:
-            self._fitted[name].fantasize(pending)
-        self._n_told[name] = len(self._pending)
-        return self._fitted[name]

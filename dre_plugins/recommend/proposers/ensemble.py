@@ -15,6 +15,7 @@ from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, CandidateSearch, evolved
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -108,15 +109,14 @@ class EnsembleProposer:
             rng=self._rng,
         )
         mean, error = ensemble.tempered(predictions[:-1])
-        return Choice(
-            units,
-            is_new,
-            request.turn,
+        explanation = Explanation(
+            request.turn if is_new else "exhausted",
             float(mean[0]),
             float(error[0]),
             ensemble.n_reference,
             ensemble.prior_weight,
         )
+        return Choice(units, is_new, explanation)
 
     def _new_pool(self, acquisition: Acquisition, request: Request) -> CandidatePool:
         favourites = self._favourites()

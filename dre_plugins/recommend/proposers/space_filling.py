@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.streams import stream
 from dre_plugins.space.candidates import sobol, sobol_point, unseen, with_fixed
@@ -40,7 +41,7 @@ class SpaceFilling:
     def propose(self, request: Request) -> Choice:
         """Return the point of the suggestion's number, or another one where that was seen."""
         units, is_new = self._point(request.index, request.seen, request.fixed)
-        return Choice(units, is_new, request.turn, prior_weight=request.prior_weight)
+        return Choice(units, is_new, Explanation(request.turn if is_new else "exhausted"))
 
     def _point(self, index: int, seen: Seen, fixed: Units) -> tuple[Units, bool]:
         rng = stream("space-filling", self.seed, index)

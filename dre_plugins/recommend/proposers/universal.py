@@ -23,6 +23,7 @@ from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.pending import worth_fantasizing
 from dre_plugins.recommend.prior import Universal, UniversalFile
 from dre_plugins.recommend.proposers import Choice, Request
@@ -133,7 +134,8 @@ class UniversalProposer:
             rng=self._rng,
         )
         rank, spread = self._rank(predictions, reference)
-        return Choice(units, is_new, request.turn, rank, spread, len(self._reference))
+        turn = request.turn if is_new else "exhausted"
+        return Choice(units, is_new, Explanation(turn, rank, spread, len(self._reference)))
 
     def _with_refined(
         self, pool: CandidatePool, acquisition: Acquisition, fixed: Units
