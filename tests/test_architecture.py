@@ -44,9 +44,9 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
 # Files at the top of the package, which every room may import.
 TOP = {"_version"}
 
-# The one arrow that points up: `AskTell` is what users begin with, and opens a memory where one is
-# given. Nothing is imported without one.
-UPWARD = {("recommend/memory.py", "memory")}
+# The arrows that point up: `AskTell` is what users begin with, opens a memory where one is given,
+# and loads a prior that is given by its name. Nothing is imported without one.
+UPWARD = {("recommend/memory.py", "memory"), ("recommend/prior.py", "transfer")}
 
 # Where private framework API may be used, once each, and what for: Optuna has no public way to
 # show the parameters of a running trial to other processes but its storage.

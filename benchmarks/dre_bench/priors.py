@@ -14,7 +14,7 @@ those of another objective, small is good; their files are named after scenario 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -31,7 +31,6 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.prior_file import CATALOGUE
-from dre_plugins.transfer.spaces.aliases import LEARNER_DEFAULTS
 
 N_RANDOM = 1000
 N_ROUNDS = 10
@@ -41,6 +40,27 @@ N_PARENTS = 20
 PRIORS = {
     "xgboost": ("rbv2_xgboost", "XGBoost on OpenML classification data sets, by accuracy"),
     "decision-tree": ("rbv2_rpart", "Decision trees (rpart) on OpenML data sets, by accuracy"),
+}
+# Values of parameters that a study does not tune.
+# XGBoost: https://xgboost.readthedocs.io/en/stable/parameter.html, where `nrounds` has no default;
+# 100 is what its scikit-learn interface takes. rpart: ?rpart.control; minbucket is minsplit / 3.
+DEFAULTS: Mapping[str, Mapping[str, str | float]] = {
+    "xgboost": {
+        "booster": "gbtree",
+        "nrounds": 100,
+        "eta": 0.3,
+        "gamma": 0.0,
+        "lambda": 1.0,
+        "alpha": 0.0,
+        "subsample": 1.0,
+        "max_depth": 6,
+        "min_child_weight": 1.0,
+        "colsample_bytree": 1.0,
+        "colsample_bylevel": 1.0,
+        "rate_drop": 0.0,
+        "skip_drop": 0.0,
+    },
+    "decision-tree": {"cp": 0.01, "maxdepth": 30, "minbucket": 7, "minsplit": 20},
 }
 SOURCE = "YAHPO Gym (Pfisterer et al., 2022), scenario {}, surrogates of rbv2; training tasks only"
 LICENCE = "Apache-2.0"
@@ -92,7 +112,7 @@ def build(name: str, data: Path, out: Path, metric: str = "acc", mirrored: bool 
         validation=validation,
         name=name,
         description=description,
-        defaults=LEARNER_DEFAULTS[name],
+        defaults=DEFAULTS[name],
         rebuild="python -m dre_bench.priors --data PATH",
         progress=True,
     )

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.spaces.aliases import normalised, roles, without_prefix
-from dre_plugins.transfer.spaces.alignment import align
+from dre_plugins.transfer.spaces.aliases import roles
+from dre_plugins.transfer.spaces.alignment import aligned_if_any
+from dre_plugins.transfer.spaces.prefixes import normalised, without_prefix
 
 # So many studies are learnt from in seconds; more of them hardly teach more.
 MAX_STUDIES = 30
@@ -70,7 +71,7 @@ def overlap(past: SearchSpace, space: SearchSpace) -> float:
 
     It is 0 if the past space has less than half of the present parameters. Constants do not count.
     """
-    alignment = align(past, space, on_incompatible="ignore")
+    alignment = aligned_if_any(past, space)
     links = () if alignment is None else alignment.links
     n_both = sum(link.source in past.names and link.target in space.names for link in links)
     if n_both < MIN_OVERLAP * space.n_parameters:

@@ -30,7 +30,7 @@ from dre_plugins.recommend.directions import Directions, checked_constraints
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
 from dre_plugins.recommend.locking import locked
 from dre_plugins.recommend.memory import Advisers, GivenMemory, memory_of_study
-from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, PriorLike
+from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, NamedPrior, PriorLike, loaded
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState, as_of_now, number_of
@@ -53,9 +53,9 @@ class AskTell:
         direction: "minimize" or "maximize"; a list of these for several objectives.
         seed: Non-negative seed of everything random; None draws one.
         prior: What is known beforehand: "universal" (of functions on any search space), None
-            (nothing), or what past tasks taught, such as a `dre_plugins.Prior` or the
-            `transfer.recognition.AutoPrior` of whatever learner is tuned; or a list with one for
-            each objective, None where there is none.
+            (nothing), "auto" (the prior of whatever learner is tuned, if it ships), or what past
+            tasks taught: a `dre_plugins.Prior`, its name or its path; or a list with one for each
+            objective, None where there is none.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             suggestions are points of one scrambled Sobol sequence. None takes 10 for the
             ensemble and 5 for the universal prior in its turns, or 0 with a trained prior.
@@ -97,7 +97,7 @@ class AskTell:
         *,
         direction: str | Sequence[str] = "minimize",
         seed: int | None = None,
-        prior: GivenPrior = UNIVERSAL,
+        prior: NamedPrior = UNIVERSAL,
         n_startup_trials: int | None = None,
         allow_duplicates: bool = False,
         failed: str = "worst",
@@ -114,7 +114,7 @@ class AskTell:
             n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
         )
         self._seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
-        self._prior = prior
+        self._prior = loaded(prior)
         self._logger = LOGGER if logger is None else logger
         self._trials: list[Trial] = []
         self._explanations: dict[int, Explanation] = {}

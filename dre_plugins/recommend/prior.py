@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,23 @@ class PriorLike(Protocol):
 Several: TypeAlias = "list[PriorLike | None] | tuple[PriorLike | None, ...]"
 Universal: TypeAlias = "Literal['universal'] | UniversalFile"
 GivenPrior: TypeAlias = "PriorLike | Several | Universal | None"
+Name: TypeAlias = "str | os.PathLike[str]"
+NamedPrior: TypeAlias = "GivenPrior | Name | Sequence[PriorLike | Name | None]"
+
+
+def loaded(prior: NamedPrior) -> GivenPrior:
+    """Return a prior that may be given by its name or path, see `transfer.knowledge.prior_from`.
+
+    Raises:
+        ValueError: If there is no such prior, or its file cannot be read.
+    """
+    is_loaded = isinstance(prior, UniversalFile) or prior in (None, UNIVERSAL)
+    parts = prior if isinstance(prior, (list, tuple)) else (prior,)
+    if is_loaded or all(part is None or hasattr(part, "on") for part in parts):
+        return cast(GivenPrior, prior)
+    from dre_plugins.transfer.knowledge import prior_from
+
+    return prior_from(cast("Name | Sequence[Name | None]", prior))
 
 
 def aligned(

@@ -19,10 +19,10 @@ AUTO = "auto"
 
 SinglePrior: TypeAlias = "Prior | str | os.PathLike[str] | None"
 GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior]"
-Known: TypeAlias = "Prior | AutoPrior | tuple[Prior | None, ...] | Universal"
+LoadedPrior: TypeAlias = "Prior | AutoPrior | tuple[Prior | None, ...] | Universal"
 
 
-def prior_from(given: GivenPrior) -> Known | None:
+def prior_from(given: GivenPrior) -> LoadedPrior | None:
     """Return a prior that was given itself, by name, by path, or not at all.
 
     Args:

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dre_plugins.engine.contents import ByContent
 from dre_plugins.engine.settings import require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
@@ -19,10 +18,13 @@ from dre_plugins.space.base import Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.card import Card
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.prior_file import PriorContent, PriorError, parsed, path_of, save
-from dre_plugins.transfer.spaces.alignment import Alignment, align
+from dre_plugins.transfer.spaces.alignment import Alignment, Link, align, aligned_if_any
 
 __all__ = ["Card", "Prior", "PriorError"]
+
+
+class PriorError(ValueError):
+    """Say why a prior cannot be loaded."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,8 +61,8 @@ class Prior:
         twice = [target for target in targets if targets.count(target) > 1]
         require(not twice, "mapping", twice, "one of your parameters for each of the prior's")
 
-    @classmethod
-    def train(cls, metadata: MetaDataset, **options: Any) -> Prior:
+    @staticmethod
+    def train( metadata: MetaDataset, **options: Any) -> Prior:
         """Meta-train a prior on past tasks (Algorithm 1 of the paper).
 
         Args:
@@ -76,10 +78,10 @@ class Prior:
         """
         from dre_plugins.transfer.training import train_prior
 
-        return cls.of_content(train_prior(metadata, **options))
+        return train_prior(metadata, **options)
 
-    @classmethod
-    def of_few(cls, metadata: MetaDataset) -> Prior:
+    @staticmethod
+    def of_few(metadata: MetaDataset) -> Prior:
         """Meta-train a prior on a handful of past tasks, in seconds.
 
         Raises:
@@ -87,22 +89,10 @@ class Prior:
         """
         from dre_plugins.transfer.training import train_prior_of_few
 
-        return cls.of_content(train_prior_of_few(metadata))
+        return train_prior_of_few(metadata)
 
-    @classmethod
-    def of_content(cls, content: PriorContent) -> Prior:
-        """Return the prior that a meta-training has made, or that a file holds."""
-        return cls(
-            content.ensemble,
-            content.space,
-            content.card,
-            content.favourites,
-            contexts=content.contexts,
-        )
-
-    @classmethod
+    @staticmethod
     def of_beliefs(
-        cls,
         space: SearchSpace | Mapping[str, Domain],
         configurations: Sequence[Mapping[str, Any]],
     ) -> Prior:
@@ -123,11 +113,10 @@ class Prior:
 
         if not isinstance(space, SearchSpace):
             space = SearchSpace(space)
-        return cls.of_few(metadata_of_beliefs(space, configurations))
+        return Prior.of_few(metadata_of_beliefs(space, configurations))
 
-    @classmethod
+    @staticmethod
     def load(
-        cls,
         prior: str | os.PathLike[str],
         *,
         mapping: Mapping[str, str] | None = None,
@@ -145,12 +134,9 @@ class Prior:
                 newer version.
             ValueError: If the mapping names a parameter that the prior does not have.
         """
-        path = path_of(prior)
-        try:
-            _, loaded = _PRIORS.of(path)
-        except OSError as error:
-            raise PriorError(f"{path}: cannot be read: {error}") from error
-        return loaded.with_mapping(mapping)
+        from dre_plugins.transfer.prior_file import load
+
+        return load(prior).with_mapping(mapping)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file: weights, and the card as JSON in its header.
@@ -158,10 +144,9 @@ class Prior:
         Raises:
             ValueError: If the space has categories that JSON cannot hold.
         """
-        content = PriorContent(
-            self.ensemble, self.space, self.card, self.favourites, self.contexts
-        )
-        save(path, content)
+        from dre_plugins.transfer.prior_file import save
+
+        save(path, self)
 
     def align(self, space: SearchSpace) -> Alignment:
         """Return how configurations of `space` are expressed in the prior's space.
@@ -169,12 +154,8 @@ class Prior:
         Raises:
             ValueError: If the two have no parameter in common; names both.
         """
-        alignment = align(
-            space, self.space, mapping=self._mapping_for(space), defaults=self.card.defaults
-        )
-        if alignment is None:  # only on_incompatible="ignore" returns None
-            raise AssertionError
-        return alignment
+        mapping = self._mapping_for(space)
+        return align(space, self.space, mapping=mapping, defaults=self.card.defaults)
 
     def on(self, space: SearchSpace) -> AlignedPrior:
         """Return the prior for a search space, which need not be its own.
@@ -217,7 +198,6 @@ class Prior:
             alignment = align(self.space, space, mapping=mapping)
         except ValueError:  # values that the prior has a place for need not have one here
             return np.empty((0, space.n_parameters))
-        assert alignment is not None  # only on_incompatible="ignore" returns None
         return np.clip(alignment.convert(self.favourites), 0.0, 1.0)
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
@@ -228,10 +208,8 @@ class Prior:
             domain: Its domain.
             beside: Other parameters of the study, which tell what learner it belongs to.
         """
-        space = SearchSpace({**(beside or {}), name: domain})
-        mapping = self._mapping_for(space)
-        alignment = align(space, self.space, mapping=mapping, on_incompatible="ignore")
-        return alignment is not None and name in {link.source for link in alignment.links}
+        links = self._links(SearchSpace({**(beside or {}), name: domain}))
+        return name in {link.source for link in links}
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Fill up the parameters known of a study with the prior's own.
@@ -242,15 +220,7 @@ class Prior:
         Args:
             domains: The study's parameters so far, by name.
         """
-        revealed = SearchSpace(domains)
-        alignment = align(
-            revealed,
-            self.space,
-            mapping=self._mapping_for(revealed),
-            defaults=self.card.defaults,
-            on_incompatible="ignore",
-        )
-        linked = {link.target for link in alignment.links} if alignment is not None else set()
+        linked = {link.target for link in self._links(SearchSpace(domains))}
         # Without the prior's conditions: `Alignment.convert` heeds them anyway.
         to_come = {
             name: domain
@@ -258,6 +228,11 @@ class Prior:
             if name not in linked and name not in domains
         }
         return SearchSpace({**domains, **to_come})
+
+    def _links(self, space: SearchSpace) -> tuple[Link, ...]:
+        """Return the parameters that the prior has in common with a space, if any."""
+        alignment = aligned_if_any(space, self.space, mapping=self._mapping_for(space))
+        return () if alignment is None else alignment.links
 
     def _mapping_for(self, space: SearchSpace) -> dict[str, str]:
         """Return the mapping of parameters that the space has.
@@ -269,10 +244,6 @@ class Prior:
     def with_mapping(self, mapping: Mapping[str, str] | None) -> Prior:
         """Return the prior with a mapping of names, see `load`."""
         return replace(self, mapping=dict(mapping or {}))
-
-    def with_remark(self, remark: str) -> Prior:
-        """Return the prior with something to say beside which parameters it knows."""
-        return replace(self, remark=remark)
 
 
 class _Encoder:
@@ -290,7 +261,3 @@ class _Encoder:
         if not self.extra:
             return features
         return np.hstack([features, self._alignment.source.features(units)[:, self.extra]])
-
-
-# Syne Tune makes searchers anew at every suggestion. Nothing changes a prior in place.
-_PRIORS = ByContent(lambda path, content: Prior.of_content(parsed(path, content)), n_kept=8)

@@ -7,7 +7,6 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,14 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import CheckpointError
+from dre_plugins.engine.contents import ByContent
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES, numbers
 from dre_plugins.transfer.card import Card
+from dre_plugins.transfer.prior import Prior, PriorError
 from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
 
 # Version of the card. A file of a newer version is refused: its entries may mean something else.
@@ -32,35 +32,20 @@ SCHEMA = 1
 CATALOGUE = Path(__file__).parent / "catalogue"
 
 
-class PriorError(ValueError):
-    """Say why a prior cannot be loaded."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PriorContent:
-    """Hold what a meta-training makes and a file holds; see `Prior` for the fields."""
-
-    ensemble: DeepRankingEnsemble
-    space: SearchSpace
-    card: Card
-    favourites: NDArray[np.float64]
-    contexts: NDArray[np.float32] | None
-
-
-def save(path: str | os.PathLike[str], content: PriorContent) -> None:
-    """Write a prior.
+def save(path: str | os.PathLike[str], prior: Prior) -> None:
+    """Write a prior, see `Prior.save`.
 
     Raises:
         ValueError: If the space has categories that JSON cannot hold.
     """
-    ensemble, contexts = content.ensemble, content.contexts
+    ensemble, contexts = prior.ensemble, prior.contexts
     header: dict[str, Any] = {
         "schema": SCHEMA,
-        "card": content.card.to_dict(),
-        "space": space_to_plain(content.space),
+        "card": prior.card.to_dict(),
+        "space": space_to_plain(prior.space),
         "favourites": [
             [None if math.isnan(unit) else unit for unit in row]
-            for row in content.favourites.tolist()
+            for row in prior.favourites.tolist()
         ],
         # With the digits that float32 has.
         "contexts": contexts
@@ -73,7 +58,20 @@ def save(path: str | os.PathLike[str], content: PriorContent) -> None:
     checkpoint.save(path, ensemble.parameters, ensemble.settings, ensemble.n_features, text)
 
 
-def parsed(path: str, content: bytes) -> PriorContent:
+def load(prior: str | os.PathLike[str]) -> Prior:
+    """Return a prior that is named or given by its path, see `Prior.load`.
+
+    Raises:
+        PriorError: If there is no such prior, or its file cannot be read.
+    """
+    path = path_of(prior)
+    try:
+        return _PRIORS.of(path)[1]
+    except OSError as error:
+        raise PriorError(f"{path}: cannot be read: {error}") from error
+
+
+def parsed(path: str, content: bytes) -> Prior:
     """Return the prior that a file holds.
 
     Args:
@@ -98,12 +96,12 @@ def parsed(path: str, content: bytes) -> PriorContent:
         if header["sha256"] != content_hash(parameters, settings, header):
             raise PriorError(f"{path}: damaged: the hash of its content is another one.")
         space = space_from_plain(header["space"])
-        prior = PriorContent(
+        prior = Prior(
             DeepRankingEnsemble(settings, n_features, parameters),
             space,
             Card.from_dict(header["card"]),
             numbers(header["favourites"]).reshape(-1, space.n_parameters),
-            _contexts(header.get("contexts"), settings),
+            contexts=_contexts(header.get("contexts"), settings),
         )
     except PriorError:
         raise
@@ -163,3 +161,7 @@ def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | Non
     if not (len(contexts) and np.isfinite(contexts).all()):
         raise ValueError("contexts that are not finite")
     return contexts
+
+
+# Syne Tune makes searchers anew at every suggestion. Nothing changes a prior in place.
+_PRIORS = ByContent(parsed, n_kept=8)

@@ -8,6 +8,7 @@ the learner's, and nothing may speak against it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -132,6 +133,5 @@ class AutoPrior:
         name = learner.prior or key
         if name not in names():
             return None
-        return Prior.load(name).with_remark(
-            f"; these look like parameters of {learner.title}: if not, prior='universal'"
-        )
+        remark = f"; these look like parameters of {learner.title}: if not, prior='universal'"
+        return replace(Prior.load(name), remark=remark)

@@ -19,7 +19,7 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.card import Card
 from dre_plugins.transfer.meta_training import Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.prior_file import PriorContent
+from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.spaces.alignment import align
 from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space
@@ -64,7 +64,7 @@ def train_prior(
     resume: bool = False,
     progress: bool = False,
     rebuild: str = "",
-) -> PriorContent:
+) -> Prior:
     """Meta-train a prior, see `Prior.train`."""
     if not len(metadata):
         raise ValueError(
@@ -115,7 +115,7 @@ def train_prior(
     contexts = None
     if scorer.context is not None:
         contexts = contexts_of(ensemble, lists, settings.max_support, seed)
-    return PriorContent(ensemble, space, card, favourites_of(training, space), contexts)
+    return Prior(ensemble, space, card, favourites_of(training, space), contexts=contexts)
 
 
 def contexts_of(
@@ -156,7 +156,7 @@ def favourites_of(metadata: MetaDataset, space: SearchSpace) -> NDArray[np.float
     return np.concatenate(rows)
 
 
-def train_prior_of_few(metadata: MetaDataset, *, seed: int = 0) -> PriorContent:
+def train_prior_of_few(metadata: MetaDataset, *, seed: int = 0) -> Prior:
     """Meta-train a prior on a handful of past studies, in seconds.
 
     Args:
@@ -179,9 +179,7 @@ def units_in(space: SearchSpace, task: Task) -> NDArray[np.float64]:
     """Return the evaluations of a task as canonical coordinates of `space` `[N, P]`."""
     if task.space == space:
         return task.units
-    alignment = align(task.space, space)
-    assert alignment is not None  # only on_incompatible="ignore" returns None
-    return alignment.convert(task.units)
+    return align(task.space, space).convert(task.units)
 
 
 def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:

@@ -9,12 +9,11 @@ import pytest
 
 from dre_plugins.transfer.spaces import aliases
 from dre_plugins.transfer.spaces.aliases import (
-    LEARNER_DEFAULTS,
     ROLES,
     TELLING,
     roles,
-    without_prefix,
 )
+from dre_plugins.transfer.spaces.prefixes import without_prefix
 
 XGBOOST = "eta nrounds gamma lambda alpha subsample max_depth min_child_weight colsample_bytree"
 SKLEARN_API = (
@@ -94,8 +93,3 @@ def test_no_name_plays_two_roles() -> None:
 def test_words_have_a_family() -> None:
     for role in ROLES.values():
         assert bool(role.words) == (role.family in TELLING)
-
-
-def test_defaults_are_read_only() -> None:
-    with pytest.raises(TypeError):
-        LEARNER_DEFAULTS["xgboost"]["eta"] = 1.0  # type: ignore[index]

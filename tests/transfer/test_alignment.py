@@ -25,10 +25,11 @@ from dre_plugins.space import (
     RangeCondition,
     SearchSpace,
 )
-from dre_plugins.transfer.spaces.aliases import LEARNER_DEFAULTS
-from dre_plugins.transfer.spaces.alignment import Alignment, align
+from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.spaces.alignment import Alignment, align, aligned_if_any
 
 TREES = ("gbtree", "dart")
+DEFAULTS = Prior.load("xgboost").card.defaults
 XGBOOST = SearchSpace(
     {
         "booster": Categorical(["gblinear", "gbtree", "dart"]),
@@ -165,7 +166,7 @@ class TestRealSpace:
 
 def names_linked(source: list[str], target: list[str]) -> dict[str, tuple[str, str]]:
     spaces = [SearchSpace({name: Float(0.1, 1) for name in names}) for names in (source, target)]
-    alignment = align(*spaces, on_incompatible="ignore")
+    alignment = aligned_if_any(*spaces)
     links = () if alignment is None else alignment.links
     return {link.source: (link.target, link.how) for link in links}
 
@@ -222,7 +223,7 @@ class TestMatching:
         message = r"\['x'\] in the source, \['q'\] in the target.*mapping=.*Prior.load"
         with pytest.raises(ValueError, match=message):
             align(source, target)
-        assert align(source, target, on_incompatible="ignore") is None
+        assert aligned_if_any(source, target) is None
 
     def test_constants_alone_are_nothing_in_common(self) -> None:
         source = SearchSpace({"x": Float(0, 1), "seed": Constant(1)})
@@ -244,10 +245,8 @@ class TestMatching:
         with pytest.raises(ValueError, match=message):
             align(space, space, mapping=mapping)
 
-    def test_a_wrong_option_and_a_wrong_shape(self) -> None:
+    def test_a_wrong_shape(self) -> None:
         space = SearchSpace({"x": Float(0, 1)})
-        with pytest.raises(ValueError, match="on_incompatible must be 'raise' or 'ignore'"):
-            align(space, space, on_incompatible="warn")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match=r"one column for each of \['x'\], .*\(3, 2\)"):
             aligned(space, space).convert(np.zeros((3, 2)))
 
@@ -371,7 +370,7 @@ class TestDefaults:
         small = SearchSpace({"eta": Float(1e-3, 1, "log"), "max_depth": Integer(1, 15)})
         bare = aligned(small, XGBOOST)
         assert set(bare.missing) == set(XGBOOST.names) - {"eta", "max_depth"}
-        full = aligned(small, XGBOOST, defaults=LEARNER_DEFAULTS["xgboost"])
+        full = aligned(small, XGBOOST, defaults=DEFAULTS)
         assert full.missing == ("imputation",)
         assert full.imputed["booster"] == "gbtree"
         assert full.imputed["gamma"] == 1e-5  # the lowest value is nearest to the default 0
@@ -397,7 +396,7 @@ class TestDefaults:
     def test_defaults_may_go_by_another_known_name(self) -> None:
         source = SearchSpace({"max_depth": Integer(1, 9)})
         target = SearchSpace({"learning_rate": Float(0.01, 1), "max_depth": Integer(1, 9)})
-        alignment = aligned(source, target, defaults=LEARNER_DEFAULTS["xgboost"])
+        alignment = aligned(source, target, defaults=DEFAULTS)
         assert alignment.imputed == {"learning_rate": pytest.approx(0.3)}
 
     def test_none_is_a_value(self) -> None:
@@ -483,7 +482,7 @@ def test_the_report_says_it_all() -> None:
             "lambda": Float(0, 1),
         }
     )
-    alignment = aligned(source, target, defaults=LEARNER_DEFAULTS["xgboost"])
+    alignment = aligned(source, target, defaults=DEFAULTS)
     units = source.to_units(
         [{"eta": 1.0, "Max-Depth": 15, "tree": "approx", "step": 0.3, "own": 0.0}] * 3
     )

@@ -17,7 +17,7 @@ from dre_plugins.recommend.prior import UNIVERSAL, check_turns
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.space.base import is_integer
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.knowledge import AUTO, GivenPrior, Known, prior_from
+from dre_plugins.transfer.knowledge import AUTO, GivenPrior, LoadedPrior, prior_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class Options:
                 "prior on all of it with Prior.train."
             )
 
-    def load_prior(self) -> Known | None:
+    def load_prior(self) -> LoadedPrior | None:
         """Return the prior, read from its file if it is not loaded yet.
 
         Raises:
@@ -94,7 +94,7 @@ class Options:
         *,
         direction: str | Sequence[str],
         seed: int | None,
-        prior: Known | None,
+        prior: LoadedPrior | None,
         logger: logging.Logger,
         framework: str,
         name: str = "",

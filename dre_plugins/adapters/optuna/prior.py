@@ -28,7 +28,7 @@ from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.knowledge import Known
+from dre_plugins.transfer.knowledge import LoadedPrior
 from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class PastKnowledge:
         if study_name not in self._without:
             try:
                 others = self._metadata.subset(self._names - {study_name})
-                prior: Known = learnt_prior(others, logger)
+                prior: LoadedPrior = learnt_prior(others, logger)
             except ValueError:  # nothing to learn from is left
                 prior = UNIVERSAL
             self._without[study_name] = Knowledge(prior)
@@ -154,7 +154,7 @@ class Knowledge:
             the trials contradict it.
     """
 
-    def __init__(self, prior: Known | None, found: Prior | None = None) -> None:
+    def __init__(self, prior: LoadedPrior | None, found: Prior | None = None) -> None:
         self.prior = prior
         self._found = found
 
@@ -187,7 +187,7 @@ class Knowledge:
                 searched at all.
         """
 
-        def with_prior(prior: Known | None) -> Recommender:
+        def with_prior(prior: LoadedPrior | None) -> Recommender:
             return Recommender(
                 space,
                 settings,
@@ -209,7 +209,7 @@ class Knowledge:
                 raise
             return with_prior(self._usable_on(space)), str(error)
 
-    def _usable_on(self, space: SearchSpace) -> Known:
+    def _usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return those priors of a list that have something in common with a search space.
 
         If none has, this is the universal one, which needs nothing in common.

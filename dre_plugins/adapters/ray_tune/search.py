@@ -38,7 +38,7 @@ from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.knowledge import GivenPrior, Known
+from dre_plugins.transfer.knowledge import GivenPrior, LoadedPrior
 
 
 class DRESearch(RestorableSearcher):
@@ -309,7 +309,7 @@ class DRESearch(RestorableSearcher):
                 "of a Tuner with a param_space."
             )
 
-    def _knowledge(self, space: SearchSpace) -> Known | None:
+    def _knowledge(self, space: SearchSpace) -> LoadedPrior | None:
         if self._past_results is None:
             return self._prior
         tasks = past_tasks(self._past_results, self._metric, self._mode, space)

@@ -1,4 +1,4 @@
-"""Names that mean the same hyper-parameter, and the documented defaults of some learners.
+"""Names that mean the same hyper-parameter.
 
 A role is what a parameter does; the names are those of the learners' documentation. Where two
 learners use a word for different things, or measure the same thing differently, the word is left
@@ -17,17 +17,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from dre_plugins.transfer.spaces.prefixes import (
     forms_of,
     learner_of_prefix,
     normalised,
-    without_learner,
-    without_prefix,
 )
-
-__all__ = ["normalised", "without_learner", "without_prefix"]
 
 
 @dataclass(frozen=True)
@@ -214,31 +209,3 @@ def other_names(names: Iterable[str]) -> dict[str, list[str]]:
         name: sorted((ROLES[title].names | ROLES[title].words) - {normalised(name)})
         for title, name in roles(names).items()
     }
-
-
-# XGBoost: https://xgboost.readthedocs.io/en/stable/parameter.html, where `nrounds` has no default;
-# 100 is what its scikit-learn interface takes. rpart: ?rpart.control; minbucket is minsplit / 3.
-LEARNER_DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "xgboost": MappingProxyType(
-            {
-                "booster": "gbtree",
-                "nrounds": 100,
-                "eta": 0.3,
-                "gamma": 0.0,
-                "lambda": 1.0,
-                "alpha": 0.0,
-                "subsample": 1.0,
-                "max_depth": 6,
-                "min_child_weight": 1.0,
-                "colsample_bytree": 1.0,
-                "colsample_bylevel": 1.0,
-                "rate_drop": 0.0,
-                "skip_drop": 0.0,
-            }
-        ),
-        "decision-tree": MappingProxyType(
-            {"cp": 0.01, "maxdepth": 30, "minbucket": 7, "minsplit": 20}
-        ),
-    }
-)

@@ -8,25 +8,24 @@ carries canonical units over, value by value.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from dre_plugins.space.base import Array, fill
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.spaces.aliases import (
-    families,
-    is_ambiguous,
+from dre_plugins.transfer.spaces.aliases import families, is_ambiguous, roles
+from dre_plugins.transfer.spaces.conventions import Change
+from dre_plugins.transfer.spaces.conversion import conversion, placed
+from dre_plugins.transfer.spaces.differences import difference
+from dre_plugins.transfer.spaces.prefixes import (
+    change_of,
     normalised,
-    roles,
     without_learner,
     without_prefix,
 )
-from dre_plugins.transfer.spaces.conversion import Conversion, conversion, placed
-from dre_plugins.transfer.spaces.differences import difference
-from dre_plugins.transfer.spaces.prefixes import change_of
 
 # Canonical units at the end of a range agree with it to rounding errors.
 _SLACK = 1e-9
@@ -42,26 +41,15 @@ class Link:
         source: its name in the source.
         target: its name in the target.
         how: what says so: "mapping", "name" or "alias".
+        change: units of the source to units of the target, `[N]` -> `[N]`.
         note: how the two domains differ, in words; empty if they do not.
     """
 
     source: str
     target: str
     how: str
+    change: Change
     note: str = ""
-
-
-@dataclass(frozen=True)
-class _Column:
-    """Fills one column of the target: where from (None: a constant of the source), and how."""
-
-    source: int | None
-    target: int
-    change: Conversion
-
-    def read(self, units: Array) -> Array:
-        """Return the column of the source, `[N, Ps]` -> `[N]`."""
-        return np.full(len(units), _ONLY) if self.source is None else units[:, self.source]
 
 
 @dataclass(frozen=True)
@@ -85,21 +73,11 @@ class Alignment:
     missing: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     remarks: Mapping[str, str] = field(default_factory=dict)
-    _columns: tuple[_Column, ...] = field(init=False, repr=False, compare=False)
     _fixed: Array = field(init=False, repr=False, compare=False)  # imputed units `[Pt]`, else NaN
     _rules: SearchSpace = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        source, target = self.source, self.target
-        columns = tuple(
-            _Column(
-                None if link.source in source.constants else source.names.index(link.source),
-                target.names.index(link.target),
-                _conversion(link.source, source, link.target, target),
-            )
-            for link in self.links
-            if link.target not in target.constants
-        )
+        target = self.target
         fixed = np.full(target.n_parameters, np.nan)
         for name, value in self.imputed.items():
             fixed[target.names.index(name)] = placed([value], target.domains[name])[0]
@@ -107,7 +85,7 @@ class Alignment:
         # source says.
         answerable = [c for c in target.conditions if c.parent not in self.missing]
         rules = SearchSpace(target.domains, answerable, target.optional)
-        fill(self, _columns=columns, _fixed=fixed, _rules=rules)
+        fill(self, _fixed=fixed, _rules=rules)
 
     def convert(self, units: Array) -> Array:
         """Return canonical units of the target, canonical units `[N, Ps]` -> `[N, Pt]`.
@@ -132,12 +110,12 @@ class Alignment:
         converted = self._by_column(units)
         active = self._rules.active(converted)
         counts: dict[str, int] = {}
-        for column in self._columns:
-            name, places = self.target.names[column.target], converted[:, column.target]
-            low, high = self.target.domains[name].snap(np.array([0.0, 1.0]))
+        for link, column in self._searched():
+            low, high = self.target.domains[link.target].snap(np.array([0.0, 1.0]))
+            places = converted[:, column]
             is_inside = (places >= low - _SLACK) & (places <= high + _SLACK)
-            is_given = ~np.isnan(column.read(units)) & active[:, column.target]
-            counts[name] = int((is_given & ~is_inside).sum())
+            is_given = ~np.isnan(self._given(link, units)) & active[:, column]
+            counts[link.target] = int((is_given & ~is_inside).sum())
         return counts
 
     def report(self, units: Array | None = None) -> str:
@@ -196,9 +174,21 @@ class Alignment:
                 f"of shape {units.shape}; make them with the source's to_units."
             )
         converted = np.tile(self._fixed, (len(units), 1))
-        for column in self._columns:
-            converted[:, column.target] = column.change(column.read(units))
+        for link, column in self._searched():
+            converted[:, column] = link.change(self._given(link, units))
         return converted
+
+    def _searched(self) -> Iterator[tuple[Link, int]]:
+        """Yield the links to parameters that the target searches, and their columns there."""
+        for link in self.links:
+            if link.target not in self.target.constants:
+                yield link, self.target.names.index(link.target)
+
+    def _given(self, link: Link, units: Array) -> Array:
+        """Return the units of a link's parameter in the source, `[N, Ps]` -> `[N]`."""
+        if link.source in self.source.constants:
+            return np.full(len(units), _ONLY)
+        return units[:, self.source.names.index(link.source)]
 
 
 def _short(value: Any) -> str:
@@ -217,9 +207,32 @@ def align(
     *,
     mapping: Mapping[str, str] | None = None,
     defaults: Mapping[str, Any] | None = None,
-    on_incompatible: Literal["raise", "ignore"] = "raise",
+) -> Alignment:
+    """Find the parameters that two spaces have in common, see `aligned_if_any`.
+
+    Raises:
+        ValueError: nothing in common, `mapping` names what does not exist, or what it joins has no
+            value in common.
+    """
+    alignment = aligned_if_any(source, target, mapping=mapping, defaults=defaults)
+    if alignment is None:
+        raise ValueError(
+            f"the spaces have no parameter in common: {list(source.domains)} in the source, "
+            f"{list(target.domains)} in the target; join those that are the same with "
+            "mapping={name in the source: name in the target}, which is Prior.load(…, mapping=…) "
+            "for a prior."
+        )
+    return alignment
+
+
+def aligned_if_any(
+    source: SearchSpace,
+    target: SearchSpace,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
 ) -> Alignment | None:
-    """Find the parameters that two spaces have in common.
+    """Find the parameters that two spaces have in common; None if no searched one is.
 
     They match by `mapping`, then by equal names, then by names that differ in case, separators or
     a prefix ("Max-Depth", "model__max_depth"), then by known aliases ("eta", "learning_rate"). A
@@ -232,15 +245,10 @@ def align(
         mapping: name in the source to name in the target, where names do not tell.
         defaults: values for parameters that only the target has, by any of their known names; a
             number outside the range becomes the nearest value of the range.
-        on_incompatible: "ignore" returns None if no searched parameter of the one space is one of
-            the other.
 
     Raises:
-        ValueError: nothing in common, `mapping` names what does not exist, or what it joins has no
-            value in common.
+        ValueError: `mapping` names what does not exist, or joins what has no value in common.
     """
-    if on_incompatible not in ("raise", "ignore"):
-        raise ValueError(f"on_incompatible must be 'raise' or 'ignore', got {on_incompatible!r}.")
     given = dict(mapping or {})
     _check_mapping(given, source, target)
     pairs = {name: (other, "mapping") for name, other in given.items()}
@@ -249,8 +257,9 @@ def align(
     remarks: dict[str, str] = {}
     for name, (other, how) in pairs.items():
         ours, theirs = source.domains[name], target.domains[other]
-        if conversion(ours, theirs, change_of(name, other)) is not None:
-            links.append(Link(name, other, how, difference(ours, theirs)))
+        change = conversion(ours, theirs, change_of(name, other))
+        if change is not None:
+            links.append(Link(name, other, how, change, difference(ours, theirs)))
         elif how == "mapping":
             raise ValueError(
                 f"mapping joins {name!r} to {other!r}, but no value of {ours!r} is one of "
@@ -259,14 +268,7 @@ def align(
         else:
             remarks[other] = f"no value in common with {name!r} of the source"
     if not any(link.source in source.names and link.target in target.names for link in links):
-        if on_incompatible == "ignore":
-            return None
-        raise ValueError(
-            f"the spaces have no parameter in common: {list(source.domains)} in the source, "
-            f"{list(target.domains)} in the target; join those that are the same with "
-            "mapping={name in the source: name in the target}, which is Prior.load(…, mapping=…) "
-            "for a prior."
-        )
+        return None
     order = list(target.domains)
     links.sort(key=lambda link: order.index(link.target))
     joined = {link.source for link in links}
@@ -378,10 +380,3 @@ def _check_mapping(mapping: Mapping[str, str], source: SearchSpace, target: Sear
                 raise ValueError(
                     f"mapping names {name!r} of the {where} twice; join it to one parameter."
                 )
-
-
-def _conversion(ours: str, source: SearchSpace, theirs: str, target: SearchSpace) -> Conversion:
-    change = conversion(source.domains[ours], target.domains[theirs], change_of(ours, theirs))
-    if change is None:
-        raise ValueError(f"no value of {ours!r} is one of {theirs!r}; do not link them.")
-    return change

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -93,13 +94,13 @@ def change_between(source: str, target: str) -> Change | None:
     )
     if our_word == their_word and not is_inverse:
         return None
+    return partial(_changed, our_word, their_word, is_inverse)
 
-    def change(numbers: Array) -> Array:
-        values = CONVENTIONS[our_word].to_value(numbers) if our_word else numbers
-        values = _inverse(values) if is_inverse else values
-        return CONVENTIONS[their_word].from_value(values) if their_word else values
 
-    return change
+def _changed(our_word: str, their_word: str, is_inverse: bool, numbers: Array) -> Array:
+    values = CONVENTIONS[our_word].to_value(numbers) if our_word else numbers
+    values = _inverse(values) if is_inverse else values
+    return CONVENTIONS[their_word].from_value(values) if their_word else values
 
 
 def _split(plain: str) -> tuple[str, str]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,13 +28,7 @@ Number: TypeAlias = Float | Integer | Normal
 _SAME_NUMBER = 1e-9
 
 
-class Conversion(Protocol):
-    """Canonical units of one domain to canonical units of another one, `[N]` -> `[N]`."""
-
-    def __call__(self, units: Array) -> Array: ...
-
-
-def conversion(source: Domain, target: Domain, change: Change | None = None) -> Conversion | None:
+def conversion(source: Domain, target: Domain, change: Change | None = None) -> Change | None:
     """Return how units of `source` become units of `target`; None without a value in common.
 
     Two domains of numbers always have one, since numbers beyond a range extrapolate.
@@ -44,24 +38,14 @@ def conversion(source: Domain, target: Domain, change: Change | None = None) -> 
         target: The domain that they are to be units of.
         change: What numbers of the source are in the target, see `conventions`.
     """
-    if change is not None:
-        return _changed(source, target, change)
-    if source == target:
-        return _Same()
+    if change is None and source == target:
+        return np.asarray
     if isinstance(source, Number):
         places = number_places(target)
-        return None if places is None else _ByNumber(source, places)
-    table = placed(listed_values(source), target)
-    return None if np.isnan(table).all() else _ByTable(source, table)
-
-
-def _changed(source: Domain, target: Domain, change: Change) -> Conversion | None:
-    if isinstance(source, Number):
-        places = number_places(target)
-        return None if places is None else _ByNumber(source, _Changed(places, change))
-    numbers = _numbers(listed_values(source))
-    table = placed(change(numbers).tolist(), target)
-    return None if np.isnan(table).all() else _ByTable(source, table)
+        return None if places is None else partial(_by_number, source, places, change)
+    values = listed_values(source)
+    table = placed(values if change is None else change(_numbers(values)).tolist(), target)
+    return None if np.isnan(table).all() else partial(_by_table, source, table)
 
 
 def placed(values: Sequence[Any], target: Domain) -> Array:
@@ -91,14 +75,12 @@ def placed(values: Sequence[Any], target: Domain) -> Array:
     return units
 
 
-class NumberPlaces(Protocol):
-    """Numbers to canonical units of a domain, `[N]` -> `[N]`; NaN where it has no place."""
+def number_places(domain: Domain) -> Change | None:
+    """Return how numbers become units of `domain`, NaN where it has no place; None if it has none.
 
-    def __call__(self, numbers: Array) -> Array: ...
-
-
-def number_places(domain: Domain) -> NumberPlaces | None:
-    """Return how numbers become units of `domain`; None if it holds no number."""
+    Args:
+        domain: What the numbers are to be placed in.
+    """
     if isinstance(domain, Number):
         return domain.number_units
     numbers = _numbers(listed_values(domain))
@@ -106,92 +88,53 @@ def number_places(domain: Domain) -> NumberPlaces | None:
         return None
     if isinstance(domain, Ordinal) and len(numbers) > 1:
         if all(low < high for low, high in pairwise(numbers.tolist())):
-            return _Between(numbers, spacing=domain.spacing)
+            return partial(_between, numbers, domain.spacing, 1.0)
         if all(low > high for low, high in pairwise(numbers.tolist())):
-            return _Between(-numbers, sign=-1.0)
-    return _Exactly(numbers)
+            return partial(_between, -numbers, "equal", -1.0)
+    return partial(_exactly, numbers)
 
 
-@dataclass(frozen=True)
-class _Changed:
-    places: NumberPlaces
-    change: Change
-
-    def __call__(self, numbers: Array) -> Array:
-        changed = self.change(numbers)
-        return np.where(np.isnan(changed), np.nan, self.places(np.nan_to_num(changed)))
+def _by_number(source: Number, places: Change, change: Change | None, units: Array) -> Array:
+    numbers = source.numbers(units)
+    if change is None:
+        return places(numbers)
+    changed = change(numbers)
+    return np.where(np.isnan(changed), np.nan, places(np.nan_to_num(changed)))
 
 
-@dataclass(frozen=True)
-class _Same:
-    def __call__(self, units: Array) -> Array:
-        return units
+def _by_table(source: Domain, table: Array, units: Array) -> Array:
+    """Look the unit of each listed value up; `table` `[n]` has one for each bin."""
+    index = source.index(units)
+    rows = np.where(np.isnan(index), len(table), index).astype(np.intp)
+    return np.append(table, np.nan)[rows]
 
 
-@dataclass(frozen=True)
-class _ByNumber:
-    source: Number
-    places: NumberPlaces
-
-    def __call__(self, units: Array) -> Array:
-        return self.places(self.source.numbers(units))
-
-
-@dataclass(frozen=True)
-class _ByTable:
-    """Looks the unit of each listed value up; `table` `[n]` has one for each bin."""
-
-    source: Domain
-    table: Array
-
-    def __call__(self, units: Array) -> Array:
-        index = self.source.index(units)
-        rows = np.where(np.isnan(index), len(self.table), index).astype(np.intp)
-        return np.append(self.table, np.nan)[rows]
-
-
-@dataclass(frozen=True)
-class _Between:
-    """Interpolates between the numbers of an ordinal domain, and goes on beyond the ends.
+def _between(listed: Array, spacing: str, sign: float, numbers: Array) -> Array:
+    """Interpolate between the numbers of an ordinal domain, and go on beyond the ends.
 
     Args:
-        listed: the numbers times `sign`, increasing, `[n]`.
+        listed: The numbers times `sign`, increasing `[n]`.
         spacing: "log" interpolates between logarithms.
-        sign: -1 for a domain whose numbers decrease.
+        sign: −1 for a domain whose numbers decrease.
+        numbers: What to place `[N]`.
     """
-
-    listed: Array
-    spacing: str = "equal"
-    sign: float = 1.0
-
-    def __call__(self, numbers: Array) -> Array:
-        points, places = self._scaled(self.listed), self._scaled(self.sign * numbers)
-        n = len(points)
-        below = np.clip(np.searchsorted(points, places, side="right") - 1, 0, n - 2)
-        share = (places - points[below]) / (points[below + 1] - points[below])
-        units = (below + share + 0.5) / n
-        return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
-
-    def _scaled(self, numbers: Array) -> Array:
-        if self.spacing != "log":
-            return numbers
-        return np.log(np.maximum(numbers, np.finfo(float).tiny))
+    points, places = listed, sign * numbers
+    if spacing == "log":
+        points, places = (np.log(np.maximum(x, np.finfo(float).tiny)) for x in (points, places))
+    n = len(points)
+    below = np.clip(np.searchsorted(points, places, side="right") - 1, 0, n - 2)
+    share = (places - points[below]) / (points[below + 1] - points[below])
+    units = (below + share + 0.5) / n
+    return np.minimum(np.maximum(units, UNIT_MIN), UNIT_MAX)
 
 
-@dataclass(frozen=True)
-class _Exactly:
-    """Finds numbers among listed ones, `[n]`, of which some may be NaN."""
-
-    listed: Array
-
-    def __call__(self, numbers: Array) -> Array:
-        units = np.full(numbers.shape, np.nan)
-        for index in np.flatnonzero(~np.isnan(self.listed))[
-            ::-1
-        ]:  # the first one has the last word
-            reach = _SAME_NUMBER * max(1.0, abs(self.listed[index]))
-            units[np.abs(numbers - self.listed[index]) <= reach] = (index + 0.5) / len(self.listed)
-        return units
+def _exactly(listed: Array, numbers: Array) -> Array:
+    """Find numbers among listed ones `[n]`, of which some may be NaN."""
+    units = np.full(numbers.shape, np.nan)
+    for index in np.flatnonzero(~np.isnan(listed))[::-1]:  # the first one has the last word
+        reach = _SAME_NUMBER * max(1.0, abs(listed[index]))
+        units[np.abs(numbers - listed[index]) <= reach] = (index + 0.5) / len(listed)
+    return units
 
 
 def _numbers(values: Sequence[Any]) -> Array:

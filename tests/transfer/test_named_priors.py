@@ -1,0 +1,65 @@
+"""`AskTell` takes a prior by its name or path, as the adapters do."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from presets import TINY
+
+from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.settings import Settings
+from dre_plugins.space import Domain, Float, Integer
+from dre_plugins.transfer.prior import Prior, PriorError
+from dre_plugins.transfer.prior_file import CATALOGUE
+from dre_plugins.transfer.recognition import AutoPrior
+
+BOOSTING: dict[str, Domain] = {
+    "num_leaves": Integer(4, 128, "log"),
+    "learning_rate": Float(1e-3, 0.3, "log"),
+    "min_child_samples": Integer(1, 100, "log"),
+}
+
+
+def study_with(prior: object, space: dict[str, Domain] = BOOSTING) -> AskTell:
+    return AskTell(space, seed=0, prior=prior, settings=Settings(preset=TINY))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "loaded"),
+    [
+        ("auto", AutoPrior()),
+        ("lightgbm", Prior.load("lightgbm")),
+        (CATALOGUE / "lightgbm.safetensors", Prior.load("lightgbm")),
+    ],
+    ids=["auto", "name", "path"],
+)
+def test_a_name_stands_for_the_prior(given: object, loaded: object) -> None:
+    study = study_with(given)
+    number, configuration = study.ask()
+    assert study.explain(number).source == "prior"
+    assert configuration == study_with(loaded).ask()[1]
+    assert pickle.loads(pickle.dumps(study_with(given))).ask()[1] == configuration
+
+
+def test_auto_recognises_nothing_of_a_strange_space() -> None:
+    study = study_with("auto", {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+    assert study.explain(study.ask()[0]).source == "random"
+
+
+def test_a_list_may_have_names_and_none() -> None:
+    study = AskTell(
+        BOOSTING,
+        direction=["minimize", "minimize"],
+        seed=0,
+        prior=["lightgbm", None],
+        settings=Settings(preset=TINY),
+    )
+    assert study.explain(study.ask()[0]).source == "prior"
+
+
+def test_an_unknown_name_and_what_is_no_prior_are_refused() -> None:
+    with pytest.raises(PriorError, match="must be one of .*'xgboost'.*got 'xgbost'"):
+        study_with("xgbost")
+    with pytest.raises(ValueError, match="prior must be a Prior, a name, a path"):
+        study_with(3)
