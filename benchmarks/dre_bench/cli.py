@@ -118,6 +118,9 @@ def run(
         Path | None, typer.Option(help="Folder with the scenarios of YAHPO Gym.")
     ] = None,
     hpob: Annotated[Path | None, typer.Option(help="Folder with the files of HPO-B.")] = None,
+    environments: Annotated[
+        Path | None, typer.Option(help="Folder with environments of rivals: ax/bin/python, …")
+    ] = None,
     problems: Annotated[str, typer.Option(help="Others than the suite's: asha,table,…")] = "",
     samplers: Annotated[str, typer.Option(help="Others than the suite's: random,tpe,dre:…")] = "",
     scenarios: Annotated[str, typer.Option(help="Others than the suite's: branin,botorch:…")] = "",
@@ -156,6 +159,7 @@ def run(
         data=data and data.resolve(),
         hpob=hpob and hpob.resolve(),
         priors=out.resolve().with_suffix(".priors"),
+        environments=environments and environments.resolve(),
     )
     planned = catalogue.plan(
         sources,
@@ -167,7 +171,7 @@ def run(
         seeds=seeds or chosen.seeds,
         trials=trials or chosen.trials,
     )
-    missing = catalogue.missing_libraries(planned)
+    missing = catalogue.missing_libraries(planned, sources.environments)
     for (problem, sampler), library in missing.items():
         console().print(f"Skipped {sampler} of {problem}: pip install {library}")
     planned = [run for run in planned if (run.problem, run.sampler) not in missing]

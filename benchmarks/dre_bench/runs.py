@@ -50,11 +50,13 @@ class Sources:
         data: Folder with a folder for each scenario of YAHPO Gym.
         hpob: Folder with the files of HPO-B.
         priors: Folder for the priors that are meta-trained on the way.
+        environments: Folder of the environments of foreign rivals, see ``problems.foreign``.
     """
 
     data: Path | None = None
     hpob: Path | None = None
     priors: Path | None = None
+    environments: Path | None = None
 
 
 @dataclass(frozen=True, order=True)

@@ -7,6 +7,7 @@ lie. All are maximised: the sign of published ones is turned.
     branin, hartmann6, ackley5, levy8, rosenbrock5   the usual ones, from BoTorch
     botorch:NAME   any other test function of BoTorch with one objective
     sinusoid       that of the paper's Figure 2: one parameter, four optima
+    bowl           five numbers, a category and an integer on a logarithmic scale, smooth
     mixed          a rate on a logarithmic scale, an integer, a share and a category
     branches       conditional: three branches, of which the best looks worst at first
 """
@@ -27,6 +28,7 @@ Floats = NDArray[np.float64]
 N_TASKS = 20
 SHIFT = 0.1
 VALUE = "value"
+BOWL_NUMBERS = tuple(f"x{i}" for i in range(5))
 BOTORCH = "botorch:"
 # Name -> class of BoTorch, and number of parameters where it can be chosen.
 PUBLISHED: Mapping[str, tuple[str, int | None]] = {
@@ -108,6 +110,13 @@ def sinusoid(configuration: Mapping[str, Any]) -> float:
     return math.sin((configuration["x"] + math.pi) / 2.0)
 
 
+def bowl(configuration: Mapping[str, Any]) -> float:
+    """Optimum 0 where all numbers are 1, n is 10 and kind is b."""
+    distances = [(float(configuration[name]) - 1.0) ** 2 for name in BOWL_NUMBERS]
+    miss = float(configuration["kind"] != "b") + abs(math.log(configuration["n"] / 10.0))
+    return -(sum(distances) + miss)
+
+
 def mixed(configuration: Mapping[str, Any]) -> float:
     """Optimum 0 at rate 0.01, depth 7, share 0.8 and kind b."""
     rate = math.log10(configuration["rate"]) + 2.0
@@ -129,6 +138,14 @@ def branches(configuration: Mapping[str, Any]) -> float:
 
 OWN: Mapping[str, tuple[tuple[Parameter, ...], Callable[[Mapping[str, Any]], float]]] = {
     "sinusoid": ((Parameter("x", "float", -10.0, 10.0),), sinusoid),
+    "bowl": (
+        (
+            *(Parameter(name, "float", -5.0, 5.0) for name in BOWL_NUMBERS),
+            Parameter("kind", "categorical", choices=("a", "b", "c")),
+            Parameter("n", "int", 1, 100, log=True),
+        ),
+        bowl,
+    ),
     "mixed": (
         (
             Parameter("rate", "float", 1e-5, 1.0, log=True),

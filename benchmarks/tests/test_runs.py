@@ -6,7 +6,7 @@ import hill
 import pytest
 
 from dre_bench import runs
-from dre_bench.problems import catalogue
+from dre_bench.problems import catalogue, foreign
 from dre_bench.problems.catalogue import PROBLEMS
 from dre_bench.runs import Run, Sources
 from dre_bench.samplers import (
@@ -165,7 +165,8 @@ def test_what_is_not_installed_is_left_out(monkeypatch):
     planned = [Run(name, hill.NAME, 0, 0, 5) for name in ("random", "smac")]
     planned.append(Run("rgpe:n_rows=10", hill.NAME, 0, 0, 5, "table"))
     planned.append(Run("bore", hill.NAME, 0, 0, 5, "syne-tune"))
-    monkeypatch.setattr(catalogue, "find_spec", lambda name: None)
+    for module in (catalogue, foreign):
+        monkeypatch.setattr(module, "find_spec", lambda name: None)
     missing = catalogue.missing_libraries(planned)
     assert missing == {
         ("maximise", "smac"): "smac",
@@ -174,15 +175,6 @@ def test_what_is_not_installed_is_left_out(monkeypatch):
     }
     monkeypatch.setattr(catalogue, "find_spec", lambda name: name)
     assert catalogue.missing_libraries(planned) == {}
-
-
-def test_smac_searches_the_conditional_space():
-    pytest.importorskip("smac")
-    record = perform(Run("smac", hill.NAME, 3, 0, 14))
-    assert "error" not in record, record["error"]
-    assert len(record["values"]) == len(record["ask_seconds"]) == 14
-    assert all(("y" in one) == (one["kind"] == "b") for one in record["configurations"])
-    assert record["values"] == perform(Run("smac", hill.NAME, 3, 0, 14))["values"]
 
 
 def test_an_interruption_while_a_record_is_written_ends_the_runs_at_once(monkeypatch, tmp_path):

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from dre_bench import tables
-from dre_bench.problems import real_studies
+from dre_bench.problems import foreign, real_studies
 from dre_bench.problems.maximise import maximise
 from dre_bench.problems.tables import visit_table
 from dre_bench.runs import MAXIMISE, Record, Run, Sources, Study
@@ -21,19 +22,19 @@ from dre_bench.tasks import Split
 
 TasksOf: TypeAlias = Callable[[Sources, str, Split], Sequence[int | str]]
 
-# Samplers that need a library of their own, which is installed by the same name.
-RIVAL_LIBRARIES = {"smac": "smac"}
 FRAMEWORKS = {
     "ray": ("ray",),
     "syne-tune": ("syne_tune", "huggingface_hub"),
     "asha-syne-tune": ("syne_tune", "huggingface_hub"),
 }
 NEEDED = {
-    MAXIMISE: RIVAL_LIBRARIES,
+    MAXIMISE: foreign.MODULES,
     "ray": {"hyperopt": "hyperopt"},
     "syne-tune": {"botorch": "botorch"},
     "table": dict.fromkeys(("gp", "dkgp", "fsbo", "rgpe", "tst", "taf"), "botorch"),
 }
+# What pip calls a module, where it is not the same.
+DISTRIBUTIONS = {"ax": "ax-platform", "hebo": "--no-deps hebo"}
 PACKAGE = "dre_bench.problems"
 RIVALS = ("random", "tpe", "gp", "dre")
 
@@ -127,16 +128,28 @@ def plan(
     return [replace(run, seed=seed) for seed in range(seeds) for run in runs]
 
 
-def missing_libraries(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
-    """Return which samplers of which problems need a library that is not installed."""
+def missing_libraries(
+    runs: Sequence[Run], environments: Path | None = None
+) -> dict[tuple[str, str], str]:
+    """Return which samplers of which problems need a library that is not installed.
+
+    Args:
+        runs: What is to be run.
+        environments: Folder of the environments of foreign rivals.
+    """
     missing = {}
     for problem, sampler in dict.fromkeys((run.problem, run.sampler) for run in runs):
         name = sampler.partition(":")[0]
         needed = [*FRAMEWORKS.get(problem, ()), NEEDED.get(problem, {}).get(name)]
         absent = [library for library in needed if library and find_spec(library) is None]
-        if absent:
-            missing[problem, sampler] = absent[0].replace("_", "-")
+        if absent and not _has_environment(problem, name, environments):
+            missing[problem, sampler] = DISTRIBUTIONS.get(absent[0], absent[0].replace("_", "-"))
     return missing
+
+
+def _has_environment(problem: str, name: str, environments: Path | None) -> bool:
+    is_foreign = problem == MAXIMISE and name in foreign.MODULES
+    return is_foreign and foreign.python_of(name, environments) is not None
 
 
 def _spread(tasks: Sequence[int | str], count: int) -> list[int | str]:
@@ -189,10 +202,11 @@ def _by_tuner(module: str, function: str) -> Study:
 
 def _maximise(sources: Sources, run: Run) -> Record:
     name, _, arguments = run.sampler.partition(":")
-    if name in RIVAL_LIBRARIES and arguments:
+    if name not in foreign.MODULES:
+        return _by_optuna(maximise)(sources, run)
+    if arguments:
         raise ValueError(f"{name} takes no arguments here, got {arguments!r}.")
-    maximised = _by_tuner(name, "maximise") if name in RIVAL_LIBRARIES else _by_optuna(maximise)
-    return maximised(sources, run)
+    return foreign.maximise(sources, run)
 
 
 def _constrained(quantile: float, *more: str) -> Problem:

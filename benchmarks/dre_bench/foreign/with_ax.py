@@ -1,0 +1,69 @@
+"""Ax (Meta): its `Client` at its defaults, told of conditions.
+
+It begins with the centre of the space and four Sobol points.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ax.api.client import Client
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+
+DISTRIBUTIONS = ("ax-platform", "botorch", "torch")
+VALUE = "value"
+
+
+class Searcher:
+    """Ask and tell Ax; see the package."""
+
+    def __init__(self, parameters: list[dict[str, Any]], seed: int, trials: int) -> None:
+        self._client = Client(random_seed=seed)
+        self._client.configure_experiment(parameters=_domains(parameters))
+        self._client.configure_optimization(objective=VALUE)
+        self._index = 0
+
+    def ask(self) -> dict[str, Any]:
+        """Return the next configuration."""
+        ((self._index, configuration),) = self._client.get_next_trials(max_trials=1).items()
+        return dict(configuration)
+
+    def tell(self, value: float) -> None:
+        """Take the value of the last configuration."""
+        self._client.complete_trial(self._index, raw_data={VALUE: value})
+
+
+def _domains(parameters: list[dict[str, Any]]) -> list[Any]:
+    """Return Ax's parameters: a parent names its children, by its values.
+
+    A space must be a tree in Ax, so a child of several values is left without its condition.
+    """
+    children: dict[str, dict[str, list[str]]] = {}
+    for each in parameters:
+        if len(each["active_for"]) == 1:
+            of_parent = children.setdefault(each["parent"], {})
+            of_parent.setdefault(each["active_for"][0], []).append(each["name"])
+    return [_domain(children.get(each["name"]), **each) for each in parameters]
+
+
+def _domain(
+    children: dict[str, list[str]] | None,
+    name: str,
+    kind: str,
+    low: float,
+    high: float,
+    log: bool,
+    choices: list[str],
+    **_: Any,
+) -> Any:
+    if kind == "categorical":
+        return ChoiceParameterConfig(
+            name=name,
+            values=choices,
+            parameter_type="str",
+            is_ordered=False,
+            dependent_parameters=children,
+        )
+    return RangeParameterConfig(
+        name=name, bounds=(low, high), parameter_type=kind, scaling="log" if log else "linear"
+    )

@@ -1,0 +1,69 @@
+"""SMAC3 (Lindauer et al., JMLR 2022) on the whole, conditional space.
+
+Its facade for hyper-parameters, at its defaults: a random forest, which knows conditions.
+"""
+
+from __future__ import annotations
+
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ConfigSpace import Categorical, ConfigurationSpace, Float, InCondition, Integer
+from smac import HyperparameterOptimizationFacade, Scenario
+from smac.runhistory import TrialValue
+
+DISTRIBUTIONS = ("smac", "ConfigSpace")
+
+
+class Searcher:
+    """Ask and tell SMAC; see the package."""
+
+    def __init__(self, parameters: list[dict[str, Any]], seed: int, trials: int) -> None:
+        self._folder = TemporaryDirectory()
+        self._facade = HyperparameterOptimizationFacade(
+            Scenario(
+                _space(parameters),
+                deterministic=True,
+                n_trials=trials,
+                seed=seed,
+                output_directory=self._folder.name,
+            ),
+            _never,
+            overwrite=True,
+            logging_level=False,
+        )
+
+    def ask(self) -> dict[str, Any]:
+        """Return the next configuration: active parameters only."""
+        self._trial = self._facade.ask()
+        return dict(self._trial.config)
+
+    def tell(self, value: float) -> None:
+        """Take the value of the last configuration; SMAC minimises."""
+        self._facade.tell(self._trial, TrialValue(cost=-value))
+
+
+def _space(parameters: list[dict[str, Any]]) -> ConfigurationSpace:
+    space = ConfigurationSpace()
+    domains = {each["name"]: _domain(**each) for each in parameters}
+    space.add(*domains.values())
+    for each in parameters:
+        if each["parent"] is not None:
+            child, parent = domains[each["name"]], domains[each["parent"]]
+            space.add(InCondition(child, parent, each["active_for"]))
+    return space
+
+
+def _domain(
+    name: str, kind: str, low: float, high: float, log: bool, choices: list[str], **_: Any
+) -> Categorical | Float | Integer:
+    if kind == "categorical":
+        return Categorical(name, choices)
+    if kind == "int":
+        return Integer(name, (int(low), int(high)), log=log)
+    return Float(name, (low, high), log=log)
+
+
+def _never(config: object, seed: int = 0) -> float:
+    """Stand for the objective, which SMAC wants to have and is never to call."""
+    raise NotImplementedError("SMAC is asked and told here.")
