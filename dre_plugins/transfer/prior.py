@@ -62,7 +62,7 @@ class Prior:
         require(not twice, "mapping", twice, "one of your parameters for each of the prior's")
 
     @staticmethod
-    def train( metadata: MetaDataset, **options: Any) -> Prior:
+    def train(metadata: MetaDataset, **options: Any) -> Prior:
         """Meta-train a prior on past tasks (Algorithm 1 of the paper).
 
         Args:

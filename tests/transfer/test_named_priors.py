@@ -59,7 +59,7 @@ def test_a_list_may_have_names_and_none() -> None:
 
 
 def test_an_unknown_name_and_what_is_no_prior_are_refused() -> None:
-    with pytest.raises(PriorError, match="must be one of .*'xgboost'.*got 'xgbost'"):
+    with pytest.raises(PriorError, match=r"must be one of .*'xgboost'.*got 'xgbost'"):
         study_with("xgbost")
     with pytest.raises(ValueError, match="prior must be a Prior, a name, a path"):
         study_with(3)

@@ -112,7 +112,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
     def _value_in(self, trial: Trial, result: Mapping[str, Any]) -> float | None:
         if not self._is_complete(trial, result, [self.metric]):
             return None
-        return self.metric_multiplier * number_of(result[self.metric])
+        return float(self.metric_multiplier * number_of(result[self.metric]))
 
 
 class DRETransfer(DRE):
