@@ -6,39 +6,29 @@ The frameworks that keep no trials themselves (Ray Tune, Syne Tune) are served b
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import replace
-from threading import RLock
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend import results
-from dre_plugins.recommend.configurations import (
-    active_part,
-    check_complete,
-    missing,
-    out_of_range,
-    space_of,
-    wanted_part,
-)
+from dre_plugins.recommend import configurations, results
 from dre_plugins.recommend.directions import Directions, checked_constraints
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
-from dre_plugins.recommend.locking import locked
-from dre_plugins.recommend.memory import Advisers, GivenMemory, memory_of_study
-from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, NamedPrior, PriorLike, loaded
+from dre_plugins.recommend.locking import Locked, locked
+from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
+from dre_plugins.recommend.prior import UNIVERSAL, NamedPrior, loaded
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
-from dre_plugins.recommend.trials import Trial, TrialState, as_of_now, number_of
-from dre_plugins.space.base import Domain, is_real
+from dre_plugins.recommend.trials import Trial, TrialState, as_of_now
+from dre_plugins.space.base import Domain
 from dre_plugins.space.search_space import SearchSpace
 
 
-class AskTell:
+class AskTell(Locked):
     """Keep the trials of one study in memory and suggest the next ones.
 
     A trial is `ask`ed for and then ends by `tell` (it ended by itself) or by `stop` (something
@@ -90,6 +80,8 @@ class AskTell:
         random: a space-filling start-up point
     """
 
+    DERIVED = ("_recommenders",)
+
     @takes_settings
     def __init__(
         self,
@@ -107,21 +99,20 @@ class AskTell:
         name: str = "",
         framework: str = "ask-tell",
     ) -> None:
+        super().__init__()
         self._directions = Directions.of(direction)
-        self.space = space_of(space)
+        self.space = configurations.space_of(space)
         self.stats: Counter[str] = Counter()
         self._settings = checked_settings(settings).for_recommender(
             n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
         )
         self._seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
-        self._prior = loaded(prior)
         self._logger = LOGGER if logger is None else logger
         self._trials: list[Trial] = []
         self._explanations: dict[int, Explanation] = {}
         self._stopped: set[int] = set()
         self._queue: list[dict[str, Any]] = []
         self._warned: set[str] = set()
-        self._lock = RLock()
         self._memory = memory_of_study(
             memory,
             name=name,
@@ -130,46 +121,29 @@ class AskTell:
             stats=self.stats,
             logger=self._logger,
         )
-        self._remembered: PriorLike | None = None
-        if self._memory is not None and prior == UNIVERSAL:
-            self._remembered = self._memory.prior_for(self.space)
-            self._prior = self._remembered or UNIVERSAL
-        self._advisers = self._new_advisers()
-
-    @locked
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without what is made of the rest of it.
-
-        What other threads change is copied: pickling goes on after this.
-        """
-        return {
-            name: copy(part) if isinstance(part, (dict, list, set)) else part
-            for name, part in self.__dict__.items()
-            if name not in ("_advisers", "_lock")
-        }
+        self._remembered = remembered(self._memory, prior, self.space)
+        self._prior = self._remembered or loaded(prior)
+        self._recommenders = self._new_recommenders()
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         # Older states have no explanations, no logger and no memory.
         defaults = {"_explanations": {}, "_logger": LOGGER, "_memory": None, "_remembered": None}
-        self.__dict__.update({**defaults, **state})
-        self._lock = RLock()
+        super().__setstate__({**defaults, **state})
         if self._memory is not None:
             self._memory.stats = self.stats
-        self._advisers = self._new_advisers()
+        self._recommenders = self._new_recommenders()
 
-    def _new_advisers(self) -> Advisers:
-        def recommender(prior: GivenPrior) -> Recommender:
-            return Recommender(
-                self.space,
-                self._settings,
-                seed=self._seed,
-                stats=self.stats,
-                prior=prior,
-                n_objectives=len(self.directions),
-                logger=self._logger,
-            )
-
-        return Advisers(recommender, self._prior, self._memory, self._remembered)
+    def _new_recommenders(self) -> Recommenders:
+        recommender = partial(
+            Recommender,
+            self.space,
+            self._settings,
+            seed=self._seed,
+            stats=self.stats,
+            n_objectives=len(self.directions),
+            logger=self._logger,
+        )
+        return Recommenders(recommender, self._prior, self._memory, self._remembered)
 
     # ---- what there is
 
@@ -182,10 +156,8 @@ class AskTell:
     @locked
     def trials(self) -> tuple[Trial, ...]:
         """All trials so far, in order, with the values that were told."""
-        return tuple(
-            self._directions.in_users_sign(trial if trial.state is TrialState.RUNNING else ended)
-            for trial, ended in zip(self._trials, self.history(), strict=True)
-        )
+        as_ended = results.as_ended(self.history(), self._trials)
+        return tuple(map(self._directions.in_users_sign, as_ended))
 
     @property
     @locked
@@ -209,15 +181,13 @@ class AskTell:
     @locked
     def is_exhausted(self) -> bool:
         """Whether every configuration of a finite space was asked for, so that any repeats one."""
-        if self._queue or self._settings.allow_duplicates:
-            return False
-        return results.has_tried_all(self.space, self._trials)
+        may_differ = bool(self._queue) or self._settings.allow_duplicates
+        return not may_differ and results.has_tried_all(self.space, self._trials)
 
     @locked
     def is_running(self, number: int) -> bool:
         """Say whether a trial was asked for and has not ended."""
-        is_known = 0 <= number < len(self._trials)
-        return is_known and self._trials[number].state is TrialState.RUNNING
+        return 0 <= number < len(self._trials) and self._trials[number].state is TrialState.RUNNING
 
     @locked
     def explain(self, number: int) -> Explanation:
@@ -229,7 +199,7 @@ class AskTell:
         Raises:
             ValueError: If there is no such trial.
         """
-        self._require_number(number)
+        self._trial(number)
         return self._explanations.get(number, Explanation("unknown"))
 
     @locked
@@ -258,17 +228,16 @@ class AskTell:
         """
         require(count >= 1, "count", count, "at least 1")
         first = len(self._trials)
-        if not first and self._advisers.about_priors:
-            self._logger.info(self._advisers.about_priors)
+        if not first and self._recommenders.about_priors:
+            self._logger.info(self._recommenders.about_priors)
         while self._queue and len(self._trials) < first + count:
             self._begin(self._completed(self._queue[0]), Explanation("enqueued"))
             # Only now: what is interrupted before must not lose what the user wants.
             del self._queue[0]
             self.stats["enqueued"] += 1
         n_missing = first + count - len(self._trials)
-        if n_missing:
-            for suggestion in self._suggest(n_missing, {}):
-                self._begin(suggestion.configuration, suggestion.explanation)
+        for suggestion in self._suggest(n_missing, {}) if n_missing else ():
+            self._begin(suggestion.configuration, suggestion.explanation)
         return [(n, dict(self._trials[n].configuration)) for n in range(first, first + count)]
 
     @locked
@@ -302,9 +271,7 @@ class AskTell:
         """
         trial = self._running(number)
         require(len(self.directions) == 1, "report", number, "for one objective")
-        require(is_real(step) and math.isfinite(number_of(step)), "step", step, "a finite number")
-        require(is_real(value), "value", value, "a number")
-        rungs = {**trial.rungs, **self._directions.rungs({step: value})}
+        rungs = {**trial.rungs, **self._directions.reported(step, value)}
         self._trials[number] = replace(trial, rungs=rungs)
 
     @locked
@@ -328,8 +295,7 @@ class AskTell:
                 number.
         """
         trial = self._running(number)
-        checked = checked_constraints(constraints)
-        ended = self._directions.ended(trial.configuration, value, None, trial.rungs, checked)
+        ended = self._directions.ended(trial.configuration, value, None, trial.rungs, constraints)
         self._end(number, ended)
 
     @locked
@@ -344,8 +310,8 @@ class AskTell:
             ValueError: If there is no such trial, or it has ended.
         """
         trial, checked = self._running(number), checked_constraints(constraints)
-        ended = replace(trial, state=TrialState.PRUNED, constraints=checked)
-        self._end(number, ended, is_stopped=True)
+        self._stopped.add(number)
+        self._end(number, replace(trial, state=TrialState.PRUNED, constraints=checked))
 
     @locked
     def restart(self, number: int) -> None:
@@ -354,8 +320,7 @@ class AskTell:
         Raises:
             ValueError: If there is no such trial.
         """
-        self._require_number(number)
-        self._trials[number] = Trial(self._trials[number].configuration, TrialState.RUNNING)
+        self._trials[number] = Trial(self._trial(number).configuration, TrialState.RUNNING)
         self._stopped.discard(number)
 
     @locked
@@ -382,36 +347,32 @@ class AskTell:
             ValueError: If the configuration is not one of the space, or a value no number.
         """
         self._check(configuration)
-        check_complete(self.space, configuration)
-        signed, checked = self._directions.rungs(rungs or {}), checked_constraints(constraints)
-        ended = self._directions.ended(dict(configuration), value, state, signed, checked)
+        configurations.check_complete(self.space, configuration)
+        signed = self._directions.rungs(rungs or {})
+        ended = self._directions.ended(dict(configuration), value, state, signed, constraints)
         self._trials.append(ended)
         self._end(len(self._trials) - 1, ended)
 
-    # ---- the rest
-
-    def _end(self, number: int, trial: Trial, *, is_stopped: bool = False) -> None:
+    def _end(self, number: int, trial: Trial) -> None:
         """Keep what became of a trial, and write it to the memory."""
         self._trials[number] = trial
-        if is_stopped:
-            self._stopped.add(number)
-        self._advisers.record(number, trial, is_stopped=is_stopped)
+        self._recommenders.record(number, trial, is_stopped=number in self._stopped)
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
-        history = self.history()
-        recommender = self._advisers.recommender_for(history)
-        suggestions = recommender.suggest(history, count, index=len(self._trials), fixed=fixed)
+        history, index = self.history(), len(self._trials)
+        recommender = self._recommenders.for_history(history)
+        suggestions = recommender.suggest(history, count, index=index, fixed=fixed)
         for suggestion in suggestions:
-            if suggestion.source in ANNOUNCEMENTS and suggestion.source not in self._warned:
-                self._warned.add(suggestion.source)
-                self._logger.info(ANNOUNCEMENTS[suggestion.source].format(len(self._trials)))
+            if suggestion.source in ANNOUNCEMENTS:
+                announcement = ANNOUNCEMENTS[suggestion.source].format(index)
+                self._say_once(logging.INFO, suggestion.source, announcement)
         return suggestions
 
     def _completed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is wanted, with the model's choice of what is missing."""
-        if not missing(self.space, wanted):
-            return {**self.space.constants, **active_part(self.space, wanted)}
-        fixed = wanted_part(self.space, wanted)
+        if not configurations.missing(self.space, wanted):
+            return {**self.space.constants, **configurations.active_part(self.space, wanted)}
+        fixed = configurations.wanted_part(self.space, wanted)
         return {**self._suggest(1, fixed)[0].configuration, **wanted}
 
     def _begin(self, configuration: Mapping[str, Any], explanation: Explanation) -> None:
@@ -420,15 +381,19 @@ class AskTell:
 
     def _check(self, configuration: Mapping[str, Any]) -> None:
         """Refuse what no parameter can have; warn once of what is only out of range."""
-        for name, warning in out_of_range(self.space, configuration).items():
-            if name not in self._warned:
-                self._warned.add(name)
-                self._logger.warning(warning)
+        for name, warning in configurations.out_of_range(self.space, configuration).items():
+            self._say_once(logging.WARNING, name, warning)
 
-    def _require_number(self, number: int) -> None:
+    def _say_once(self, level: int, what: str, text: str) -> None:
+        if what not in self._warned:
+            self._warned.add(what)
+            self._logger.log(level, text)
+
+    def _trial(self, number: int) -> Trial:
         require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
+        return self._trials[number]
 
     def _running(self, number: int) -> Trial:
-        self._require_number(number)
-        require(self.is_running(number), "number", number, "a trial not told before")
-        return self._trials[number]
+        trial = self._trial(number)
+        require(trial.state is TrialState.RUNNING, "number", number, "a trial not told before")
+        return trial

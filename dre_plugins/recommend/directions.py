@@ -47,7 +47,7 @@ class Directions:
         value: float | Sequence[float] | None,
         state: TrialState | None,
         rungs: Mapping[float, float],
-        constraints: Mapping[str, float],
+        constraints: Mapping[str, float] | None,
     ) -> Trial:
         """Return a trial that has ended.
 
@@ -61,11 +61,12 @@ class Directions:
         Raises:
             ValueError: If the value is no number, or there are more or fewer than objectives.
         """
+        checked = checked_constraints(constraints)
         values = self._signed(value)
         has_value = values is not None and not any(map(math.isnan, values))
         if state is None:
             state = TrialState.COMPLETE if has_value else TrialState.FAILED
-        ended = Trial(configuration, state, None, rungs, constraints=constraints)
+        ended = Trial(configuration, state, None, rungs, constraints=checked)
         if values is None or not has_value or state is not TrialState.COMPLETE:
             return ended
         if len(values) == 1:
@@ -82,6 +83,16 @@ class Directions:
             require(is_real(step) and is_real(value), "rungs", reported, "numbers by step")
         sign = self.signs[0]
         return {number_of(step): sign * number_of(value) for step, value in reported.items()}
+
+    def reported(self, step: float, value: float) -> dict[float, float]:
+        """Return one intermediate value by its step, larger is better; NaN if there is none.
+
+        Raises:
+            ValueError: If the step is no finite number, or the value no number.
+        """
+        require(is_real(step) and math.isfinite(number_of(step)), "step", step, "a finite number")
+        require(is_real(value), "value", value, "a number")
+        return self.rungs({step: value})
 
     def in_users_sign(self, trial: Trial) -> Trial:
         """Return a trial with the values that were told."""

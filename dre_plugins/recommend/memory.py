@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, PriorLike
+from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, NamedPrior, PriorLike
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
@@ -72,11 +72,24 @@ def memory_of_study(
     )
 
 
-class Advisers:
-    """Hand out whom a study asks for suggestions, and record its trials where it has a memory.
+def remembered(
+    memory: MemoryOfStudy | None, prior: NamedPrior, space: SearchSpace
+) -> PriorLike | None:
+    """Return the prior of past studies from which a study starts, None if there is none.
 
     Args:
-        new: Returns a recommender of the study that starts from a prior.
+        memory: What the study has of a memory.
+        prior: What the user gave; another one than "universal" takes precedence.
+        space: The search space.
+    """
+    return None if memory is None or prior != UNIVERSAL else memory.prior_for(space)
+
+
+class Recommenders:
+    """Hand out the recommender that a study asks, and record its trials if it has a memory.
+
+    Args:
+        new: Returns a recommender of the study that starts from `prior`.
         prior: What the study starts from.
         memory: What it has of a memory, if anything.
         remembered: The prior of past studies that the memory gave, if it is what the study starts
@@ -85,7 +98,7 @@ class Advisers:
 
     def __init__(
         self,
-        new: Callable[[GivenPrior], Recommender],
+        new: Callable[..., Recommender],
         prior: GivenPrior,
         memory: MemoryOfStudy | None,
         remembered: PriorLike | None,
@@ -93,14 +106,14 @@ class Advisers:
         self._new = new
         self._memory = memory
         self._remembered = remembered
-        self._recommender = new(prior)
+        self._recommender = new(prior=prior)
 
     @property
     def about_priors(self) -> str:
         """Say in one line which parameters the trained priors know; empty without any."""
         return self._recommender.about_priors
 
-    def recommender_for(self, history: Sequence[Trial]) -> Recommender:
+    def for_history(self, history: Sequence[Trial]) -> Recommender:
         """Return the recommender to ask: one that knows no past studies if trials contradict them.
 
         Args:
@@ -110,7 +123,7 @@ class Advisers:
         if self._memory is None or remembered is None:
             return self._recommender
         is_contradicted = self._memory.contradicts(remembered, space, history)
-        return self._new(UNIVERSAL) if is_contradicted else self._recommender
+        return self._new(prior=UNIVERSAL) if is_contradicted else self._recommender
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool) -> None:
         """Write a trial that has ended to the memory."""

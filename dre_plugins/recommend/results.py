@@ -14,6 +14,14 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import distinct
 
 
+def as_ended(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials as they count if they have ended, see `trials.as_of_now`."""
+    return [
+        trial if trial.state is TrialState.RUNNING else counted
+        for counted, trial in zip(history, trials, strict=True)
+    ]
+
+
 def valid_trials(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
     """Return the complete trials that meet all constraints and have a value.
 
@@ -22,12 +30,9 @@ def valid_trials(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Tria
         trials: The same trials as they are: those that still run are left out.
     """
     return [
-        counted
-        for counted, trial, is_met in zip(history, trials, feasible(history), strict=True)
-        if trial.state is not TrialState.RUNNING
-        and is_met
-        and counted.state is TrialState.COMPLETE
-        and values_of(counted)
+        trial
+        for trial, is_met in zip(as_ended(history, trials), feasible(history), strict=True)
+        if is_met and trial.state is TrialState.COMPLETE and values_of(trial)
     ]
 
 

@@ -62,10 +62,21 @@ class Settings:
     order_numeric_choices: bool = True
 
     def __post_init__(self) -> None:
-        _check(self)
-        is_bool = isinstance(self.order_numeric_choices, bool)
-        name = "order_numeric_choices"
-        require(is_bool, name, self.order_numeric_choices, "True or False")
+        if self.acquisition is not None:
+            check_acquisition(self.acquisition)
+            is_offered = self.preset != "default" or self.acquisition in DEFAULT_ACQUISITIONS
+            remedy = (
+                f"one of {DEFAULT_ACQUISITIONS}, or with preset='paper' one of {ACQUISITION_NAMES}"
+            )
+            require(is_offered, "acquisition", self.acquisition, remedy)
+        for name, least in (("n_threads", 1), ("max_history", 2)):
+            value = getattr(self, name)
+            is_count = is_integer(value) and value >= least
+            require(is_count, name, value, f"an integer of at least {least}")
+        is_ordered = self.order_numeric_choices
+        require(isinstance(is_ordered, bool), "order_numeric_choices", is_ordered, "True or False")
+        check_device(self.device)
+        get_preset(self.preset)
 
     def for_recommender(
         self,
@@ -80,53 +91,37 @@ class Settings:
             ValueError: If an argument is invalid.
         """
         return RecommenderSettings(
+            **{field.name: getattr(self, field.name) for field in fields(Settings)},
             n_startup_trials=n_startup_trials,
-            acquisition=self.acquisition,
             allow_duplicates=allow_duplicates,
             failed=failed,
-            preset=self.preset,
-            device=self.device,
-            n_threads=self.n_threads,
-            max_history=self.max_history,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecommenderSettings:
-    """Choose how a `Recommender` makes suggestions.
+class RecommenderSettings(Settings):
+    """Choose how a `Recommender` makes suggestions; `Settings` explains the other arguments.
 
     Args:
         n_startup_trials: Trials that must have ended before the surrogate takes over; until
             then suggestions are scrambled Sobol points. None takes 10 for the ensemble and 5 for
             the universal prior in its turns, or 0 with a trained prior.
-        acquisition: See `Settings`, as for the other arguments that are not explained here.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials last, "ignore" leaves them out.
-        preset: See `Settings`.
-        device: See `Settings`.
-        n_threads: See `Settings`.
-        max_history: See `Settings`.
 
     Raises:
         ValueError: If a setting is invalid, or there is no such device.
     """
 
     n_startup_trials: int | None = None
-    acquisition: str | None = None
     allow_duplicates: bool = False
     failed: str = "worst"
-    preset: str | Preset = "default"
-    device: str = "cpu"
-    n_threads: int = 1
-    max_history: int = 128
 
     def __post_init__(self) -> None:
-        if self.n_startup_trials is not None:
-            require(
-                self.n_startup_trials >= 0, "n_startup_trials", self.n_startup_trials, "at least 0"
-            )
+        Settings.__post_init__(self)
+        n_trials = self.n_startup_trials
+        require(n_trials is None or n_trials >= 0, "n_startup_trials", n_trials, "at least 0")
         require(self.failed in ("worst", "ignore"), "failed", self.failed, "'worst' or 'ignore'")
-        _check(self)
 
 
 def checked_settings(settings: Settings | None) -> Settings:
@@ -137,7 +132,7 @@ def checked_settings(settings: Settings | None) -> Settings:
     """
     if settings is None:
         return Settings()
-    if not isinstance(settings, Settings):
+    if not isinstance(settings, Settings) or isinstance(settings, RecommenderSettings):
         raise TypeError(
             "settings must be a dre_plugins.Settings, such as Settings(n_threads=2), got "
             f"{settings!r}."
@@ -160,20 +155,3 @@ def takes_settings(init: Callable[P, R]) -> Callable[P, R]:
         return init(*args, **kwargs)
 
     return checked
-
-
-def _check(settings: Settings | RecommenderSettings) -> None:
-    """Raise a ValueError if one of the fields that both classes have is invalid."""
-    if settings.acquisition is not None:
-        check_acquisition(settings.acquisition)
-        is_offered = settings.preset != "default" or settings.acquisition in DEFAULT_ACQUISITIONS
-        remedy = (
-            f"one of {DEFAULT_ACQUISITIONS}, or with preset='paper' one of {ACQUISITION_NAMES}"
-        )
-        require(is_offered, "acquisition", settings.acquisition, remedy)
-    for name, least in (("n_threads", 1), ("max_history", 2)):
-        value = getattr(settings, name)
-        is_count = is_integer(value) and value >= least
-        require(is_count, name, value, f"an integer of at least {least}")
-    check_device(settings.device)
-    get_preset(settings.preset)

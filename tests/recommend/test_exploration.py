@@ -79,7 +79,7 @@ def test_a_settled_study_tries_the_branch_that_it_forgot() -> None:
     for one in made:
         if one.source == "exploration":
             assert one.configuration["branch"] in "bc"
-            assert one.predicted_rank is not None
+            assert one.explanation.predicted_rank is not None
 
 
 def test_what_still_runs_is_no_stagnation() -> None:

@@ -145,7 +145,7 @@ def test_only_under_constraints_are_the_small_steps_taken() -> None:
         return [
             Recommender(PLANE, RecommenderSettings(preset=preset, n_startup_trials=0), seed=0)
             .suggest(history, index=12)[0]
-            .predicted_rank
+            .explanation.predicted_rank
             for preset in presets
         ]
 

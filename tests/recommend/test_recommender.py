@@ -76,7 +76,8 @@ def test_the_model_finds_a_smooth_optimum() -> None:
     for _ in range(14):
         (suggestion,) = suggest(history)
         assert suggestion.source == ("universal-prior" if len(history) % 2 else "model")
-        assert suggestion.predicted_rank is not None and suggestion.spread is not None
+        explanation = suggestion.explanation
+        assert explanation.predicted_rank is not None and explanation.spread is not None
         value = sphere(suggestion.configuration)
         history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
     assert max(trial.value for trial in history) > -0.01

@@ -69,7 +69,8 @@ def test_a_prior_without_favourites_searches() -> None:
     prior = FixedPrior(np.empty((0, 2)))
     (suggestion,) = recommender_of(prior).suggest((), index=0)
     assert suggestion.source == "prior"
-    assert suggestion.predicted_rank is not None and suggestion.predicted_rank < 100  # of 512
+    rank = suggestion.explanation.predicted_rank
+    assert rank is not None and rank < 100  # of 512
 
 
 def test_start_up_trials_can_be_asked_for_in_spite_of_a_prior() -> None:
@@ -131,7 +132,7 @@ def test_short_lists_take_a_share_of_the_steps() -> None:
         ).suggest(lists, index=6)[0]
         for fitting in (short, replace(full, n_steps=10), full)
     ]
-    ranks = [one.predicted_rank for one in chosen]
+    ranks = [one.explanation.predicted_rank for one in chosen]
     assert chosen[0].configuration == chosen[1].configuration
     assert ranks[0] == ranks[1] != ranks[2]
 

@@ -38,14 +38,15 @@ def test_it_finds_a_smooth_optimum_alone() -> None:
     for _ in range(10):
         (one,) = recommender.suggest(history, index=2 * len(history) + 1)
         assert one.source == "universal-prior"
-        assert 0.0 < one.predicted_rank <= one.n_reference and one.spread >= 0.0
+        expected = one.explanation
+        assert 0.0 < expected.predicted_rank <= expected.n_reference and expected.spread >= 0.0
         history.append(Trial(one.configuration, TrialState.COMPLETE, bowl(one.configuration)))
     assert max(trial.value for trial in history) > -0.02
 
 
 def test_it_knows_which_ranks_to_expect() -> None:
     (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history_of(40), index=41)
-    assert one.predicted_rank < 10.0 and one.spread < 10.0
+    assert one.explanation.predicted_rank < 10.0 and one.explanation.spread < 10.0
     assert "universal prior" in str(one.explanation)
 
 

@@ -32,6 +32,8 @@ PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 # An earlier trial that has announced a claim, and began that long before, is no longer choosing:
 # its worker was killed.
 CHOOSING = timedelta(seconds=5)
+# Of w workers in conflict one stays at each move, so w - 1 moves settle it.
+MAX_MOVES = 20
 
 
 def announce(study: Study, trial: FrozenTrial) -> str:

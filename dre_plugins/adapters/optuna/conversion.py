@@ -246,6 +246,22 @@ def _asked(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[str,
     return {name: value for name, value in configuration.items() if name in trial.params}
 
 
+def as_numbers(
+    search_space: Mapping[str, BaseDistribution], configuration: Mapping[str, Any]
+) -> dict[str, float]:
+    """Return a configuration in internal representation, see `number_of`."""
+    return {name: number_of(search_space[name], value) for name, value in configuration.items()}
+
+
+def within(values: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str, Any]:
+    """Return those values that are in the domain of their parameter."""
+    return {
+        name: value
+        for name, value in values.items()
+        if name in domains and domains[name].contains(value)
+    }
+
+
 def given_to(trial: FrozenTrial) -> dict[str, Any]:
     """Return the values that a trial has before anything is suggested.
 

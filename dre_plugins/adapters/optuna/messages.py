@@ -28,6 +28,16 @@ class Messages:
         """Log what the user should know of."""
         self._log(logging.WARNING, study, topic, text)
 
+    def warn_of_independent(self, study: Study, number: int, name: str) -> None:
+        """Say that the model has not chosen a parameter of a trial."""
+        self.warn(
+            study,
+            name,
+            f"Parameter {name!r} of trial {number} is sampled independently of the model: no "
+            "earlier trial had it in this range. Later trials will model it. Silence this with "
+            "warn_independent_sampling=False.",
+        )
+
     def _log(self, level: int, study: Study, topic: str, text: str) -> None:
         key = (study.study_name, topic)
         if key not in self._logged:

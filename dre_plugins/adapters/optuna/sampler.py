@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from optuna.distributions import BaseDistribution
-from optuna.logging import get_logger
 from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
@@ -19,11 +18,12 @@ from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import Options, seed_from
 from dre_plugins.adapters.optuna.attributes import ExplanationWriter
-from dre_plugins.adapters.optuna.claims import announce, claim, conflicting_trials
+from dre_plugins.adapters.optuna.claims import MAX_MOVES, announce, claim, conflicting_trials
 from dre_plugins.adapters.optuna.constraints import ConstraintsFunc, StatedConstraints
 from dre_plugins.adapters.optuna.conversion import (
     ENDED,
     STATES,
+    as_numbers,
     domain_of,
     domains_of,
     given_to,
@@ -31,10 +31,11 @@ from dre_plugins.adapters.optuna.conversion import (
     number_of,
     numbers_of,
     union_of_distributions,
+    within,
 )
 from dre_plugins.adapters.optuna.explanation import explanation_of, trial_in
 from dre_plugins.adapters.optuna.history import History
-from dre_plugins.adapters.optuna.messages import LOGGER_NAME, Messages
+from dre_plugins.adapters.optuna.messages import Messages
 from dre_plugins.adapters.optuna.prior import PastKnowledge, PastStudies
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.explanation import Explanation, Suggestion
@@ -48,11 +49,6 @@ from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import GivenPrior
-
-logger = get_logger(LOGGER_NAME)
-
-# Of w workers in conflict one stays at each move, so w - 1 moves settle it.
-MAX_MOVES = 20
 
 
 class DRESampler(BaseSampler):
@@ -267,10 +263,7 @@ class DRESampler(BaseSampler):
         trials = self._process.trials(study, trial)
         for _ in range(MAX_MOVES):
             space, suggestion = self._suggest(study, trial, search_space, trials)
-            numbers = {
-                name: number_of(search_space[name], value)
-                for name, value in suggestion.configuration.items()
-            }
+            numbers = as_numbers(search_space, suggestion.configuration)
             self._explanations.warn_if(claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):
@@ -285,11 +278,7 @@ class DRESampler(BaseSampler):
         self._explanations.explain(study, trial, suggestion.explanation)
         values = space.to_configuration(suggestion.units, include_inactive=True)
         self._process.choose(study, trial, values, suggestion.source)
-        return {
-            name: values[name]
-            for name, distribution in search_space.items()
-            if self._process.is_asked(study, name, distribution)
-        }
+        return self._process.asked_of(study, search_space, values)
 
     def sample_independent(
         self,
@@ -337,13 +326,7 @@ class DRESampler(BaseSampler):
         given = self._settings.n_startup_trials
         n_startup_trials = N_STARTUP_TRIALS if given is None else given
         if self._warn_independent_sampling and trial.number >= n_startup_trials:
-            self._messages.warn(
-                study,
-                name,
-                f"Parameter {name!r} of trial {trial.number} is sampled independently of the "
-                "model: no earlier trial had it in this range. Later trials will model it. "
-                "Silence this with warn_independent_sampling=False.",
-            )
+            self._messages.warn_of_independent(study, trial.number, name)
 
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
         """Return what the prior would have, given what the trial asked for so far."""
@@ -361,11 +344,7 @@ class DRESampler(BaseSampler):
             self.stats.subtract([source, "suggestions"])
         stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
         recommender = self._recommender(study, trial, space, stats)
-        fixed = {
-            other: trial.params[other]
-            for other, searched in domains.items()
-            if searched.contains(trial.params[other])
-        }
+        fixed = within(trial.params, domains)
         suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
         if is_first:
             self._explanations.explain(study, trial, suggestion.explanation)
@@ -397,8 +376,7 @@ class DRESampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution],
         trials: Sequence[FrozenTrial],
     ) -> tuple[SearchSpace, Suggestion]:
-        begun = [other for other in trials if other.number != trial.number]
-        begun = [other for other in begun if other.state in STATES]
+        begun = [t for t in trials if t.number != trial.number and t.state in STATES]
         others, history, problem = self._history.readable(begun, search_space, study.directions)
         if problem:
             text = f"{problem} Further trials of this kind are not mentioned."
@@ -412,11 +390,8 @@ class DRESampler(BaseSampler):
             text = recommender.about_priors  # again only where the study shows new parameters
             self._messages.inform(study, text, text)
         rows = [row for row, view in enumerate(history) if view.configuration]
-        fixed = {
-            name: value
-            for name, value in given_to(trial).items()
-            if name in search_space and space.domains[name].contains(value)
-        }
+        given = {name: value for name, value in given_to(trial).items() if name in search_space}
+        fixed = within(given, space.domains)
         history = [history[row] for row in rows]
         suggestions = recommender.suggest(
             history, 1, index=trial.number, fixed=fixed, is_whole=whole[rows]

@@ -101,6 +101,19 @@ class ThisProcess:
         asked = self._asked.get((study.study_name, name))
         return asked is not None and are_alike(asked, distribution)
 
+    def asked_of(
+        self,
+        study: Study,
+        search_space: Mapping[str, BaseDistribution],
+        values: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Return the values that the objective may ask for, in the order of the search space."""
+        return {
+            name: values[name]
+            for name, distribution in search_space.items()
+            if self.is_asked(study, name, distribution)
+        }
+
     def choose(
         self, study: Study, trial: FrozenTrial, values: Mapping[str, Any], source: str
     ) -> None:

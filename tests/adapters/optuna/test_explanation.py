@@ -70,9 +70,9 @@ def test_the_stored_figures_are_those_of_the_suggestion(
     study = optuna.create_study(sampler=tiny_sampler())
     study.optimize(slope, n_trials=7)
     one, wanted = explained(study)[-1], suggested[-1]
-    assert one.predicted_rank == pytest.approx(wanted.predicted_rank, rel=1e-3)
-    assert one.spread == pytest.approx(wanted.spread, rel=1e-3)
-    assert one.n_reference == wanted.n_reference
+    assert one.predicted_rank == pytest.approx(wanted.explanation.predicted_rank, rel=1e-3)
+    assert one.spread == pytest.approx(wanted.explanation.spread, rel=1e-3)
+    assert one.n_reference == wanted.explanation.n_reference
 
 
 def test_with_a_prior_its_weight_is_told(tiny_sampler: MakeSampler, prior: Prior) -> None:

@@ -81,8 +81,15 @@ def test_8_threads_share_a_sampler(tiny_sampler: MakeSampler, n_ended: int) -> N
     assert len(set(points_of(study))) == 16 + n_ended
 
 
-@BEGINNINGS
-@pytest.mark.parametrize("kind", ["sqlite:///", "journal:"])
+@pytest.mark.parametrize(
+    ("kind", "n_ended"),
+    [
+        ("sqlite:///", 2),
+        ("journal:", 0),
+        pytest.param("sqlite:///", 0, marks=pytest.mark.slow),
+        pytest.param("journal:", 2, marks=pytest.mark.slow),
+    ],
+)
 def test_4_processes_with_the_same_seed_share_a_storage(
     tmp_path: Path, kind: str, n_ended: int, tiny_sampler: MakeSampler
 ) -> None:

@@ -56,11 +56,11 @@ def params_of(study: optuna.Study) -> list[dict[str, Any]]:
 # --- seeds -------------------------------------------------------------------------------------
 
 
-def test_the_same_seed_gives_the_same_30_suggestions_in_every_process(
+def test_the_same_seed_gives_the_same_suggestions_in_every_process(
     tiny_sampler: MakeSampler,
 ) -> None:
-    here = params_of(run_here(tiny_sampler(seed=3, n_startup_trials=5), 30))
-    assert run_worker("memory", 30, 3) == here
+    here = params_of(run_here(tiny_sampler(seed=3, n_startup_trials=5), 15))
+    assert run_worker("memory", 15, 3) == here
     # With several threads, too; fewer trials, as threads are slow where cores are shared.
     assert run_worker("memory", 10, 3, n_threads=2) == here[:10]
 
@@ -93,13 +93,13 @@ def test_maximising_f_and_minimising_minus_f_are_the_same(tiny_sampler: MakeSamp
 # --- resuming and serialisation ----------------------------------------------------------------
 
 
-def test_25_and_25_resumed_trials_are_the_same_as_50(
+def test_resumed_trials_are_the_same_as_those_of_a_whole_study(
     tmp_path: Path, tiny_sampler: MakeSampler
 ) -> None:
-    whole = params_of(run_here(tiny_sampler(seed=3, n_startup_trials=5), 50))
+    whole = params_of(run_here(tiny_sampler(seed=3, n_startup_trials=5), 24))
     storage = f"sqlite:///{tmp_path / 'study.db'}"
-    assert run_worker(storage, 25, 3) == whole[:25]
-    assert run_worker(storage, 25, 3) == whole
+    assert run_worker(storage, 12, 3) == whole[:12]
+    assert run_worker(storage, 12, 3) == whole
 
 
 COPIES: dict[str, Callable[[Any], Any]] = {
