@@ -398,9 +398,8 @@ class AskTell:
         self._advisers.record(number, trial, is_stopped=is_stopped)
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
-        history = self.history()
-        recommender = self._advisers.recommender_for(history)
-        suggestions = recommender.suggest(history, count, index=len(self._trials), fixed=fixed)
+        index = len(self._trials)
+        suggestions = self._advisers.suggest(self.history(), count, index=index, fixed=fixed)
         for suggestion in suggestions:
             if suggestion.source in ANNOUNCEMENTS and suggestion.source not in self._warned:
                 self._warned.add(suggestion.source)
