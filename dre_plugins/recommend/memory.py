@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, PriorLike
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -75,7 +76,7 @@ def memory_of_study(
 
 
 class Advisers:
-    """Ask for suggestions with a study's memory or without, and record its trials where it has a memory.
+    """Ask for suggestions with past studies or without, and record where there is a memory.
 
     Args:
         new: Returns a recommender of the study that starts from a prior.
