@@ -150,8 +150,8 @@ class Knowledge:
 
     Args:
         prior: The prior, or a tuple with one for each objective.
-        found: The prior, if its studies were found and not given: then it is left out as long as
-            the trials contradict it.
+        found: The prior, if its studies were found and not given: then it has every second
+            suggestion, and none as long as the trials contradict it.
     """
 
     def __init__(self, prior: LoadedPrior | None, found: Prior | None = None) -> None:
