@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -19,6 +20,12 @@ settings.register_profile("dre_plugins", deadline=None, derandomize=True)
 # `make fuzz`: a hundred times as many, so that one file of a kind is damaged in 10 000 ways.
 settings.register_profile("fuzz", deadline=None, max_examples=10_000)
 settings.load_profile("dre_plugins")
+
+
+def pytest_collection_finish() -> None:
+    """Let garbage collections pass over what the imports made: statsmodels starts one a test."""
+    gc.collect()
+    gc.freeze()
 
 
 class _Ear(logging.Handler):
