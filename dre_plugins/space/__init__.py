@@ -21,7 +21,7 @@ from dre_plugins.space.domains import (
     ordered_choices,
 )
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import Seen, distinct, first_new, keys
+from dre_plugins.space.seen import Seen, distinct, first_new, groups, keys
 
 __all__ = [
     "MAX_ONE_HOT",
@@ -40,6 +40,7 @@ __all__ = [
     "distinct",
     "enumerate_units",
     "first_new",
+    "groups",
     "infer_conditions",
     "keys",
     "mutate",
