@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dre_plugins.recommend.ensemble.trust import trust
+from dre_plugins.recommend.ensemble.trust import agreement
 from dre_plugins.recommend.lists import final_value, has_failed
-from dre_plugins.recommend.schedule import DISTRUSTED
+from dre_plugins.recommend.schedule import is_universal_turn
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -46,11 +47,38 @@ def have_order_in_common(metadata: MetaDataset) -> bool:
     return not found or float(np.mean(found)) >= MIN_CORRELATION
 
 
+def memory_turns(
+    prior: Prior,
+    space: SearchSpace,
+    history: Sequence[Trial],
+    numbers: range,
+    stats: Counter[str],
+) -> int:
+    """Return how many suggestions start from past studies that were found.
+
+    The others are made as without a memory. Those are all in the turns of the universal prior,
+    which finds most of what a study gains in its first ten trials, so that past studies that
+    mislead take the place of space-filling points only (lab/2026-11-24-memory-harm.md).
+
+    Args:
+        prior: What the past studies taught.
+        space: The search space of the study.
+        history: Its trials, larger values are better.
+        numbers: Numbers of the suggestions.
+        stats: Counts "memory_contradicted" suggestions.
+    """
+    n_turns = sum(not is_universal_turn(number) for number in numbers)
+    if not n_turns or not contradicts(prior, space, history):
+        return n_turns
+    stats["memory_contradicted"] += n_turns
+    return 0
+
+
 def contradicts(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> bool:
     """Say whether the trials of a study contradict what past studies lead to expect.
 
-    Then they are no studies of its kind, and it is better off without them. It is a function of
-    the trials only: further ones may change the answer.
+    They do if more pairs of trials have the opposite order than the expected one. It is a function
+    of the trials only: further ones may change the answer.
 
     Args:
         prior: What the past studies taught.
@@ -70,7 +98,8 @@ def contradicts(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> b
     shares = (reference[None, :] > expected[:, None]).mean(axis=1)
     finals = [final_value(trial) for trial in ended]
     values = np.array([-math.inf if value is None else value for value in finals])
-    return trust(shares, values) < DISTRUSTED
+    concordance, _ = agreement(shares, values)
+    return concordance < 0.0
 
 
 def _correlations(known: MetaDataset, held_out: tuple[Task, ...]) -> list[float]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dre_plugins.memory.agreement import contradicts
+from dre_plugins.memory.agreement import memory_turns
 from dre_plugins.memory.choices import prior_for
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
@@ -37,7 +37,7 @@ class StudyMemory:
         memory: The folder.
         header: Which study it is.
         stats: Counts "memory_errors", "past_studies" that were learnt from, and
-            "memory_contradicted", how many suggestions did without them.
+            "memory_contradicted" suggestions, see `agreement.memory_turns`.
         logger: Where messages go.
 
     Attributes:
@@ -97,11 +97,11 @@ class StudyMemory:
         self.stats["past_studies"] = len(prior.card.tasks) if prior is not None else 0
         return prior
 
-    def contradicts(self, prior: Any, space: SearchSpace, history: Sequence[Trial]) -> bool:
-        """Say whether trials contradict the memory's prior, see `agreement.contradicts`."""
-        is_contradicted = contradicts(prior, space, history)
-        self.stats["memory_contradicted"] += is_contradicted
-        return is_contradicted
+    def turns(
+        self, prior: Any, space: SearchSpace, history: Sequence[Trial], numbers: range
+    ) -> int:
+        """Return how many suggestions are the memory's, see `agreement.memory_turns`."""
+        return memory_turns(prior, space, history, numbers, self.stats)
 
     def _guarded(self, action: Callable[[], Result]) -> Result | None:
         try:

@@ -359,9 +359,8 @@ class AskTell(Locked):
         self._recommenders.record(number, trial, is_stopped=number in self._stopped)
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
-        history, index = self.history(), len(self._trials)
-        recommender = self._recommenders.for_history(history)
-        suggestions = recommender.suggest(history, count, index=index, fixed=fixed)
+        index = len(self._trials)
+        suggestions = self._recommenders.suggest(self.history(), count, index=index, fixed=fixed)
         for suggestion in suggestions:
             if suggestion.source in ANNOUNCEMENTS:
                 announcement = ANNOUNCEMENTS[suggestion.source].format(index)

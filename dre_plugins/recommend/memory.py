@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, NamedPrior, PriorLike
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -27,8 +28,10 @@ class MemoryOfStudy(Protocol):
     def prior_for(self, space: SearchSpace) -> PriorLike | None:
         """Return a prior of the past studies that help, None if there are none."""
 
-    def contradicts(self, prior: PriorLike, space: SearchSpace, history: Sequence[Trial]) -> bool:
-        """Say whether the trials contradict the memory's prior, so that none is better."""
+    def turns(
+        self, prior: PriorLike, space: SearchSpace, history: Sequence[Trial], numbers: range
+    ) -> int:
+        """Return how many suggestions start from the memory's prior, and the others without."""
 
     def record(
         self, number: int, trial: Trial, space: SearchSpace, *, is_stopped: bool = False
@@ -86,7 +89,7 @@ def remembered(
 
 
 class Recommenders:
-    """Hand out the recommender that a study asks, and record its trials if it has a memory.
+    """Ask for suggestions with past studies or without, and record where there is a memory.
 
     Args:
         new: Returns a recommender of the study that starts from `prior`.
@@ -113,17 +116,35 @@ class Recommenders:
         """Say in one line which parameters the trained priors know; empty without any."""
         return self._recommender.about_priors
 
-    def for_history(self, history: Sequence[Trial]) -> Recommender:
-        """Return the recommender to ask: one that knows no past studies if trials contradict them.
+    def suggest(
+        self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
+    ) -> list[Suggestion]:
+        """Return suggestions, of which as many as the memory has turns start from past studies.
 
         Args:
             history: The trials, larger values are better.
+            count: How many suggestions.
+            index: Number of the first one.
+            fixed: Values that are given already, by parameter name.
         """
-        space, remembered = self._recommender.space, self._remembered
-        if self._memory is None or remembered is None:
-            return self._recommender
-        is_contradicted = self._memory.contradicts(remembered, space, history)
-        return self._new(prior=UNIVERSAL) if is_contradicted else self._recommender
+        n_remembered, space = count, self._recommender.space
+        if self._memory is not None and self._remembered is not None:
+            numbers = range(index, index + count)
+            n_remembered = self._memory.turns(self._remembered, space, history, numbers)
+        suggestions: list[Suggestion] = []
+        if n_remembered:
+            suggestions = self._recommender.suggest(
+                history, n_remembered, index=index, fixed=fixed
+            )
+        if n_remembered < count:
+            pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
+            suggestions += self._new(prior=UNIVERSAL).suggest(
+                [*history, *pending],
+                count - n_remembered,
+                index=index + n_remembered,
+                fixed=fixed,
+            )
+        return suggestions
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool) -> None:
         """Write a trial that has ended to the memory."""

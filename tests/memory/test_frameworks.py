@@ -161,9 +161,14 @@ def test_the_other_studies_of_the_storage_are_learnt_from(storage):
     running = add_past(storage, "running", 10)
     running.ask()
     study = optimize(4, storage=storage, past_studies="storage")
-    given = optimize(4, past_studies=[past, running])
     assert study.sampler.explain(study, 0).source == "prior"
-    assert params(study) == params(given)
+    for number in range(4):
+        # Odd suggestions are made without what was found.
+        options = {} if number % 2 else {"past_studies": [past, running]}
+        again = optuna.create_study(sampler=DRESampler(seed=0, **options))
+        again.add_trials(study.trials[:number])
+        again.optimize(objective, n_trials=1)
+        assert params(again) == params(study)[: number + 1]
 
 
 def test_what_is_tuned_meanwhile_changes_nothing(tmp_path):
@@ -263,4 +268,4 @@ def test_optuna_trials_that_contradict_past_studies_do_without_them(memory, opti
         study.optimize(lambda trial: -objective(trial), n_trials=30)
     sampler = DRESampler(seed=0, **options)
     optimize(12, storage=storage, sampler=sampler)
-    assert sampler.stats["memory_contradicted"] >= 6
+    assert sampler.stats["memory_contradicted"] == 5  # numbers 2, 4, 6, 8 and 10

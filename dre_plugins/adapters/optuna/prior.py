@@ -20,7 +20,7 @@ from dre_plugins.adapters.optuna.remembered import (
     StudiesOfStorage,
 )
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies
-from dre_plugins.memory.agreement import contradicts
+from dre_plugins.memory.agreement import memory_turns
 from dre_plugins.memory.memory import Memory
 from dre_plugins.recommend.prior import UNIVERSAL, UniversalFile
 from dre_plugins.recommend.recommender import Recommender
@@ -150,8 +150,8 @@ class Knowledge:
 
     Args:
         prior: The prior, or a tuple with one for each objective.
-        found: The prior, if its studies were found and not given: then it is left out as long as
-            the trials contradict it.
+        found: The prior, if its studies were found and not given: then it has every second
+            suggestion, and none as long as the trials contradict it.
     """
 
     def __init__(self, prior: LoadedPrior | None, found: Prior | None = None) -> None:
@@ -165,7 +165,8 @@ class Knowledge:
         seed: int,
         stats: Counter[str],
         n_objectives: int,
-        history: Sequence[Trial] = (),
+        history: Sequence[Trial],
+        index: int,
     ) -> tuple[Recommender, str]:
         """Return a recommender with the prior, or without where it knows nothing of the space.
 
@@ -178,6 +179,7 @@ class Knowledge:
             stats: See `Recommender`.
             n_objectives: How many objectives the study has.
             history: Its trials so far, larger values are better.
+            index: Number of the trial.
 
         Returns:
             The recommender, and why the prior is not used; empty if it is.
@@ -198,8 +200,8 @@ class Knowledge:
                 logger=logger,
             )
 
-        if self._found is not None and contradicts(self._found, space, history):
-            stats["memory_contradicted"] += 1
+        numbers = range(index, index + 1)
+        if self._found and not memory_turns(self._found, space, history, numbers, stats):
             return with_prior(UNIVERSAL), ""
         try:
             return with_prior(self.prior), ""

@@ -362,7 +362,7 @@ class DRESampler(BaseSampler):
         """Return a recommender with what of the prior is of use in a search space."""
         knowledge = self._knowledge.of(study, trial)
         recommender, problem = knowledge.recommender(
-            space, self._settings, self._seed, stats, len(study.directions), history
+            space, self._settings, self._seed, stats, len(study.directions), history, trial.number
         )
         if problem:
             text = f"The prior is not used as long as this holds: {problem}"
