@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.pending import is_apart, reach_of
 from dre_plugins.space.candidates import (
-    enumerate_units,
     mutate,
     sobol,
     unseen,
@@ -81,7 +80,7 @@ class CandidateSearch:
         """Return all candidates `[C, P]` where they are given or few, None for too many."""
         if self.candidates is not None:
             return self.candidates
-        return enumerate_units(self.space, MAX_TABLE)
+        return self.space.assignments(MAX_TABLE)
 
     @cached_property
     def reference(self) -> Units:

@@ -1,7 +1,6 @@
 """Search spaces: typed domains, conditions, encodings and candidates (NumPy and SciPy only)."""
 
 from dre_plugins.space.candidates import (
-    enumerate_units,
     mutate,
     recombine,
     sobol,
@@ -38,7 +37,6 @@ __all__ = [
     "Seen",
     "UnsupportedDomainError",
     "distinct",
-    "enumerate_units",
     "first_new",
     "groups",
     "infer_conditions",

@@ -22,7 +22,6 @@ from dre_plugins.space import (
     SearchSpace,
     Seen,
     distinct,
-    enumerate_units,
     first_new,
     groups,
     keys,
@@ -185,7 +184,7 @@ class TestEnumerate:
     )
 
     def test_every_configuration_once(self) -> None:
-        units = enumerate_units(self.SMALL, 100)
+        units = self.SMALL.assignments(100)
         assert units is not None
         found = [tuple(self.SMALL.to_configuration(row).items()) for row in units]
         expected = set()
@@ -203,21 +202,21 @@ class TestEnumerate:
     def test_the_limit(self) -> None:
         n = self.SMALL.n_configurations
         assert n is not None
-        assert enumerate_units(self.SMALL, n) is not None
-        assert enumerate_units(self.SMALL, n - 1) is None
-        assert enumerate_units(SearchSpace({"x": Float(0, 1)}), 10**9) is None
-        assert enumerate_units(SearchSpace({"x": Integer(0, 10**20)}), 10**9) is None
+        assert self.SMALL.assignments(n) is not None
+        assert self.SMALL.assignments(n - 1) is None
+        assert SearchSpace({"x": Float(0, 1)}).assignments(10**9) is None
+        assert SearchSpace({"x": Integer(0, 10**20)}).assignments(10**9) is None
 
     @pytest.mark.parametrize("never", [Integer(0, 10**20), Float(0, 1)])
     def test_what_is_never_active_is_not_counted(self, never: Integer | Float) -> None:
         space = SearchSpace(
             {"k": Constant("a"), "n": Integer(1, 3), "x": never}, [Condition("x", "k", ("b",))]
         )
-        units = enumerate_units(space, 10)
+        units = space.assignments(10)
         assert units is not None and len(units) == 3
 
     def test_a_space_without_parameters_has_one_configuration(self) -> None:
-        units = enumerate_units(SearchSpace({"seed": Constant(1)}), 10)
+        units = SearchSpace({"seed": Constant(1)}).assignments(10)
         assert units is not None and units.shape == (1, 0)
 
 
