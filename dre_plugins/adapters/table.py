@@ -23,7 +23,7 @@ from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.domains import Float
+from dre_plugins.space import Float
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen
 from dre_plugins.transfer.knowledge import AUTO, GivenPrior
