@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dre_plugins.space import Float
 from dre_plugins.space.base import UNIT_MAX, UNIT_MIN
-from dre_plugins.space.domains import Float
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.archive import MetadataError

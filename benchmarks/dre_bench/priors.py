@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 
 from dre_bench.tasks import Parameter, Scenario, Split, YahpoScenario
+from dre_plugins.space import Categorical, Domain, Float, Integer
 from dre_plugins.space.candidates import mutate
 from dre_plugins.space.conditions import Condition
-from dre_plugins.space.domains import Categorical, Domain, Float, Integer
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior

@@ -23,7 +23,7 @@ from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.space.domains import Float
+from dre_plugins.space import Float
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.metadata import Task

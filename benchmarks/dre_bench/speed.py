@@ -19,7 +19,7 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space.domains import Float
+from dre_plugins.space import Float
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task

@@ -23,9 +23,9 @@ from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.domains import Float
+from dre_plugins.space import Float
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import keys
+from dre_plugins.space.seen import Seen
 from dre_plugins.transfer.knowledge import AUTO, GivenPrior
 
 Matrix = NDArray[np.float64]
@@ -134,13 +134,15 @@ class DRETable:
             require(fits, "X_observed", observed.shape, remedy)
         recommender = self._recommender_of(pending.shape[1])
         table = np.concatenate([observed, pending]) if len(observed) else pending
-        pending_keys = keys(pending)
-        if set(pending_keys) <= set(keys(observed)):
+        seen = Seen()
+        if len(observed):
+            seen.include(observed)
+        if seen.has(pending).all():
             recommender = self._repeating(recommender)
             table = pending
         history = _history(recommender.space, observed, values)
         chosen = recommender.suggest(history, index=len(values), candidates=table)[0]
-        return pending_keys.index(keys(chosen.units[None])[0])
+        return int(np.abs(pending - chosen.units).max(axis=1).argmin())
 
     def _recommender_of(self, n_columns: int) -> Recommender:
         """Return the recommender for tables of so many columns, made at the first call."""

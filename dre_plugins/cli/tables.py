@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
-from dre_plugins.space.domains import (
+from dre_plugins.space import (
     Categorical,
     Constant,
     Domain,
@@ -17,6 +16,7 @@ from dre_plugins.space.domains import (
     Normal,
     Ordinal,
 )
+from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 
 if TYPE_CHECKING:
     from dre_plugins.space.search_space import SearchSpace

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -65,62 +65,9 @@ class Prepared:
     parts: tuple[Tensor, ...]
 
 
-class Loss(Protocol):
-    """Describe what every loss offers (for type checking; do not subclass)."""
-
-    def prepare(
-        self,
-        values: Tensor,
-        mask: Tensor | None = None,
-        *,
-        dtype: torch.dtype = torch.float32,
-    ) -> Prepared:
-        """Precompute all that depends on values and mask only.
-
-        Args:
-            values: Values `[..., N]`, larger is better.
-            mask: Real entries `[..., N]`; all of them by default.
-            dtype: Precision of weights and targets.
-
-        Raises:
-            ValueError: If a real value is NaN.
-        """
-
-    def __call__(
-        self,
-        scores: Tensor,
-        values: Tensor | Prepared,
-        *,
-        mask: Tensor | None = None,
-        reduction: Reduction = "mean",
-    ) -> Tensor:
-        """Compute the loss.
-
-        Args:
-            scores: Scores `[..., N]`, finite where real.
-            values: Values `[..., N]` broadcastable to `scores`, or what `prepare` made of them.
-            mask: Real entries `[..., N]`; belongs to values, so leave it out after `prepare`.
-            reduction: "mean" over the lists that have real entries, "sum", or None.
-
-        Returns:
-            A scalar, or one value per list `[...]` for `reduction=None`.
-        """
-
-    def gradient(self, scores: Tensor, prepared: Prepared) -> Tensor:
-        """Compute the derivatives of each list's loss by its scores.
-
-        Args:
-            scores: Scores `[..., N]`, finite where real.
-            prepared: What `prepare` made of the values.
-
-        Returns:
-            Derivatives `[..., N]`, 0 at padding.
-        """
-
-
 @dataclass(frozen=True, slots=True)
-class RankingLoss:
-    """Bind the two halves of a loss into one that satisfies the protocol `Loss`.
+class Loss:
+    """Bind the two halves of a loss.
 
     Args:
         name: Name in the registry.
@@ -141,7 +88,16 @@ class RankingLoss:
         *,
         dtype: torch.dtype = torch.float32,
     ) -> Prepared:
-        """Precompute all that depends on values and mask only, see `Loss.prepare`."""
+        """Precompute all that depends on values and mask only.
+
+        Args:
+            values: Values `[..., N]`, larger is better.
+            mask: Real entries `[..., N]`; all of them by default.
+            dtype: Precision of weights and targets.
+
+        Raises:
+            ValueError: If a real value is NaN.
+        """
         values = values.detach()
         mask = torch.ones_like(values, dtype=torch.bool) if mask is None else mask
         # Not `broadcast_shapes`, which imports SymPy: that takes a second.
@@ -163,7 +119,17 @@ class RankingLoss:
         mask: Tensor | None = None,
         reduction: Reduction = "mean",
     ) -> Tensor:
-        """Compute the loss, see `Loss.__call__`."""
+        """Compute the loss.
+
+        Args:
+            scores: Scores `[..., N]`, finite where real.
+            values: Values `[..., N]` broadcastable to `scores`, or what `prepare` made of them.
+            mask: Real entries `[..., N]`; belongs to values, so leave it out after `prepare`.
+            reduction: "mean" over the lists that have real entries, "sum", or None.
+
+        Returns:
+            A scalar, or one value per list `[...]` for `reduction=None`.
+        """
         if isinstance(values, Prepared):
             require(values.loss == self.name, "values", values.loss, f"prepared by {self.name!r}")
             require(mask is None, "mask", "a tensor", "None: prepared values know theirs")
@@ -185,7 +151,15 @@ class RankingLoss:
         return _reduce(losses, prepared.has_entries, reduction)
 
     def gradient(self, scores: Tensor, prepared: Prepared) -> Tensor:
-        """Compute the derivatives of each list's loss, see `Loss.gradient`."""
+        """Compute the derivatives of each list's loss by its scores.
+
+        Args:
+            scores: Scores `[..., N]`, finite where real.
+            prepared: What `prepare` made of the values.
+
+        Returns:
+            Derivatives `[..., N]`, 0 at padding.
+        """
         if prepared.padding is not None:
             scores = scores.masked_fill(prepared.padding, 0.0)
         if self.derivatives is not None:
@@ -204,7 +178,7 @@ class _ClosedForm(torch.autograd.Function):
     """Give autograd the derivatives of a loss that has them in closed form."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, loss: RankingLoss, *parts: Tensor) -> Tensor:
+    def forward(ctx: Any, scores: Tensor, loss: Loss, *parts: Tensor) -> Tensor:
         ctx.loss = loss
         ctx.save_for_backward(scores, *parts)
         losses: Tensor = loss.per_list(scores, *parts)
@@ -300,17 +274,17 @@ def _squared_error(scores: Tensor, target: Tensor, weights: Tensor) -> Tensor:
 # ----------------------------------------------------------------------------------- public losses
 
 
-def _named_list_mle(name: str, weighting: str) -> RankingLoss:
+def _named_list_mle(name: str, weighting: str) -> Loss:
     precompute = prepare_list_mle(weighting)
-    return RankingLoss(name, precompute, list_mle_losses, list_mle_derivatives)
+    return Loss(name, precompute, list_mle_losses, list_mle_derivatives)
 
 
 list_mle = _named_list_mle("list-mle", "uniform")
 weighted_list_mle = _named_list_mle("weighted-list-mle", "inverse-log")
-list_net = RankingLoss("list-net", _prepare_list_net, _list_net)
-rank_net = RankingLoss("rank-net", _prepare_rank_net, _rank_net)
-subset_regression = RankingLoss("subset-regression", _prepare_subset_regression, _squared_error)
-mse = RankingLoss("mse", _prepare_mse, _squared_error)
+list_net = Loss("list-net", _prepare_list_net, _list_net)
+rank_net = Loss("rank-net", _prepare_rank_net, _rank_net)
+subset_regression = Loss("subset-regression", _prepare_subset_regression, _squared_error)
+mse = Loss("mse", _prepare_mse, _squared_error)
 
 LOSSES: Mapping[str, Loss] = {
     loss.name: loss

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.trials import TrialState
-from dre_plugins.space.seen import distinct_rows, keys
+from dre_plugins.space.seen import distinct_rows, groups
 
 Units = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -119,12 +119,13 @@ def _agreeing(
     units: Units, rows: Positions, others: Mask, common: Mask
 ) -> Iterator[tuple[Positions, Positions]]:
     """Yield trials of two sets that have the same values of common parameters `[P]`, ascending."""
-    places: defaultdict[bytes, list[int]] = defaultdict(list)
     other_rows = np.flatnonzero(others)
-    for row, key in zip(other_rows.tolist(), keys(units[other_rows][:, common]), strict=True):
+    found = groups(units[np.concatenate([other_rows, rows])][:, common])
+    places: defaultdict[bytes, list[int]] = defaultdict(list)
+    for row, key in zip(other_rows.tolist(), found, strict=False):
         places[key].append(row)
     agreeing: defaultdict[bytes, list[int]] = defaultdict(list)
-    for row, key in zip(rows.tolist(), keys(units[rows][:, common]), strict=True):
+    for row, key in zip(rows.tolist(), found[len(other_rows) :], strict=True):
         if key in places:
             agreeing[key].append(row)
     for key, group in agreeing.items():

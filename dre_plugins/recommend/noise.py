@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import final_value
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space.seen import keys
+from dre_plugins.space.seen import groups
 
 # So many repetitions are needed to say how large the noise is.
 MIN_REPETITIONS = 3
@@ -63,7 +63,7 @@ def repetition_keys(units: NDArray[np.float64]) -> list[Hashable]:
     Far outside today's ranges units are clipped: what is there repeats nothing.
     """
     is_outside = np.any((units < 0.0) | (units > 1.0), axis=1).tolist()
-    return [i if is_outside[i] else key for i, key in enumerate(keys(units))]
+    return [i if is_outside[i] else key for i, key in enumerate(groups(units))]
 
 
 def _finite_values(history: Sequence[Trial]) -> dict[int, float]:

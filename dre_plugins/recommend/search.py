@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.pending import is_apart, reach_of
+from dre_plugins.recommend.proposers import Request
 from dre_plugins.space.candidates import (
-    enumerate_units,
     mutate,
     sobol,
     unseen,
@@ -81,7 +81,7 @@ class CandidateSearch:
         """Return all candidates `[C, P]` where they are given or few, None for too many."""
         if self.candidates is not None:
             return self.candidates
-        return enumerate_units(self.space, MAX_TABLE)
+        return self.space.assignments(MAX_TABLE)
 
     @cached_property
     def reference(self) -> Units:
@@ -107,12 +107,11 @@ class CandidateSearch:
         self,
         predict: Predict,
         acquisition: Acquisition,
+        request: Request,
+        rng: np.random.Generator,
         *,
         elite: Units,
         favourites: Units,
-        fixed: Units,
-        branch: Units | None,
-        rng: np.random.Generator,
     ) -> CandidatePool:
         """Return the candidates: the table, or a pool that evolves.
 
@@ -122,13 +121,13 @@ class CandidateSearch:
         Args:
             predict: What a model predicts of coordinates `[C, P]`.
             acquisition: Acquisition values `[C]` of predictions.
-            elite: The best observed configurations `[E, P]`, whose children are in the first pool.
-            favourites: What else is in it `[F, P]`.
-            fixed: Coordinates that every candidate must have `[P]`, NaN where it is free.
-            branch: Coordinates `[P]` that lead into the branch where candidates must lie, NaN
-                elsewhere; None where they may lie anywhere.
+            request: What is wanted: which coordinates are given, and the branch to look into.
             rng: Source of all draws.
+            elite: The best observed configurations `[E, P]`; the children of those in the branch
+                are in the first pool.
+            favourites: What else is in it `[F, P]`.
         """
+        fixed, branch = request.fixed, request.branch
         if self.table is not None:
             units = with_fixed(self.table, fixed)
             if branch is not None and is_within(units, branch).any():
@@ -136,6 +135,7 @@ class CandidateSearch:
             return CandidatePool(units, predict(units))
         if branch is not None:
             fixed = np.where(np.isnan(fixed), branch, fixed)
+            elite = elite[is_within(elite, branch)]
         first = np.concatenate([self._spread(elite, rng), favourites])
 
         def children(parents: Units) -> Units:
@@ -163,10 +163,7 @@ class CandidateSearch:
         pool: CandidatePool,
         predict: Predict,
         acquisition: Acquisition,
-        *,
-        seen: Seen,
-        fixed: Units,
-        taken: Units | None,
+        request: Request,
         rng: np.random.Generator,
     ) -> tuple[Units, torch.Tensor, bool]:
         """Return the candidate of the largest acquisition that is new, or of all if none is.
@@ -178,16 +175,15 @@ class CandidateSearch:
             pool: The candidates.
             predict: See `pool`.
             acquisition: See `pool`.
-            seen: Configurations that are not new.
-            fixed: See `pool`.
-            taken: Canonical coordinates of what the same fit has chosen before `[T, P]`, near
-                which nothing is chosen unless all else is seen, see `pending`.
+            request: What is wanted. Near what the same fit has chosen before nothing is chosen
+                unless all else is seen, see `pending`.
             rng: Source of all draws.
 
         Returns:
             Its coordinates `[P]`, its prediction `[J, 1]`, and whether it is new.
         """
         units, predictions = pool.units, pool.predictions
+        taken, seen = request.taken, request.seen
         if taken is not None and len(taken):
             features = self.space.features(self.space.canonical(units))
             apart = np.flatnonzero(is_apart(features, self.space.features(taken), self._reach))
@@ -198,7 +194,7 @@ class CandidateSearch:
         best, is_new = self._first(units, acquisition(predictions), seen)
         if not is_new and self.candidates is None:
             # The last configurations of a finite space are easily missed by a search.
-            left = unseen(self.space, fixed, seen, rng, MAX_TABLE)
+            left = unseen(self.space, request.fixed, seen, rng, MAX_TABLE)
             if len(left):
                 units, predictions = left, predict(left)
                 best, is_new = self._first(units, acquisition(predictions), seen)

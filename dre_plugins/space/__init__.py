@@ -1,27 +1,23 @@
 """Search spaces: typed domains, conditions, encodings and candidates (NumPy and SciPy only)."""
 
+from dre_plugins.space.base import Domain, UnsupportedDomainError
 from dre_plugins.space.candidates import (
-    enumerate_units,
     mutate,
     recombine,
     sobol,
     sobol_point,
 )
 from dre_plugins.space.conditions import Condition, RangeCondition, infer_conditions
-from dre_plugins.space.domains import (
+from dre_plugins.space.discrete import (
     MAX_ONE_HOT,
     Categorical,
     Constant,
-    Domain,
-    Float,
-    Integer,
-    Normal,
     Ordinal,
-    UnsupportedDomainError,
     ordered_choices,
 )
+from dre_plugins.space.numeric import Float, Integer, Normal
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import Seen, distinct, first_new, keys
+from dre_plugins.space.seen import Seen, distinct, first_new, groups, keys
 
 __all__ = [
     "MAX_ONE_HOT",
@@ -38,8 +34,8 @@ __all__ = [
     "Seen",
     "UnsupportedDomainError",
     "distinct",
-    "enumerate_units",
     "first_new",
+    "groups",
     "infer_conditions",
     "keys",
     "mutate",

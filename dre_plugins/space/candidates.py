@@ -23,6 +23,14 @@ _SHARED_SOBOL = 64
 _BLOCK = 256
 # A child mutates this share of its coordinates, or one coordinate on average if that is more.
 _MIN_RATE = 0.05
+# Standard deviations of its steps, in units, and the shares of changes that jump to 0 or 1 and
+# that are drawn anew.
+_SCALES = (0.3, 0.1, 0.03, 0.01)
+_BOUND_SHARE, _UNIFORM_SHARE = 0.15, 0.10
+# Share of coordinates that a recombined child has from its donor.
+_DONATED = 0.2
+# Finite spaces of up to this many configurations are searched to the last one.
+MAX_ENUMERATED = 100_000
 
 
 def sobol(n_parameters: int, n: int, rng: np.random.Generator) -> Array:
@@ -65,21 +73,18 @@ def _sobol_engine(n_parameters: int, seed: int, skip: int, n: int) -> Array:
     return np.asarray(engine.random_base2((n - 1).bit_length())[:n], dtype=np.float64)
 
 
-def recombine(
-    parents: Array, donors: Array, n: int, rng: np.random.Generator, *, donated: float = 0.2
-) -> Array:
-    """Return children of uniformly drawn parents, with coordinates of donors, `[n, P]`.
+def recombine(parents: Array, donors: Array, n: int, rng: np.random.Generator) -> Array:
+    """Return children of uniformly drawn parents, with a fifth of a donor's coordinates, `[n, P]`.
 
     Args:
         parents: full or canonical coordinates, `[Q, P]`.
         donors: what children have some coordinates from, `[R, P]`.
         n: number of children.
         rng: source of all draws.
-        donated: share of coordinates that come from a donor, one for each child.
     """
     parent = parents[rng.integers(len(parents), size=n)]
     donor = donors[rng.integers(len(donors), size=n)]
-    return np.where(rng.random(parent.shape) < donated, donor, parent)
+    return np.where(rng.random(parent.shape) < _DONATED, donor, parent)
 
 
 def mutate(
@@ -88,9 +93,7 @@ def mutate(
     n: int,
     rng: np.random.Generator,
     *,
-    scales: Sequence[float] = (0.3, 0.1, 0.03, 0.01),
-    bound_share: float = 0.15,
-    uniform_share: float = 0.10,
+    scales: Sequence[float] = _SCALES,
 ) -> Array:
     """Return children of uniformly drawn parents, full coordinates `[n, P]`.
 
@@ -105,8 +108,6 @@ def mutate(
         n: number of children.
         rng: source of all draws.
         scales: standard deviations of the steps, in units.
-        bound_share: share of changes that jump to 0 or 1.
-        uniform_share: share of changes that are drawn anew.
     """
     n_parameters = space.n_parameters
     parents = np.clip(parents, 0.0, 1.0)
@@ -121,8 +122,8 @@ def mutate(
     step = rng.normal(size=(n, n_parameters)) * rng.choice(np.asarray(scales), size=(n, 1))
     fresh = rng.random((n, n_parameters))
     kind = rng.random((n, n_parameters))
-    jumped = np.where(kind < bound_share, np.rint(fresh), fresh)
-    new = np.where(kind < bound_share + uniform_share, jumped, np.clip(old + step, 0.0, 1.0))
+    jumped = np.where(kind < _BOUND_SHARE, np.rint(fresh), fresh)
+    new = np.where(kind < _BOUND_SHARE + _UNIFORM_SHARE, jumped, np.clip(old + step, 0.0, 1.0))
     # At a bound, a step outwards or a jump onto the spot turns into a step inwards.
     inwards = np.clip(old + np.where(old < 0.5, np.abs(step), -np.abs(step)), 0.0, 1.0)
     new = np.where(new == old, inwards, new)
@@ -166,18 +167,9 @@ def _another_bin(domain: Domain, before: Array, draw: Array) -> Array:
     return domain.centres((domain.index(before) + shift) % n)
 
 
-# Finite spaces of up to this many configurations are searched to the last one.
-MAX_ENUMERATED = 100_000
-
-
 def with_fixed(units: Array, fixed: Array) -> Array:
     """Return coordinates `[n, P]` with those of `fixed` `[P]` in place; NaN leaves one free."""
     return np.where(np.isnan(fixed), units, fixed)
-
-
-def enumerate_units(space: SearchSpace, limit: int) -> Array | None:
-    """Return each configuration once, canonical `[C, P]`, or None for more than `limit`."""
-    return space.assignments(limit)
 
 
 def unseen(
@@ -196,7 +188,7 @@ def unseen(
         Coordinates `[n, P]`; none if all are seen, or the space has more than `MAX_ENUMERATED`
         configurations.
     """
-    table = enumerate_units(space, MAX_ENUMERATED)
+    table = space.assignments(MAX_ENUMERATED)
     if table is None:
         return np.empty((0, space.n_parameters))
     table = with_fixed(rng.permutation(table), fixed)

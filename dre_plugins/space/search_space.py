@@ -340,8 +340,8 @@ class SearchSpace:
             ValueError: a kind of domain or condition is unknown.
         """
         return cls(
-            {name: serial.domain_from_dict(domain) for name, domain in state["domains"].items()},
-            [serial.condition_from_dict(condition) for condition in state["conditions"]],
+            {name: serial.from_dict(domain) for name, domain in state["domains"].items()},
+            [serial.from_dict(condition) for condition in state["conditions"]],
             state["optional"],
         )
 

@@ -6,6 +6,7 @@ Everything is compared in canonical units `[C, P]`, NaN where a parameter is ina
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,9 @@ from dre_plugins.space.search_space import SearchSpace
 Mask = NDArray[np.bool_]
 
 _BLOCK = 256
-# Two configurations are the same if all units agree to this many decimals.
+# Two configurations are the same if all units differ by less: more than the rounding errors of
+# encoding, see `numeric`.
+SAME = 1e-9
 _KEY_DECIMALS = 9
 # Stands for an inactive parameter where distances are taken: apart from all units.
 _INACTIVE = -2.0
@@ -29,13 +32,14 @@ class Seen:
     define-by-run study that did not ask for them would be the same trial again.
 
     Args:
-        parts: Masks of parameters `[P]`, each with the keys of the units within it.
+        parts: Masks of parameters `[P]`, each with canonical units of which those within it count
+            `[N, P]`.
     """
 
-    def __init__(self, parts: Sequence[tuple[Mask, set[bytes]]] = ()) -> None:
-        self._keys: set[bytes] = set()
-        self._parts = parts
+    def __init__(self, parts: Sequence[tuple[Mask, Array]] = ()) -> None:
+        self._parts = [(mask, _Rows(units[:, mask])) for mask, units in parts]
         self._units: list[Array] = []
+        self._rows: _Rows | None = None
 
     @classmethod
     def of(cls, space: SearchSpace, units: Array, is_whole: Mask) -> Seen:
@@ -50,56 +54,87 @@ class Seen:
         lacking = np.isnan(units[rows])
         rows = rows[(lacking & space.active(units[rows])).any(axis=1)]
         masks, mask_of = distinct_rows(~np.isnan(units[rows]))
-        seen = cls(
-            [
-                (mask, set(keys(units[rows[mask_of == number]])))
-                for number, mask in enumerate(masks)
-            ]
-        )
+        seen = cls([(mask, units[rows[mask_of == number]]) for number, mask in enumerate(masks)])
         seen.include(units)
         return seen
 
     def include(self, units: Array) -> None:
         """Add configurations, canonical units `[C, P]`."""
-        self._keys.update(keys(units))
         self._units.append(units)
+        self._rows = None
 
-    def has(self, units: Array) -> Mask:
-        """Say which configurations `[C, P]` were seen, `[C]`."""
-        is_seen = np.array([key in self._keys for key in keys(units)], dtype=np.bool_)
-        for mask, part_keys in self._parts:
-            rows = np.flatnonzero(~is_seen)
-            parts = np.where(mask, units[rows], np.nan)
-            is_seen[rows] = [key in part_keys for key in keys(parts)]
+    def has(self, units: Array, step: float = SAME) -> Mask:
+        """Say which configurations `[C, P]` were seen, `[C]`.
+
+        Args:
+            units: Canonical units.
+            step: Those count as well that differ from one seen by less in all units. A parameter
+                that only one of them has makes two configurations differ.
+        """
+        if self._rows is None and self._units:
+            self._rows = _Rows(np.concatenate(self._units))
+        is_seen = np.zeros(len(units), dtype=np.bool_)
+        if self._rows is not None:
+            is_seen = self._rows.are_near(units, step)
+        for mask, part in self._parts:
+            is_seen |= part.are_near(units[:, mask], SAME)
         return is_seen
 
-    def is_near(self, units: Array, step: float) -> Mask:
-        """Say which configurations `[C, P]` differ from one seen by less than `step`, `[C]`.
 
-        The difference is the largest one of all units; a parameter that only one of them has
-        makes two configurations differ.
-        """
+class _Rows:
+    """Find which of many rows are near to some, canonical units `[N, P]`."""
+
+    def __init__(self, units: Array) -> None:
         from scipy.spatial import KDTree
 
-        if not self._units or not sum(len(part) for part in self._units):
+        self._tree = KDTree(_points(units)) if len(units) else None
+
+    def are_near(self, units: Array, step: float) -> Mask:
+        """Say which rows `[C, P]` differ from one of these by less than `step` in all units."""
+        if self._tree is None or not len(units):
             return np.zeros(len(units), dtype=np.bool_)
-        tree = KDTree(np.nan_to_num(np.concatenate(self._units), nan=_INACTIVE))
-        points = np.nan_to_num(units, nan=_INACTIVE)
-        distance, _ = tree.query(points, p=np.inf, distance_upper_bound=step)
+        distance, _ = self._tree.query(_points(units), p=np.inf, distance_upper_bound=step)
         return np.asarray(distance < step)
 
 
+def _points(units: Array) -> Array:
+    """Return rows without NaN, and of one column at least."""
+    return np.pad(np.nan_to_num(units, nan=_INACTIVE), ((0, 0), (0, 1)))
+
+
 def keys(units: Array) -> list[bytes]:
-    """Return one hashable key a row of canonical units `[C, P]`, equal iff equal to 9 decimals."""
+    """Return one hashable key a row of canonical units `[C, P]`, to find the row itself again.
+
+    Rows that agree to nine decimals have one key, unless one of them is rounded up and the other
+    down: whether rows are the same configuration, `groups` and `Seen` tell.
+    """
     rounded = np.round(units, _KEY_DECIMALS) + 0.0  # no negative zeros
     rounded[np.isnan(rounded)] = np.nan  # one bit pattern for all NaN
-    data, width = rounded.tobytes(), 8 * units.shape[1]
-    return [data[row * width : (row + 1) * width] for row in range(len(units))]
+    return _packed(rounded)
+
+
+def groups(units: Array) -> list[bytes]:
+    """Return one hashable key a row of canonical units `[C, P]`, equal for the same configuration.
+
+    These are keys among the given rows only. Units of a parameter that lie in a chain of steps
+    below `SAME` are one value.
+    """
+    columns = np.ascontiguousarray(np.nan_to_num(units, nan=_INACTIVE).T)
+    order = np.argsort(columns, axis=1)
+    steps = np.diff(np.take_along_axis(columns, order, axis=1), axis=1) >= SAME
+    values = np.zeros(columns.shape, dtype=np.int32)
+    np.put_along_axis(values, order[:, 1:], np.cumsum(steps, axis=1, dtype=np.int32), axis=1)
+    return _packed(values.T)
+
+
+def _packed(rows: NDArray[Any]) -> list[bytes]:
+    data, width = np.ascontiguousarray(rows).tobytes(), rows.itemsize * rows.shape[1]
+    return [data[row * width : (row + 1) * width] for row in range(len(rows))]
 
 
 def distinct_rows(masks: Mask) -> tuple[Mask, NDArray[np.intp]]:
     """Return the different rows of masks `[N, P]`, `[K, P]`, and which one each row is, `[N]`."""
-    packed = [row.tobytes() for row in masks]
+    packed = _packed(masks)
     place_of = {row: place for place, row in enumerate(dict.fromkeys(packed))}
     rows = np.frombuffer(b"".join(place_of), dtype=np.bool_).reshape(len(place_of), masks.shape[1])
     return rows, np.array([place_of[row] for row in packed], dtype=np.intp)
@@ -114,13 +149,13 @@ def distinct(units: Array, seen: Seen | None = None) -> Mask:
     """
     earlier: set[bytes] = set()
     is_first = np.zeros(len(units), dtype=np.bool_)
-    for row, key in enumerate(keys(units)):
+    for row, key in enumerate(groups(units)):
         is_first[row] = key not in earlier
         earlier.add(key)
     return is_first if seen is None else is_first & ~seen.has(units)
 
 
-def first_new(space: SearchSpace, units: Array, seen: Seen, step: float = 0.0) -> int | None:
+def first_new(space: SearchSpace, units: Array, seen: Seen, step: float = SAME) -> int | None:
     """Return the first row of coordinates `[C, P]` that was not seen, if any.
 
     Args:
@@ -131,9 +166,7 @@ def first_new(space: SearchSpace, units: Array, seen: Seen, step: float = 0.0) -
     """
     for start in range(0, len(units), _BLOCK):
         block = space.canonical(units[start : start + _BLOCK])
-        is_old = seen.has(block)
-        if step:
-            is_old |= seen.is_near(block, step)
+        is_old = seen.has(block, step)
         if not is_old.all():
             return start + int(np.argmin(is_old))
     return None

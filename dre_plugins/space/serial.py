@@ -11,10 +11,8 @@ from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
 from dre_plugins.space.numeric import Float, Integer, Normal
 
-_DOMAINS: dict[str, Any] = {
-    kind.__name__: kind for kind in (Float, Integer, Normal, Categorical, Ordinal, Constant)
-}
-_CONDITIONS: dict[str, Any] = {kind.__name__: kind for kind in (Condition, RangeCondition)}
+_DOMAINS = (Float, Integer, Normal, Categorical, Ordinal, Constant)
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*_DOMAINS, Condition, RangeCondition)}
 _SEQUENCES = ("choices", "values")
 
 
@@ -28,29 +26,14 @@ def to_dict(item: Domain | AnyCondition) -> dict[str, Any]:
     return state
 
 
-def domain_from_dict(state: Mapping[str, Any]) -> Domain:
-    """Rebuild a domain.
+def from_dict(state: Mapping[str, Any]) -> Any:
+    """Rebuild a domain or a condition.
 
     Raises:
         ValueError: its kind is unknown.
     """
-    domain: Domain = _built(state, _DOMAINS)
-    return domain
-
-
-def condition_from_dict(state: Mapping[str, Any]) -> AnyCondition:
-    """Rebuild a condition.
-
-    Raises:
-        ValueError: its kind is unknown.
-    """
-    condition: AnyCondition = _built(state, _CONDITIONS)
-    return condition
-
-
-def _built(state: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
     arguments = dict(state)
     kind = arguments.pop("kind", None)
-    if kind not in kinds:
-        raise ValueError(f"unknown kind {kind!r}; this version knows {sorted(kinds)}.")
-    return kinds[kind](**arguments)
+    if kind not in _KINDS:
+        raise ValueError(f"unknown kind {kind!r}; this version knows {sorted(_KINDS)}.")
+    return _KINDS[kind](**arguments)

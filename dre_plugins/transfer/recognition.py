@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dre_plugins.space import Constant, Float, Integer
 from dre_plugins.space.base import Domain
 from dre_plugins.space.conditions import listed_values
-from dre_plugins.space.domains import Constant, Float, Integer
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, Learner
 from dre_plugins.transfer.spaces.prefixes import change_of, learner_of_prefix, without_learner

@@ -492,8 +492,8 @@ def test_prepared_values_give_the_same_loss(loss: Loss) -> None:
     prepared = loss.prepare(values, mask)
     for reduction in ("mean", "sum", None):
         assert torch.equal(
-            loss(scores, prepared, reduction=reduction),  # type: ignore[arg-type]
-            loss(scores, values, mask=mask, reduction=reduction),  # type: ignore[arg-type]
+            loss(scores, prepared, reduction=reduction),
+            loss(scores, values, mask=mask, reduction=reduction),
         )
 
 

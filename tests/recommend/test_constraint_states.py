@@ -77,9 +77,9 @@ def test_a_crash_without_constraints_draws_no_search(monkeypatch) -> None:
     parents = []
     original = CandidateSearch.pool
 
-    def pool(self, predict, acquisition, *, elite, **arguments):
+    def pool(self, *arguments, elite, **named):
         parents.append(elite)
-        return original(self, predict, acquisition, elite=elite, **arguments)
+        return original(self, *arguments, elite=elite, **named)
 
     monkeypatch.setattr(CandidateSearch, "pool", pool)
     crashed = Trial({"x": 0.9, "y": 0.9}, TrialState.FAILED)

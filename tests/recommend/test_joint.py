@@ -13,8 +13,7 @@ from dre_plugins.engine import PRESETS, FittingSettings, ScorerSettings
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.ensemble.joint import JointPart
-from dre_plugins.recommend.ensemble.mixture import Mixture, Part
+from dre_plugins.recommend.ensemble.mixture import JointPart, Mixture, Part
 from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.pareto import scalarised
 from dre_plugins.recommend.prior import AlignedPrior

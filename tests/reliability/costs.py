@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.recommend import AskTell, TrialState
-from dre_plugins.space import Categorical, Float, Integer
-from dre_plugins.space.domains import Domain
+from dre_plugins.space import Categorical, Domain, Float, Integer
 
 Clock = Callable[[], float]
 Ask = Callable[[], Any]

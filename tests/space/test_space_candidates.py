@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from dre_plugins.space import (
     Categorical,
@@ -21,8 +22,8 @@ from dre_plugins.space import (
     SearchSpace,
     Seen,
     distinct,
-    enumerate_units,
     first_new,
+    groups,
     keys,
     mutate,
     ordered_choices,
@@ -183,7 +184,7 @@ class TestEnumerate:
     )
 
     def test_every_configuration_once(self) -> None:
-        units = enumerate_units(self.SMALL, 100)
+        units = self.SMALL.assignments(100)
         assert units is not None
         found = [tuple(self.SMALL.to_configuration(row).items()) for row in units]
         expected = set()
@@ -201,22 +202,27 @@ class TestEnumerate:
     def test_the_limit(self) -> None:
         n = self.SMALL.n_configurations
         assert n is not None
-        assert enumerate_units(self.SMALL, n) is not None
-        assert enumerate_units(self.SMALL, n - 1) is None
-        assert enumerate_units(SearchSpace({"x": Float(0, 1)}), 10**9) is None
-        assert enumerate_units(SearchSpace({"x": Integer(0, 10**20)}), 10**9) is None
+        assert self.SMALL.assignments(n) is not None
+        assert self.SMALL.assignments(n - 1) is None
+        assert SearchSpace({"x": Float(0, 1)}).assignments(10**9) is None
+        assert SearchSpace({"x": Integer(0, 10**20)}).assignments(10**9) is None
 
     @pytest.mark.parametrize("never", [Integer(0, 10**20), Float(0, 1)])
     def test_what_is_never_active_is_not_counted(self, never: Integer | Float) -> None:
         space = SearchSpace(
             {"k": Constant("a"), "n": Integer(1, 3), "x": never}, [Condition("x", "k", ("b",))]
         )
-        units = enumerate_units(space, 10)
+        units = space.assignments(10)
         assert units is not None and len(units) == 3
 
     def test_a_space_without_parameters_has_one_configuration(self) -> None:
-        units = enumerate_units(SearchSpace({"seed": Constant(1)}), 10)
+        units = SearchSpace({"seed": Constant(1)}).assignments(10)
         assert units is not None and units.shape == (1, 0)
+
+
+# Half-way between two numbers of nine decimals: errors of rounding decide to which one it goes.
+BOUNDARIES = st.integers(0, 10**9 - 1).map(lambda n: (n + 0.5) * 1e-9)
+FLOATS = SearchSpace({name: Float(0, 1) for name in "abc"})
 
 
 class TestKeys:
@@ -241,6 +247,18 @@ class TestKeys:
         assert distinct(units, seen).tolist() == [True, True, False, False, True, False]
         assert seen.has(units).tolist() == [False, False, False, True, False, False]
 
+    @given(
+        arrays(np.float64, (6, 3), elements=st.floats(0, 1) | BOUNDARIES | st.just(np.nan)),
+        arrays(np.float64, (6, 3), elements=st.floats(-1e-11, 1e-11)),
+    )
+    def test_rows_that_differ_by_rounding_are_the_same(self, units, errors) -> None:
+        nearly = units + errors
+        assert seen_of(units).has(nearly).all()
+        assert distinct(nearly, seen_of(units)).sum() == 0
+        assert first_new(FLOATS, np.nan_to_num(nearly), seen_of(np.nan_to_num(units))) is None
+        both = groups(np.concatenate([units, nearly]))
+        assert both[:6] == both[6:]
+
     def test_the_first_new_row_of_many_that_are_seen(self) -> None:
         units = SPACE.canonical(sobol(SPACE.n_parameters, 600, rng()))
         every = keys(units)
@@ -255,14 +273,14 @@ class TestKeys:
         seen = seen_of(space.to_units([{"x": 0.5, "k": "a"}]))
         near = [{"x": 0.5004, "k": "a"}, {"x": 0.5004, "k": "b"}, {"x": 0.502, "k": "a"}]
         units = space.to_units(near)
-        assert seen.is_near(units, 1e-3).tolist() == [True, False, False]
+        assert seen.has(units, 1e-3).tolist() == [True, False, False]
         assert first_new(space, units, seen, 1e-3) == 1
         assert first_new(space, units, seen) == 0
-        assert not Seen().is_near(units, 1e-3).any()
+        assert not Seen().has(units, 1e-3).any()
 
     def test_a_parameter_that_only_one_has_makes_two_differ(self) -> None:
         units = np.array([[0.5, np.nan], [0.5, 0.0], [0.5001, np.nan]])
-        assert seen_of(units[:1]).is_near(units, 1e-3).tolist() == [True, False, True]
+        assert seen_of(units[:1]).has(units, 1e-3).tolist() == [True, False, True]
 
 
 def test_recombined_children_are_parents_with_a_fifth_of_a_donor():

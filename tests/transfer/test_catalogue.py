@@ -5,7 +5,6 @@ import pytest
 from dre_plugins import AskTell, Prior, Recommender
 from dre_plugins.recommend.search import MAX_TABLE
 from dre_plugins.space import SearchSpace
-from dre_plugins.space.candidates import enumerate_units
 from dre_plugins.transfer.learners import LEARNERS
 from dre_plugins.transfer.prior_file import CATALOGUE, names
 
@@ -40,7 +39,7 @@ def test_a_measured_prior_has_beaten_the_default_and_begins_with_its_favourite(n
     figures = prior.card.validation
     assert figures["regret of the first trial"] < figures["regret of the library's default"]
     assert figures["data sets held out"] >= 9 and len(prior.favourites) == 1
-    if enumerate_units(prior.space, MAX_TABLE) is not None:
+    if prior.space.assignments(MAX_TABLE) is not None:
         return  # of a table, the weights choose
     _, first = AskTell(prior.space, seed=0, prior=prior).ask()
     assert first == pytest.approx(prior.space.to_configuration(prior.favourites[0]))

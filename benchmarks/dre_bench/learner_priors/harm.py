@@ -17,7 +17,7 @@ import numpy as np
 
 from dre_plugins import AskTell
 from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.space.domains import Domain, Float, Integer
+from dre_plugins.space import Domain, Float, Integer
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.recognition import AutoPrior
 

@@ -31,7 +31,6 @@ from dre_bench.learner_priors.tasks import (
 from dre_bench.learner_priors.training import favourite, train
 from dre_plugins import AskTell
 from dre_plugins.recommend.search import MAX_TABLE
-from dre_plugins.space.candidates import enumerate_units
 from dre_plugins.transfer.prior import Prior
 
 N_FOLDS = 4
@@ -49,7 +48,7 @@ def first_configurations(
     prior: Prior | None = None
     if which == SHIPPED:
         prior = Prior.load(OTHERS[name])
-    elif enumerate_units(space, MAX_TABLE) is not None:
+    elif space.assignments(MAX_TABLE) is not None:
         prior = train(name, datasets, tables, held_out)
     else:
         best = favourite(name, space, datasets, tables, held_out)

@@ -16,8 +16,8 @@ from dre_bench.learner_evaluations import parameters
 from dre_bench.learner_evaluations.parameters import CATEGORY, INTEGER, Parameter, from_row
 from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION
 from dre_bench.learner_evaluations.tables import Table
+from dre_plugins.space import Categorical, Domain, Float, Integer
 from dre_plugins.space.conditions import Condition
-from dre_plugins.space.domains import Categorical, Domain, Float, Integer
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space

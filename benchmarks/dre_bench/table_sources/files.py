@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dre_bench.runs import Sources
 from dre_bench.tables import MetaTables
 from dre_bench.tasks import SPLITS, split_by_position
-from dre_plugins.space.domains import Float
+from dre_plugins.space import Float
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task

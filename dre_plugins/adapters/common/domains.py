@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from dre_plugins.space.domains import (
+from dre_plugins.space import (
     Categorical,
     Domain,
     UnsupportedDomainError,

@@ -23,9 +23,9 @@ from dre_plugins.adapters.common.domains import choice_of, naming_parameter
 from dre_plugins.recommend.define_by_run import absences_of
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.recommend.trials import number_of as real_of
+from dre_plugins.space import Domain, Float, Integer, UnsupportedDomainError
 from dre_plugins.space.base import is_real, match_key
 from dre_plugins.space.conditions import infer_conditions
-from dre_plugins.space.domains import Domain, Float, Integer, UnsupportedDomainError
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct
 

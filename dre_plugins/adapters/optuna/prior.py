@@ -26,7 +26,7 @@ from dre_plugins.recommend.prior import UNIVERSAL, UniversalFile
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space.domains import Domain
+from dre_plugins.space import Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import LoadedPrior
 from dre_plugins.transfer.metadata import MetaDataset

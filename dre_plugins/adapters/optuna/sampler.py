@@ -45,8 +45,8 @@ from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.space import Domain
 from dre_plugins.space.candidates import sobol_point
-from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import GivenPrior
 

@@ -28,9 +28,7 @@ from dre_plugins.adapters.ray_tune.tree import (
     nested,
     path,
 )
-from dre_plugins.space.base import match_key
-from dre_plugins.space.conditions import Condition
-from dre_plugins.space.domains import (
+from dre_plugins.space import (
     Categorical,
     Constant,
     Domain,
@@ -39,6 +37,8 @@ from dre_plugins.space.domains import (
     Normal,
     UnsupportedDomainError,
 )
+from dre_plugins.space.base import match_key
+from dre_plugins.space.conditions import Condition
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dre_plugins.space import Categorical, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import is_real, match_key
-from dre_plugins.space.domains import Categorical, Domain, Float, Integer, Normal, Ordinal
 
 # A Tuner hides functions and other objects from searchers behind a pair of a token and a hash.
 _PLACEHOLDERS = ("__fn_ph", "__ref_ph")

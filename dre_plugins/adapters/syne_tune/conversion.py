@@ -10,8 +10,7 @@ from typing import Any
 from syne_tune import config_space as syne_tune
 
 from dre_plugins.adapters.common.domains import choice_of, holds, naming_parameter
-from dre_plugins.space.base import match_key
-from dre_plugins.space.domains import (
+from dre_plugins.space import (
     Constant,
     Domain,
     Float,
@@ -19,6 +18,7 @@ from dre_plugins.space.domains import (
     Ordinal,
     UnsupportedDomainError,
 )
+from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
 
 # What Syne Tune's `cast` raises for a value that a domain cannot have.

@@ -31,8 +31,8 @@ from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, list
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space import Domain
 from dre_plugins.space.base import is_integer
-from dre_plugins.space.domains import Domain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task

@@ -13,8 +13,7 @@ from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.ensemble.effort import of_objectives
 from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.joint import JointPart
-from dre_plugins.recommend.ensemble.mixture import Members, Part
+from dre_plugins.recommend.ensemble.mixture import JointPart, Members, Part
 from dre_plugins.recommend.ensemble.retrieval import disagreement, draw_tasks
 from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
 from dre_plugins.recommend.evidence import Evidence

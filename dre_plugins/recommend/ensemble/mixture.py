@@ -3,14 +3,16 @@
 Ranks of different members are comparable whatever they were trained on, so a
 mixture is nothing but their ranks, one below the other. Each part reads features of its own.
 
-Notation: see docs/architecture.md. `Mp` members come from the prior, `M - Mp` are fresh.
+Notation: see docs/architecture.md. `Mp` members come from the prior, `M - Mp` are fresh; `O`
+objectives.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +22,8 @@ from numpy.typing import NDArray
 from dre_plugins.engine.ranks import ascending, ranks_among
 from dre_plugins.engine.settings import FittingSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists, fit_together
-from dre_plugins.recommend.lists import TrialList
+from dre_plugins.recommend.lists import TrialList, with_fantasies
+from dre_plugins.recommend.pareto import scalarised
 from dre_plugins.recommend.prior import Encode
 
 Units = NDArray[np.float64]
@@ -123,6 +126,56 @@ class Mixture:
     def mean_ranks(self, units: Units) -> NDArray[np.float64]:
         """Return ranks `[C]`, the mean of all members, of canonical coordinates `[C, P]`."""
         return self.ranks(units).mean(0).numpy().astype(np.float64)
+
+
+@dataclass(frozen=True)
+class JointPart:
+    """Hold members each of which ranks by all objectives, with a member of every part.
+
+    Args:
+        parts: Members for each objective `[O]`, as many in all of them.
+        lists: What each part is fitted to `[O]`.
+        weights: Weights of the objectives `[O]`.
+        reference: Canonical coordinates of the points that tell how good a rank is `[K, P]`.
+    """
+
+    parts: tuple[Members, ...]
+    lists: tuple[Sequence[TrialList], ...]
+    weights: NDArray[np.float64]
+    reference: Units
+
+    def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> JointPart:
+        """Return the members told of unfinished trials, each part where it ranks them itself.
+
+        Args:
+            positions: Positions of the unfinished trials in `units` `[U]`.
+            units: Canonical coordinates of all trials `[N, P]`.
+        """
+        lists = tuple(
+            with_fantasies(lists, positions, _ranking(mixture, units))
+            for mixture, lists in zip(self._mixtures, self.lists, strict=True)
+        )
+        return replace(self, lists=lists)
+
+    def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> JointPart:
+        """Return the members fitted, each part to its own lists instead of `lists`."""
+        seeds = [seed] * len(self.parts)
+        return replace(self, parts=tuple(fit_all(self.parts, self.lists, units, seeds, share)))
+
+    def scores(self, units: Units) -> torch.Tensor:
+        """Return the scores of all members `[M, C]`; see `Part.scores`."""
+        n = len(self.reference)
+        ranks = [mixture.ranks(units).numpy() for mixture in self._mixtures]
+        places = 1.0 - np.stack(ranks, axis=-1) / n
+        return torch.from_numpy(scalarised(places, self.weights))
+
+    @cached_property
+    def _mixtures(self) -> tuple[Mixture, ...]:
+        return tuple(Mixture([part], self.reference) for part in self.parts)
+
+
+def _ranking(mixture: Mixture, units: Units) -> Callable[[NDArray[np.intp]], NDArray[np.float64]]:
+    return lambda positions: mixture.mean_ranks(units[positions])
 
 
 def fit_all(

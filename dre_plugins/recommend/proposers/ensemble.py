@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.evidence import Evidence
@@ -103,10 +102,8 @@ class EnsembleProposer:
             pool,
             ensemble.predictions,
             acquisition,
-            seen=request.seen,
-            fixed=request.fixed,
-            taken=request.taken,
-            rng=self._rng,
+            request,
+            self._rng,
         )
         mean, error = ensemble.tempered(predictions[:-1])
         explanation = Explanation(
@@ -126,17 +123,13 @@ class EnsembleProposer:
             mixed = self._mixed_favourites(favourites, acquisition, request)
             if mixed is not None:
                 return mixed
-        elite = self._ensemble.elite()
-        if request.branch is not None:
-            elite = elite[is_within(elite, request.branch)]
         return self._search.pool(
             self._ensemble.predictions,
             acquisition,
-            elite=elite,
+            request,
+            self._rng,
+            elite=self._ensemble.elite(),
             favourites=favourites,
-            fixed=request.fixed,
-            branch=request.branch,
-            rng=self._rng,
         )
 
     def _mixed_favourites(

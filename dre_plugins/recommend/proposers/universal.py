@@ -111,15 +111,13 @@ class UniversalProposer:
         branch = request.branch
         acquisition = partial(self._acquisition, best=self._incumbent_target(branch))
         if self._pool is None or request.taken is None or branch is not None:
-            elite = self._elite if branch is None else self._elite[is_within(self._elite, branch)]
             pool = self._search.pool(
                 self._predictions,
                 acquisition,
-                elite=elite,
+                request,
+                self._rng,
+                elite=self._elite,
                 favourites=self._units[:0],
-                fixed=request.fixed,
-                branch=branch,
-                rng=self._rng,
             )
             pool = self._with_refined(pool, acquisition, request.fixed)
             self._pool = pool, self._posterior(self._reference).chunk(2)[0]
@@ -128,10 +126,8 @@ class UniversalProposer:
             pool,
             self._predictions,
             acquisition,
-            seen=request.seen,
-            fixed=request.fixed,
-            taken=request.taken,
-            rng=self._rng,
+            request,
+            self._rng,
         )
         rank, spread = self._rank(predictions, reference)
         turn = request.turn if is_new else "exhausted"

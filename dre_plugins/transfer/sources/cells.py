@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from dre_plugins.space import Categorical, Constant, Domain, Integer, Ordinal
 from dre_plugins.space.base import is_real
 from dre_plugins.space.bounds import is_finite
 from dre_plugins.space.conditions import listed_values
-from dre_plugins.space.domains import Categorical, Constant, Domain, Integer, Ordinal
 
 # A column with fewer numbers than this among its cells is no column of numbers with mistakes.
 _NUMERIC_SHARE = 0.9

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.space.base import is_integer, match_key
-from dre_plugins.space.bounds import is_finite
-from dre_plugins.space.conditions import infer_conditions
-from dre_plugins.space.domains import (
+from dre_plugins.space import (
     Categorical,
     Constant,
     Domain,
@@ -18,6 +15,9 @@ from dre_plugins.space.domains import (
     Integer,
     UnsupportedDomainError,
 )
+from dre_plugins.space.base import is_integer, match_key
+from dre_plugins.space.bounds import is_finite
+from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
 
 # Numbers that span less than this factor are taken for linear.

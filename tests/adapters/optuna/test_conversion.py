@@ -23,7 +23,7 @@ from optuna.trial import TrialState as OptunaState
 from dre_plugins.adapters.optuna import DRESampler, claims, conversion
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.recommend.trials import TrialState
-from dre_plugins.space.domains import UnsupportedDomainError
+from dre_plugins.space import UnsupportedDomainError
 
 UNIT = FloatDistribution(0.0, 1.0)
 

@@ -12,7 +12,7 @@ from optuna.trial import Trial
 from optuna_worker import mixed_objective
 
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.space.domains import UnsupportedDomainError
+from dre_plugins.space import UnsupportedDomainError
 
 MakeSampler = Callable[..., DRESampler]
 
