@@ -6,6 +6,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -147,11 +148,17 @@ def studies(draw: st.DrawFn) -> Stored:
     )
 
 
+@cache
+def tables() -> Any:
+    """Return one SQLite for all studies: to create its tables takes longer than a study does."""
+    return optuna.storages.RDBStorage("sqlite:///:memory:")
+
+
 def storage_of(kind: str, folder: Path) -> Any:
     if kind == "in-memory":
         return optuna.storages.InMemoryStorage()
     if kind == "SQLite":
-        return optuna.storages.RDBStorage(f"sqlite:///{folder / 'study.db'}")
+        return tables()
     from optuna.storages.journal import JournalFileBackend
 
     return optuna.storages.JournalStorage(JournalFileBackend(str(folder / "journal")))

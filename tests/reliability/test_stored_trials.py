@@ -53,8 +53,6 @@ def continued(kind: str, stored: Stored, sampler: Any) -> list[TrialState]:
         if isinstance(sampler, DRESampler):
             assert all(str(sampler.explain(study, trial)) for trial in trials)
             metadata_from_studies(study)
-        if kind == "SQLite":
-            storage.engine.dispose()
     return [trial.state for trial in trials[n_before:]]
 
 

@@ -1,13 +1,13 @@
-"""Problems of the tests, and a worker process: optuna_worker.py JOB STORAGE [arguments]."""
+"""Problems of the tests, and a worker process: STORAGE N_TRIALS SEED N_THREADS."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import sys
-import time
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
 import optuna
@@ -44,24 +44,34 @@ def mixed_objective(trial: Trial) -> float:
     return value + 1 + trial.suggest_float("share", 0.0, 1.0)
 
 
-def ask(storage: str, n_trials: int, n_startup_trials: int, meeting: str, n_workers: int) -> None:
-    """Leave trials pending, together with other workers that start at the same moment."""
-    study = optuna.load_study(
-        study_name="s",
-        storage=open_storage(storage),
-        sampler=DRESampler(
-            seed=7, n_startup_trials=n_startup_trials, settings=Settings(preset=TINY)
-        ),
-    )
-    Path(meeting, str(os.getpid())).touch()
-    while len(list(Path(meeting).iterdir())) < n_workers:
-        time.sleep(0.005)
-    points = []
-    for _ in range(n_trials):
-        trial = study.ask()
-        small_objective(trial)
-        points.append([trial.params["x"], trial.params["y"]])
-    print(json.dumps({"points": points, "stats": study.sampler.stats}))
+def run_together(n_workers: int, job: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Return what a job returns in processes that start it at the same moment."""
+    context = get_context("forkserver")  # one process imports for all of them
+    context.set_forkserver_preload(["optuna_worker"])
+    meeting, results = context.Barrier(n_workers), context.SimpleQueue()
+    target = partial(_meet, meeting, results, job, *arguments)
+    workers = [context.Process(target=target) for _ in range(n_workers)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(100)
+    assert [worker.exitcode for worker in workers] == [0] * n_workers
+    return [results.get() for _ in workers]
+
+
+def _meet(meeting: Any, results: Any, job: Callable[..., Any], *arguments: Any) -> None:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    meeting.wait()
+    results.put(job(*arguments))
+
+
+def leave_pending(storage: str) -> dict[str, int]:
+    """Leave four trials pending and return the statistics of the sampler."""
+    sampler = DRESampler(seed=7, n_startup_trials=1, settings=Settings(preset=TINY))
+    study = optuna.load_study(study_name="s", storage=open_storage(storage), sampler=sampler)
+    for _ in range(4):
+        small_objective(study.ask())
+    return sampler.stats
 
 
 def table_objective(trial: Trial) -> float:
@@ -69,12 +79,10 @@ def table_objective(trial: Trial) -> float:
     return abs(trial.suggest_int("x", 0, 5) - 3.0) + trial.suggest_int("y", 0, 9)
 
 
-def meet_and_run(storage: str, meeting: Any) -> None:
-    """Run two trials of start-up points, beside other workers that start at the same moment."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
+def run_start_up(storage: str) -> None:
+    """Run two trials of start-up points."""
     sampler = DRESampler(seed=7, n_startup_trials=100)
     study = optuna.load_study(study_name="s", storage=open_storage(storage), sampler=sampler)
-    meeting.wait()
     study.optimize(table_objective, n_trials=2)
 
 
@@ -94,5 +102,5 @@ def run(storage: str, n_trials: int, seed: int | None, n_threads: int = 1) -> No
 
 if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    job, storage_name, *arguments = sys.argv[1:]
-    {"ask": ask, "run": run}[job](storage_name, *map(json.loads, arguments))
+    storage_name, *arguments = sys.argv[1:]
+    run(storage_name, *map(json.loads, arguments))
