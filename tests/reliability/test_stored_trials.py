@@ -56,11 +56,7 @@ def continued(kind: str, stored: Stored, sampler: Any) -> list[TrialState]:
     return [trial.state for trial in trials[n_before:]]
 
 
-# A file is written for each trial of SQLite, which takes five times as long.
-KINDS = [pytest.param(k, marks=pytest.mark.slow) if k == "SQLite" else k for k in STORAGES]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STORAGES)
 # A study takes as long as five damaged files.
 @settings(max_examples=settings.default.max_examples // 5, suppress_health_check=[*HealthCheck])
 @given(stored=studies())
