@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -68,9 +69,30 @@ def name_of(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
+def each_of(paths: list[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """Run a test for each file and name the one that breaks a rule."""
+
+    def decorate(check: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            for path in paths:
+                try:
+                    check(path)
+                except AssertionError as error:
+                    raise AssertionError(f"{name_of(path)}: {error}") from error
+
+        return test
+
+    return decorate
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports(path: Path) -> Iterator[tuple[str, bool]]:
     """Dotted names that a module imports, and whether at run time (not for type checkers)."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     typing_only = {
         node
         for block in ast.walk(tree)
@@ -91,10 +113,10 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
 
 
 def attributes(path: Path) -> Iterator[ast.Attribute]:
-    yield from (n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Attribute))
+    yield from (n for n in ast.walk(parsed(path)) if isinstance(n, ast.Attribute))
 
 
-@pytest.mark.parametrize("path", ROOM_MODULES, ids=name_of)
+@each_of(ROOM_MODULES)
 def test_imports_point_down(path):
     room = path.relative_to(PACKAGE).parts[0]
     packages, rooms = ALLOWED[room]
@@ -118,7 +140,7 @@ FRAMEWORK_OF = {
 }
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@each_of(MODULES)
 def test_a_framework_is_named_in_its_own_adapter_only(path):
     named = {name.split(".")[0] for name, _ in imports(path)} & FRAMEWORKS
     room, *places = path.relative_to(PACKAGE).parts
@@ -128,7 +150,7 @@ def test_a_framework_is_named_in_its_own_adapter_only(path):
         assert not named
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "adapters").rglob("*.py")), ids=name_of)
+@each_of(sorted((PACKAGE / "adapters").rglob("*.py")))
 def test_an_adapter_imports_no_other_adapter(path):
     """What several of them need is in `adapters/common`, which imports none of them."""
     place = path.relative_to(PACKAGE / "adapters").parts[0]
@@ -144,7 +166,7 @@ def test_nothing_imports_the_benchmarks():
         assert "dre_bench" not in named, path
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@each_of(MODULES)
 def test_no_private_framework_imports(path):
     for name, _ in imports(path):
         package, *rest = name.split(".")
@@ -152,7 +174,7 @@ def test_no_private_framework_imports(path):
             assert not any(part.startswith("_") and not part.endswith("__") for part in rest), name
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@each_of(MODULES)
 def test_no_private_attributes_of_others(path):
     """``self._x`` and ``cls._x`` are one's own; ``study._storage`` is not."""
     for attribute in attributes(path):
@@ -179,7 +201,7 @@ def test_a_permitted_private_use_is_in_one_place(file, name):
     assert len(uses) <= 1, f"{file} uses {name} in lines {uses}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@each_of(MODULES)
 def test_global_state_is_not_set(path):
     """Threads are the exception: engine/runtime.py restores them."""
     setters = {
@@ -194,7 +216,7 @@ def test_global_state_is_not_set(path):
     assert not {ast.unparse(node) for node in attributes(path)} & setters
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@each_of(MODULES)
 def test_nothing_is_unpickled(path):
     """A file of weights must not be able to run code."""
     parts = {part for name, _ in imports(path) for part in name.split(".")}
