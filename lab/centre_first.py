@@ -25,7 +25,7 @@ from dre_plugins import DRESampler
 from dre_plugins.space import Categorical
 
 NAMES = ("lcbench", "rbv2_rpart", "rbv2_xgboost")
-N_TASKS, N_SEEDS, N_TRIALS = 6, 2, 30
+N_TASKS, N_SEEDS, N_TRIALS = 5, 4, 30
 AT = (1, 5, 10, 20, 30)
 
 
