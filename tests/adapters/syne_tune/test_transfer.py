@@ -6,30 +6,25 @@ import json
 import logging
 from typing import Any
 
+import dill
 import numpy as np
 import pytest
+from presets import TINY
+from syne_tune import config_space as cs
+from syne_tune.optimizer.scheduler import TrialScheduler
+from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
+from syne_tune_rows import SPACE, evaluations
 
-pytest.importorskip("syne_tune")
-pytest.importorskip("pandas")
-dill = pytest.importorskip("dill")
-
-from presets import TINY  # noqa: E402
-from syne_tune import config_space as cs  # noqa: E402
-from syne_tune.optimizer.scheduler import TrialScheduler  # noqa: E402
-from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving  # noqa: E402
-from syne_tune_rows import SPACE, evaluations  # noqa: E402
-
-from dre_plugins.adapters.syne_tune import (  # noqa: E402
+from dre_plugins.adapters.syne_tune import (
     ASHADRE,
     DRE,
     DRESearcher,
     DRETransfer,
     prior_from_evaluations,
 )
-from dre_plugins.recommend.settings import Settings  # noqa: E402
+from dre_plugins.recommend.settings import Settings
 
-pytestmark = pytest.mark.syne_tune
-
+pytestmark = pytest.mark.usefixtures("small_priors")
 KNOWING: dict[str, Any] = {
     "random_seed": 0,
     "settings": Settings(preset=TINY),
