@@ -214,7 +214,7 @@ def test_a_prior_and_the_storage_are_refused():
 
 
 def test_what_optuna_tuned_helps_without_a_framework(memory):
-    optimize(25, memory=memory, n_startup_trials=25)
+    optimize(25, memory=memory)
     study = tune(memory, 3)
     assert study.stats["past_studies"] == 1
     assert study.explain(0).source == "prior"

@@ -24,7 +24,6 @@ from dre_plugins.adapters.syne_tune import (
 )
 from dre_plugins.recommend.settings import Settings
 
-pytestmark = pytest.mark.usefixtures("small_priors")
 KNOWING: dict[str, Any] = {
     "random_seed": 0,
     "settings": Settings(preset=TINY),
@@ -62,6 +61,7 @@ def test_the_first_suggestion_is_what_was_good_in_the_past(
     assert len(json.dumps(scheduler.metadata())) < 2_000
 
 
+@pytest.mark.usefixtures("small_priors")
 def test_metrics_of_the_past_may_have_another_name_or_direction() -> None:
     plain = best_of(DRETransfer(SPACE, "loss", {"t": evaluations()}, **KNOWING))
     only = {"t": evaluations(metric="error")}
@@ -83,6 +83,7 @@ def test_metrics_of_the_past_may_have_another_name_or_direction() -> None:
     )
 
 
+@pytest.mark.usefixtures("small_priors")
 def test_the_past_can_serve_every_scheduler() -> None:
     prior = prior_from_evaluations([{"one": evaluations()}, {"two": evaluations()}], "loss")
     wanted = best_of(
@@ -101,6 +102,7 @@ def test_the_past_can_serve_every_scheduler() -> None:
     assert best_of(plain) == wanted
 
 
+@pytest.mark.usefixtures("small_priors")
 def test_other_names_are_joined_by_a_mapping() -> None:
     prior = prior_from_evaluations({"t": evaluations()}, "loss")
     renamed = {"rate": SPACE["lr"], "blocks": SPACE["layers"], "f": SPACE["act"]}
