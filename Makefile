@@ -107,7 +107,7 @@ fuzz: $(INSTALLED)
 	$(BIN)/python -m pytest --hypothesis-profile=fuzz --timeout=0 \
 		tests/reliability/test_hostile_files.py tests/reliability/test_concurrent_files.py \
 		tests/reliability/test_stored_trials.py \
-		-k "(damaged or claims or interrupted) and ($(KIND))"
+		-m "slow or not slow" -k "(damaged or claims or interrupted) and ($(KIND))"
 
 # 5000 asks by 8 threads in 4 processes on each kind of storage; make soak SOAK="--preset default --trials 500"
 SOAK ?= --preset start-up

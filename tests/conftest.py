@@ -7,10 +7,13 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import settings
 
+# On a busy machine two threads of small products wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Studies of tests are not for the developer's own memory.
 os.environ.pop("DRE_MEMORY", None)
 
@@ -23,7 +26,7 @@ settings.load_profile("dre_plugins")
 
 
 def pytest_collection_finish() -> None:
-    """Let garbage collections pass over what the imports made: statsmodels starts one a test."""
+    """Let garbage collections pass over what the imports made."""
     gc.collect()
     gc.freeze()
 
@@ -57,6 +60,15 @@ def _heard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _one_thread_of_torch() -> Iterator[None]:
+    """Put back what a test sets, or all later ones of this process compute with several."""
+    yield
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
 def _quiet_optuna() -> Iterator[None]:
     optuna = sys.modules.get("optuna")
     if optuna is None:
@@ -66,3 +78,14 @@ def _quiet_optuna() -> Iterator[None]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     yield
     optuna.logging.set_verbosity(level)
+
+
+@pytest.fixture
+def small_priors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let priors of few past tasks be small networks, which are trained in a tenth of a second."""
+    from dre_plugins.transfer import training
+    from dre_plugins.transfer.meta_training import MetaTrainingSettings
+
+    monkeypatch.setattr(training, "SCORER", replace(training.SCORER, n_members=4, hidden=(16, 16)))
+    settings = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=2, list_length=40)
+    monkeypatch.setattr(training, "FEW_TASKS", settings)

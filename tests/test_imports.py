@@ -119,6 +119,7 @@ def test_a_missing_framework_says_what_to_install(framework, home, name, extra):
     assert all(f"pip install 'dre-plugins[{extra}]'" in message for message in messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("framework", "home", "name", "extra"), ADAPTERS)
 def test_an_adapter_asks_for_no_other_framework_and_not_for_torch(framework, home, name, extra):
     code = f"from {home} import {name}; {BEGINNINGS[name]}; print(sorted(tried))"

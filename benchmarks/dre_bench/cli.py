@@ -11,10 +11,9 @@ import typer
 from rich.table import Table
 
 from dre_bench.measuring import calibration, numbers, scale, speed
-from dre_plugins import __version__
 from dre_plugins.cli.checks import PRIOR_FILES, check_folder, check_writable
 from dre_plugins.cli.console import console, printable, tracked
-from dre_plugins.cli.errors import OneLineErrors
+from dre_plugins.cli.errors import OneLineErrors, command_line
 from dre_plugins.cli.options import check_machine
 from dre_plugins.engine.settings import require
 
@@ -25,42 +24,20 @@ class BenchErrors(OneLineErrors):
     program = "dre-bench"
 
 
-app = typer.Typer(
-    cls=BenchErrors,
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+app = command_line(
+    """Compare samplers; check what is claimed.
+
+    dre-bench run --suite quick --jobs 2
+
+    dre-bench report runs.jsonl --html report.html
+    """,
+    BenchErrors,
 )
 
 
 def main() -> None:
     """Run the command line."""
     app(prog_name="dre-bench")
-
-
-def _print_version(is_wanted: bool) -> None:
-    if is_wanted:
-        typer.echo(f"dre-bench of dre-plugins {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def dre_bench(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show it."),
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error.")
-    ] = False,
-) -> None:
-    """Compare samplers; check what is claimed.
-
-    dre-bench run --suite quick --jobs 2
-
-    dre-bench report runs.jsonl --html report.html
-    """
 
 
 @app.command("suites")

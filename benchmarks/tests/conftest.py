@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import optuna
@@ -36,3 +38,15 @@ def bench() -> Callable[..., Any]:
         return result
 
     return run
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[..., Path]:
+    """Return the file that a list of records was written to."""
+
+    def write(records: list[dict[str, Any]], name: str = "runs.jsonl") -> Path:
+        path = tmp_path / name
+        path.write_text("\n".join(map(json.dumps, records)))
+        return path
+
+    return write

@@ -101,6 +101,7 @@ def test_a_rival_that_is_not_installed_is_skipped_with_a_line(bench, tmp_path):
     assert "1 runs to do" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", foreign.MODULES)
 def test_a_rival_searches_the_conditional_space(name):
     if foreign.python_of(name, SOURCES.environments) is None:

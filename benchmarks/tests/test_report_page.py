@@ -9,29 +9,17 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from run_records import crash, record
 
 from dre_bench.reports import figures, page, report
 from dre_bench.reports.words import in_words
 
 EVIL = "<script>alert('$x_1$ & \"co\"')</script>"
 VOID = {"meta", "link", "img", "br", "input", "wbr"}
+CHECKPOINTS = (10, 20, 30)
 
 
-def record(sampler, task, values, *, seed=0, scenario="a", **more):
-    return {
-        "sampler": sampler,
-        "scenario": scenario,
-        "task": task,
-        "seed": seed,
-        "trials": len(values),
-        "values": list(values),
-        "ask_seconds": [0.25] * len(values),
-        "reference": {"median": 0.5, "best": 1.0},
-        **more,
-    }
-
-
-def records(samplers=("random", "tpe", "dre"), *, n_tasks=8, scenarios=("a", "b"), **more):
+def records(samplers=("random", "tpe", "dre"), *, n_tasks=8, scenarios=("a",), **more):
     """Later samplers are better: on every task after the first trials."""
     rng = np.random.default_rng(0)
     steps = np.arange(30)
@@ -39,9 +27,9 @@ def records(samplers=("random", "tpe", "dre"), *, n_tasks=8, scenarios=("a", "b"
         record(
             name,
             task,
+            seed,
             0.5 + 0.45 * (1 - np.exp(-steps * (i + 1) / 30)) + rng.uniform(0, 0.001, 30),
-            seed=seed,
-            scenario=scenarios[task % len(scenarios)],
+            scenarios[task % len(scenarios)],
             **more,
         )
         for i, name in enumerate(samplers)
@@ -51,13 +39,11 @@ def records(samplers=("random", "tpe", "dre"), *, n_tasks=8, scenarios=("a", "b"
 
 
 @pytest.fixture
-def loaded(tmp_path):
+def loaded(written):
     """Return the report of a list of records."""
 
     def load(lines, **options):
-        path = tmp_path / "runs.jsonl"
-        path.write_text("\n".join(map(json.dumps, lines)))
-        return report.load([path], **({"checkpoints": (10, 20, 30)} | options))
+        return report.load([written(lines)], **({"checkpoints": CHECKPOINTS} | options))
 
     return load
 
@@ -66,13 +52,22 @@ def analysed(made):
     return made.parts[0].curves
 
 
+def figures_of(analysis, *, is_drawn):
+    """Draw the figures of a part, or give empty ones their names: drawing takes seconds."""
+    if is_drawn:
+        return figures.draw_all(analysis)
+    scenarios = analysis.results.scenarios
+    names = ["regret", "rank", *(f"critical-difference-{n}" for n in analysis.differences)]
+    names += map(figures.scenario_file, scenarios if len(scenarios) > 1 else ())
+    return {name: Figure((1, 1)) for name in names}
+
+
 def rendered(made, *, is_drawn=False):
-    """Return the page; drawing takes most of its time, so figures are empty unless asked for."""
     drawn = {
-        part.prefix(made.parts) + name: figure if is_drawn else Figure((1, 1))
+        part.prefix(made.parts) + name: figure
         for part in made.parts
         if part.curves
-        for name, figure in figures.draw_all(part.curves).items()
+        for name, figure in figures_of(part.curves, is_drawn=is_drawn).items()
     }
     return page.render(made, drawn, "dre-bench <runs>")
 
@@ -106,55 +101,58 @@ def parsed(html):
     return found
 
 
-def test_page_needs_no_network_and_its_links_lead_somewhere(loaded):
-    found = parsed(rendered(loaded(records())))
+@pytest.fixture(scope="module")
+def html_of_all(tmp_path_factory):
+    """A page of three problems whose names are HTML."""
+    lines = records((EVIL, "tpe", "dre"), n_tasks=4, scenarios=(EVIL, f"{EVIL}2"))
+    lines += records(("gp", EVIL), n_tasks=2, problem="ray")
+    study = {"stats": {"fallbacks": 1}, "versions": {EVIL: EVIL}}
+    lines += [crash(name, EVIL, [0.6] * 10, EVIL, **study) for name in (EVIL, "dre")]
+    lines += [{**record(EVIL, 9, 0, [0.6]), "error": EVIL}]
+    path = tmp_path_factory.mktemp("runs") / "runs.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return rendered(report.load([path], against=EVIL, checkpoints=CHECKPOINTS))
+
+
+def test_page_needs_no_network_and_its_links_lead_somewhere(html_of_all):
+    found = parsed(html_of_all)
     assert len(found.ids) == len(set(found.ids))
     inside = {link for link in found.links if link.startswith("#")}
     assert {link[1:] for link in inside} <= set(found.ids)
     assert all(link.startswith("data:image/svg") for link in set(found.links) - inside)
     assert not {"script", "link", "iframe"} & set(found.tags)
-    # Regret, rank, three checkpoints, two scenarios.
-    assert found.tags.count("img") == 7
+    # Regret, rank, three checkpoints, two scenarios; regret and rank of the other problem.
+    assert found.tags.count("img") == 7 + 2
 
 
-def test_every_name_on_a_page_is_escaped(loaded):
-    lines = records((EVIL, "tpe", "dre"), n_tasks=4, scenarios=(EVIL, f"{EVIL}2"))
-    crash = {
-        "problem": "crash",
-        "stats": {"fallbacks": 1},
-        "seconds": 1.0,
-        "versions": {EVIL: EVIL},
-    }
-    lines += [record(name, EVIL, [0.6] * 10, scenario=EVIL, **crash) for name in (EVIL, "dre")]
-    lines += [{**record(EVIL, 9, [0.6]), "error": EVIL}]
-    html = rendered(loaded(lines, against=EVIL))
-    found = parsed(html)
-    assert "script" not in found.tags and "<script" not in html.lower()
-    assert sum("<script>" in text for text in found.text) > 20
-    assert "dre-bench &lt;runs&gt;" in html
+def test_every_name_on_a_page_is_escaped(html_of_all):
+    assert "<script" not in html_of_all.lower()
+    assert sum("<script>" in text for text in parsed(html_of_all).text) > 20
+    assert "dre-bench &lt;runs&gt;" in html_of_all
+
+
+def test_several_problems_are_sections_of_one_page(html_of_all):
+    assert {"maximise-part", "crash-part", "ray-part"} <= set(parsed(html_of_all).ids)
+    assert "Regret (maximise, ray)" in html_of_all and "Regret (real studies)" in html_of_all
 
 
 def test_page_is_the_same_each_time(loaded):
-    made = loaded(records(n_tasks=2, scenarios=("a",)), checkpoints=(30,))
+    made = loaded(records(n_tasks=2), checkpoints=(30,))
     assert rendered(made, is_drawn=True) == rendered(made, is_drawn=True)
 
 
-@pytest.mark.parametrize(
-    ("samplers", "n_tasks", "said"),
-    [
-        (("random", "dre"), 1, "Critical differences need at least 3 samplers and 2 tasks."),
-        (("random", "dre"), 1, "the smallest possible p is 1."),
-        (("dre",), 2, "with 2 tasks and 0 rivals"),
-    ],
-)
-def test_little_is_enough(loaded, samplers, n_tasks, said):
-    html = rendered(loaded(records(samplers, n_tasks=n_tasks, scenarios=("a",))))
+def test_little_is_enough(loaded):
+    html = rendered(loaded(records(("random", "dre"), n_tasks=1)))
     parsed(html)
-    assert said in html
+    assert "Critical differences need at least 3 samplers and 2 tasks." in html
+    assert "the smallest possible p is 1." in html
+    html = rendered(loaded(records(("dre",), n_tasks=2)))
+    parsed(html)
+    assert "with 2 tasks and 0 rivals" in html
 
 
 def test_equals_without_regret_are_drawn(loaded):
-    flat = [record(name, task, [1.0] * 5) for name in ("x", "y", "z") for task in (1, 2, 3)]
+    flat = [record(name, task, 0, [1.0] * 5) for name in ("x", "y", "z") for task in (1, 2, 3)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         html = rendered(loaded(flat, checkpoints=(5,)), is_drawn=True)
@@ -176,20 +174,8 @@ def test_many_samplers_are_told_apart(loaded):
     assert all(panel.get_window_extent().x1 <= legend.x0 for panel in curves.axes)
 
 
-def test_several_problems_are_sections_of_one_page(loaded):
-    crash = {"problem": "crash", "stats": {}, "seconds": 1.0}
-    lines = records(n_tasks=2, scenarios=("a",)) + records(("gp", "dre"), n_tasks=2, problem="ray")
-    lines += [record(name, 1, [0.6] * 10, **crash) for name in ("random", "dre")]
-    html = rendered(loaded(lines))
-    found = parsed(html)
-    assert len(found.ids) == len(set(found.ids))
-    assert {"maximise-part", "crash-part", "ray-part"} <= set(found.ids)
-    assert "Regret (maximise, ray)" in html and "Regret (real studies)" in html
-
-
 def test_a_page_of_real_studies_explains_nothing_else(loaded):
-    crash = {"problem": "crash", "stats": {}, "seconds": 1.0}
-    html = rendered(loaded([record(n, 1, [v] * 10, **crash) for n, v in (("a", 0.6), ("b", 0.7))]))
+    html = rendered(loaded([crash(n, 1, [v] * 10) for n, v in (("a", 0.6), ("b", 0.7))]))
     parsed(html)
     assert '<td class="best">' in html and "crash: 1 task, 1 run a sampler</h3>" in html
     assert "Hypervolume" in html and "Critical difference" not in html
@@ -203,18 +189,17 @@ def test_long_names_of_columns_may_break(loaded):
 def test_figures_are_saved_without_warnings(loaded, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        lines = records((EVIL, "tpe", "dre"), scenarios=("../a b",))
+        lines = records((EVIL, "tpe", "dre"), scenarios=("../a b", "c"), n_tasks=2)
         drawn = figures.draw_all(analysed(loaded(lines, checkpoints=(30,))))
         figures.save(drawn, tmp_path / "new")
     files = [*(tmp_path / "new").iterdir()]
-    names = {"regret", "rank", "critical-difference-30"}
+    names = {"regret", "rank", "critical-difference-30", "regret-.._a_b", "regret-c"}
     assert {file.name for file in files} == {f"{n}.{end}" for n in names for end in ("png", "svg")}
     assert all(file.stat().st_size > 2000 for file in files)
-    assert figures.scenario_file("../a b") == "regret-.._a_b"
 
 
 def test_words_say_who_leads_and_what_is_significant(loaded):
-    words = in_words(analysed(loaded(records())))
+    words = in_words(analysed(loaded(records(scenarios=("a", "b")))))
     assert words["Compared"].startswith("3 samplers on 8 tasks of 2 scenarios: 16 runs of 30")
     assert words["Regret"].startswith("After 30 trials dre has the lowest mean regret")
     assert "Next is tpe with" in words["Regret"]
@@ -232,7 +217,9 @@ def test_words_say_when_nothing_can_be_significant(loaded):
 def test_a_lead_by_one_task_is_no_lead(loaded):
     """x is better on 11 of 12 tasks by little, y on one by much: y leads in the mean only."""
     lines = [
-        record(name, task, [0.5 if name == "x" and task == 0 else 0.95 if name == "x" else 0.94])
+        record(
+            name, task, 0, [0.5 if name == "x" and task == 0 else 0.95 if name == "x" else 0.94]
+        )
         for name in ("x", "y")
         for task in range(12)
     ]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
+from run_records import crash, record
 from typer.testing import CliRunner
 
 from dre_bench.cli import app
@@ -24,20 +23,6 @@ from dre_bench.reports.results import (
 NAN = float("nan")
 
 
-def record(sampler, task, seed, values, scenario="a", **more):
-    return {
-        "sampler": sampler,
-        "scenario": scenario,
-        "task": task,
-        "seed": seed,
-        "trials": len(values),
-        "values": list(values),
-        "ask_seconds": [0.5] * len(values),
-        "reference": {"median": 0.5, "best": 0.9},
-        **more,
-    }
-
-
 def on_table(sampler, task, values, *, seed=0, trials=None, scenario="a", n_initial=2):
     """A run on a table whose values are from 0 to 1."""
     return record(
@@ -53,10 +38,6 @@ def on_table(sampler, task, values, *, seed=0, trials=None, scenario="a", n_init
     )
 
 
-def crash(sampler, task, values):
-    return record(sampler, task, 0, values, problem="crash", stats={}, seconds=1.0)
-
-
 def studies(samplers=("random", "tpe", "dre"), *, n_tasks=6, n_trials=30, scenario="a", **more):
     """Each sampler is better than the one before it, on every task."""
     rng = np.random.default_rng(0)
@@ -65,18 +46,6 @@ def studies(samplers=("random", "tpe", "dre"), *, n_tasks=6, n_trials=30, scenar
         for i, name in enumerate(samplers)
         for task in range(n_tasks)
     ]
-
-
-@pytest.fixture
-def written(tmp_path):
-    """Return the file that a list of records was written to."""
-
-    def write(records, name="runs.jsonl"):
-        path = tmp_path / name
-        path.write_text("\n".join(map(json.dumps, records)))
-        return path
-
-    return write
 
 
 def collected(records):

@@ -1,12 +1,14 @@
-"""The one place where bad input ends a program."""
+"""What the programs `dre` and `dre-bench` share: options, and where bad input ends them."""
 
 from __future__ import annotations
 
-from typing import Any
+from inspect import cleandoc
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from dre_plugins import __version__
 from dre_plugins.cli.console import warn
 
 
@@ -26,3 +28,39 @@ class OneLineErrors(TyperGroup):
                 raise
             warn(" ".join(str(error).split()), self.program)
             raise typer.Exit(1) from error
+
+
+def command_line(about: str, errors: type[OneLineErrors] = OneLineErrors) -> typer.Typer:
+    """Return a program without commands, with the options `--version` and `--debug`.
+
+    Args:
+        about: What its help says first, as Markdown.
+        errors: Says which program an error is of.
+    """
+    app = typer.Typer(
+        cls=errors,
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(help=cleandoc(about))(_options)
+    return app
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"dre-plugins {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show it."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
+    ] = False,
+) -> None:
+    """Take the options of a program, before those of a command."""

@@ -26,7 +26,7 @@ WORKER = str(Path(side_effects.__file__))
 @pytest.fixture
 def unusual_state() -> Iterator[None]:
     """Set what a user may have set, none of it as it is by default."""
-    threads, generator = torch.get_num_threads(), torch.get_rng_state()
+    generator = torch.get_rng_state()
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     torch.manual_seed(17)  # noqa: TID251
     np.random.seed(18)  # noqa: NPY002
@@ -36,7 +36,6 @@ def unusual_state() -> Iterator[None]:
     with torch.device("meta"), torch.no_grad(), np.errstate(all="raise"):
         yield
     torch.set_default_dtype(torch.float32)
-    torch.set_num_threads(threads)
     torch.set_rng_state(generator)
     np.random.set_state(numpy_state)  # noqa: NPY002
     random.setstate(python_state)
@@ -61,7 +60,7 @@ def without_sockets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore:.*experimental")
 @pytest.mark.parametrize("name", RUNS)
-def test_fifty_suggestions_change_nothing(
+def test_suggestions_change_nothing(
     name: str, unusual_state: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What is imported at its first use is no matter of ours.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import doctest
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -41,15 +41,6 @@ ORDER_ONLY = each(*(name for name in LOSSES if name != "mse"))
 SHIFT_FREE = each(*(name for name in LOSSES if name not in ("mse", "subset-regression")))
 LIST_MLE = each(*(name for name in LOSSES if "list-mle" in name))
 LN2, LN3, LN4 = math.log(2.0), math.log(3.0), math.log(4.0)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Keep to one thread: with two on a busy machine these tests take twice as long."""
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(n_threads)
 
 
 def exp(*scores: float) -> float:

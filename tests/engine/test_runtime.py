@@ -99,7 +99,7 @@ def inside_elsewhere() -> Iterator[None]:
         other.join()
 
 
-def in_a_thread(work: Callable[[], int]) -> int:
+def in_a_thread(work: Callable[[], int | None]) -> int | None:
     """Return what is seen in a thread that begins now."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(work).result()
@@ -107,10 +107,9 @@ def in_a_thread(work: Callable[[], int]) -> int:
 
 @pytest.fixture
 def two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
     torch.set_num_threads(2)
     yield
-    torch.set_num_threads(before)
+    in_a_thread(lambda: torch.set_num_threads(1))  # which is what later threads begin with
 
 
 def test_a_thread_that_begins_meanwhile_has_the_users_count(two_threads: None) -> None:

@@ -19,6 +19,8 @@ from dre_plugins.memory.study import StudyMemory
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
 
+pytestmark = pytest.mark.usefixtures("small_priors")
+
 
 @pytest.fixture
 def memory(tmp_path):

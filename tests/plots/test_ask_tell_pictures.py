@@ -48,6 +48,7 @@ def test_they_are_those_of_the_same_trials_in_optuna(study_of, settings):
             assert_array_equal(drawn(one), drawn(other))
 
 
+@pytest.mark.usefixtures("small_priors")
 def test_trust_is_read_from_the_explanations(settings):
     prior = Prior.of_beliefs(SPACE, [{"much": 0.0}])
     study = AskTell(SPACE, seed=0, prior=prior, settings=Settings(preset=settings.preset))

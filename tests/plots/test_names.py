@@ -9,45 +9,39 @@ from typing import Any
 import optuna
 import pytest
 from matplotlib.axes import Axes
+from presets import TINY
 
 from dre_plugins import Prior, plots
 from dre_plugins.recommend import RecommenderSettings
 from dre_plugins.space import Categorical, Float
 
 NAMES = ["$x_{$", "a$b$", r"\$", "$", "\ud800", "\0", "line\nbreak", "{}_^%&#~"]
-DRAWINGS: dict[str, Callable[..., Any]] = {
-    "ranks": lambda study, name, settings: plots.plot_predicted_ranks(
-        study, [name, "kind"], settings=settings
-    )[0],
-    "acquisition": lambda study, name, settings: plots.plot_acquisition(
-        study, name, settings=settings
-    ),
-    "members": lambda study, name, settings: plots.plot_members(study, "kind", settings=settings),
-    "importances": lambda study, name, settings: plots.plot_rank_importances(
-        study, settings=settings
-    ),
-    "alignment": lambda study, name, settings: plots.plot_alignment(
-        Prior.of_beliefs({name: Float(0.0, 1.0), "kind": Categorical(NAMES)}, [{name: 0.5}]),
-        study,
-    ),
-}
+SETTINGS = RecommenderSettings(preset=TINY)
 
 
-@pytest.mark.parametrize("name", NAMES, ids=repr)
-def test_a_parameter_may_have_any_name(
-    study_of: Callable[..., optuna.Study], settings: RecommenderSettings, name: str
-) -> None:
-    def objective(trial: optuna.Trial) -> float:
-        kind = trial.suggest_categorical("kind", NAMES)
-        return trial.suggest_float(name, 0.0, 1.0) + NAMES.index(kind)
+def objective(trial: optuna.Trial) -> float:
+    kind = trial.suggest_categorical("kind", NAMES)
+    return sum(trial.suggest_float(name, 0.0, 1.0) for name in NAMES) + NAMES.index(kind)
 
+
+@pytest.mark.usefixtures("small_priors")
+def test_parameters_and_choices_may_have_any_name(study_of: Callable[..., optuna.Study]) -> None:
     study = study_of(objective, 12)
-    for draw in DRAWINGS.values():
-        panel: Axes = draw(study, name, settings)
+    beliefs = {name: Float(0.0, 1.0) for name in NAMES} | {"kind": Categorical(NAMES)}
+    prior = Prior.of_beliefs(beliefs, [dict.fromkeys(NAMES, 0.5)])
+    panels: list[Axes] = [
+        *(plots.plot_acquisition(study, name, settings=SETTINGS) for name in NAMES),
+        plots.plot_members(study, "kind", settings=SETTINGS),
+        plots.plot_rank_importances(study, settings=SETTINGS),
+        plots.plot_alignment(prior, study),
+    ]
+    for pair in zip(NAMES[::2], NAMES[1::2], strict=True):
+        panels.append(plots.plot_predicted_ranks(study, pair, settings=SETTINGS)[0])
+    for panel in panels:
         panel.figure.savefig(io.BytesIO())
 
 
-def test_dollars_are_shown(study_of: Any, settings: RecommenderSettings) -> None:
+def test_dollars_are_shown(study_of: Any) -> None:
     study = study_of(lambda trial: trial.suggest_float("a$b$", 0.0, 1.0), 12)
-    panel = plots.plot_acquisition(study, "a$b$", settings=settings)
+    panel = plots.plot_acquisition(study, "a$b$", settings=SETTINGS)
     assert panel.get_xlabel() == r"a\$b\$"  # as Matplotlib takes letters for what they are

@@ -56,7 +56,10 @@ def continued(kind: str, stored: Stored, sampler: Any) -> list[TrialState]:
     return [trial.state for trial in trials[n_before:]]
 
 
-@pytest.mark.parametrize("kind", STORAGES)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.slow if kind == "SQLite" else ()) for kind in STORAGES],
+)
 # A study takes as long as five damaged files.
 @settings(max_examples=settings.default.max_examples // 5, suppress_health_check=[*HealthCheck])
 @given(stored=studies())

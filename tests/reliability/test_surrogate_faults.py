@@ -21,7 +21,7 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.settings import Settings
 
-N_TRIALS, N_STARTUP = 20, 4
+N_TRIALS, N_STARTUP = 12, 4
 META, CUDA = b"\x8c\x04meta", b"\x8c\x04cuda"  # short strings of four characters in a pickle
 MakeSearch = Callable[..., Search]
 # "meta" is a device that is there and cannot compute, like a GPU whose memory is full.
@@ -55,9 +55,9 @@ def break_fits(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
-        one.getMessage()
-        for one in caplog.records
-        if "dre_plugins" in one.name and one.levelno >= logging.WARNING
+        record.getMessage()
+        for record in caplog.records
+        if "dre_plugins" in record.name and record.levelno >= logging.WARNING
     ]
 
 
@@ -74,7 +74,7 @@ def test_space_filling_points_take_over(
         outcome = framework().run(N_TRIALS)
     assert outcome.n_complete == N_TRIALS
     assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == N_TRIALS - N_STARTUP
-    assert len({str(one) for one in outcome.configurations}) == N_TRIALS
+    assert len({str(configuration) for configuration in outcome.configurations}) == N_TRIALS
     (warning,) = warned(caplog)
     assert "surrogate failed" in warning and type(ERRORS[fault]).__name__ in warning
 

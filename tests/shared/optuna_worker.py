@@ -1,10 +1,8 @@
-"""Problems of the tests, and a worker process: STORAGE N_TRIALS SEED N_THREADS."""
+"""Problems of the tests, and what worker processes do with them."""
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from collections.abc import Callable
 from functools import partial
 from multiprocessing import get_context
@@ -86,8 +84,10 @@ def run_start_up(storage: str) -> None:
     study.optimize(table_objective, n_trials=2)
 
 
-def run(storage: str, n_trials: int, seed: int | None, n_threads: int = 1) -> None:
-    """Run trials of a study, new or resumed, and print all of its parameters."""
+def optimize(
+    storage: str, n_trials: int, seed: int | None, n_threads: int = 1
+) -> list[dict[str, Any]]:
+    """Run trials of a study, new or resumed, and return all of its parameters."""
     study = optuna.create_study(
         study_name="s",
         storage=None if storage == "memory" else open_storage(storage),
@@ -97,10 +97,4 @@ def run(storage: str, n_trials: int, seed: int | None, n_threads: int = 1) -> No
         ),
     )
     study.optimize(mixed_objective, n_trials=n_trials)
-    print(json.dumps([trial.params for trial in study.trials]))
-
-
-if __name__ == "__main__":
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    storage_name, *arguments = sys.argv[1:]
-    run(storage_name, *map(json.loads, arguments))
+    return [trial.params for trial in study.trials]

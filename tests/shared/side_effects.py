@@ -1,4 +1,4 @@
-"""Fifty suggestions in each framework, and what of a process they must leave as it was.
+"""Suggestions in each framework, and what of a process they must leave as it was.
 
 As a program it makes suggestions in all frameworks that are installed, in a process of its own.
 """
@@ -21,7 +21,7 @@ import torch
 
 from dre_plugins.recommend.settings import Settings
 
-N_SUGGESTIONS = 50
+N_SUGGESTIONS = 25
 
 
 def snapshot() -> dict[str, Any]:
@@ -51,10 +51,10 @@ def snapshot() -> dict[str, Any]:
         "files": sorted(_open_files()),
         "threads": sorted(str(thread.ident) for thread in threading.enumerate()),
         "children": _children(),
-        "warnings": [str(one) for one in warnings.filters],
-        "log handlers": {one.name: [*one.handlers] for one in loggers if one.handlers},
-        "log levels": {one.name: one.level for one in loggers if one.level},
-        "signals": {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)},
+        "warnings": [str(entry) for entry in warnings.filters],
+        "log handlers": {log.name: [*log.handlers] for log in loggers if log.handlers},
+        "log levels": {log.name: log.level for log in loggers if log.level},
+        "signals": {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)},
         "decimals": str(decimal.getcontext()),
         "recursion": sys.getrecursionlimit(),
         "hooks": (sys.excepthook, threading.excepthook, sys.gettrace(), sys.getprofile()),
@@ -156,13 +156,13 @@ COMPILER = {"torch._dynamo", "torch._inductor", "sympy"}
 
 
 def changes(name: str, preset: Any) -> list[str]:
-    """Return what fifty suggestions in a framework, which is imported, have changed."""
+    """Return what suggestions in a framework, which is imported, have changed."""
     modules = {*sys.modules}
     before = snapshot()
     fallbacks = RUNS[name][1](preset)
     after = snapshot()
     changed = [f"{key}: {after[key]}" for key in after if after[key] != before[key]]
-    changed += [f"import of {one}" for one in COMPILER & ({*sys.modules} - modules)]
+    changed += [f"import of {module}" for module in COMPILER & ({*sys.modules} - modules)]
     return changed + ([f"{fallbacks} fallbacks"] if fallbacks else [])
 
 

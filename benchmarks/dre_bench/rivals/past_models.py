@@ -15,7 +15,13 @@ from botorch.models import SingleTaskGP
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from dre_bench.rivals.protocol import PastTasks, past_tables, sampled, standardised
+from dre_bench.rivals.protocol import (
+    PastTasks,
+    TableMethod,
+    past_tables,
+    sampled,
+    standardised,
+)
 from dre_plugins.engine.settings import require
 
 # Covariances of all past tasks at once: a chunk of rows for 100 of them takes 3 MB.
@@ -65,6 +71,28 @@ class PastModels:
     def marginals(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and variances `[T, C]` of rows `[C, D]`."""
         return marginals(self._model, rows)
+
+
+class TransferMethod(TableMethod):
+    """Choose with the help of the models of past tasks.
+
+    Args:
+        past: Past tasks with the columns of the table: metadata, pairs of X and y, or their
+            models.
+        n_rows: Evaluations of each past task that its model learns from, drawn at random.
+        seed: Non-negative seed of all draws.
+        n_threads: Threads of one choice, and of learning from past tasks.
+
+    Raises:
+        ValueError: If there is no past task, their columns differ, or an argument is invalid.
+    """
+
+    def __init__(
+        self, past: PastTasks | PastModels, *, n_rows: int = 100, seed: int = 0, n_threads: int = 1
+    ) -> None:
+        super().__init__(seed=seed, n_threads=n_threads)
+        with self._seeded():
+            self._past = PastModels.of(past, n_rows, np.random.default_rng(seed))
 
 
 def gaussian_process(X: Tensor, y: Tensor) -> SingleTaskGP:

@@ -12,15 +12,15 @@ ranked among the *values* of the others, not among draws at them; models that ti
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 import torch
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from dre_bench.rivals.past_models import PastModels, gaussian_process, marginals
+from dre_bench.rivals.past_models import PastModels, TransferMethod, gaussian_process, marginals
 from dre_bench.rivals.protocol import (
     PastTasks,
-    TableMethod,
     log_expected_improvement,
     standardised,
 )
@@ -31,35 +31,24 @@ MIN_OBSERVED = 3
 DROP_QUANTILE = 0.95
 
 
-class RGPE(TableMethod):
+class RGPE(TransferMethod):
     """Choose the row of the largest expected improvement of a ranking-weighted ensemble.
 
     Args:
-        past: Past tasks with the columns of the table: metadata, pairs of X and y, or their
-            models.
-        n_rows: Evaluations of each past task that its model learns from, drawn at random.
+        past: As for `TransferMethod`.
         n_draws: Posterior draws that decide the weights.
-        seed: Non-negative seed of all draws.
-        n_threads: Threads of one choice, and of learning from past tasks.
+        options: Other arguments of `TransferMethod`.
 
     Raises:
         ValueError: If there is no past task, their columns differ, or an argument is invalid.
     """
 
     def __init__(
-        self,
-        past: PastTasks | PastModels,
-        *,
-        n_rows: int = 100,
-        n_draws: int = 256,
-        seed: int = 0,
-        n_threads: int = 1,
+        self, past: PastTasks | PastModels, *, n_draws: int = 256, **options: Any
     ) -> None:
-        super().__init__(seed=seed, n_threads=n_threads)
         require(n_draws >= 1, "n_draws", n_draws, "at least 1")
+        super().__init__(past, **options)
         self.n_draws = n_draws
-        with self._seeded():
-            self._past = PastModels.of(past, n_rows, np.random.default_rng(seed))
 
     def _acquisition_values(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
         self._past.check(pending)

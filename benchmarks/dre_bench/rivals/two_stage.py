@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from dre_bench.rivals.past_models import PastModels, gaussian_process, marginals
+from dre_bench.rivals.past_models import PastModels, TransferMethod, gaussian_process, marginals
 from dre_bench.rivals.protocol import (
     PastTasks,
-    TableMethod,
     log_expected_improvement,
     standardised,
 )
@@ -56,35 +55,24 @@ class _Predictions:
         return (self.weights * torch.cat([past, own[None]])).sum(0) / self.weights.sum()
 
 
-class _TwoStage(TableMethod):
+class _TwoStage(TransferMethod):
     """Weigh the models of past tasks by how alike they rank what was observed.
 
     Args:
-        past: Past tasks with the columns of the table: metadata, pairs of X and y, or their
-            models.
-        n_rows: Evaluations of each past task that its model learns from, drawn at random.
+        past: As for `TransferMethod`.
         bandwidth: Share of misranked pairs from which on a past task has no weight.
-        seed: Non-negative seed of all draws.
-        n_threads: Threads of one choice, and of learning from past tasks.
+        options: Other arguments of `TransferMethod`.
 
     Raises:
         ValueError: If there is no past task, their columns differ, or an argument is invalid.
     """
 
     def __init__(
-        self,
-        past: PastTasks | PastModels,
-        *,
-        n_rows: int = 100,
-        bandwidth: float = 0.5,
-        seed: int = 0,
-        n_threads: int = 1,
+        self, past: PastTasks | PastModels, *, bandwidth: float = 0.5, **options: Any
     ) -> None:
-        super().__init__(seed=seed, n_threads=n_threads)
         require(bandwidth > 0, "bandwidth", bandwidth, "positive")
+        super().__init__(past, **options)
         self.bandwidth = bandwidth
-        with self._seeded():
-            self._past = PastModels.of(past, n_rows, np.random.default_rng(seed))
 
     def _acquisition_values(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
         self._past.check(pending)

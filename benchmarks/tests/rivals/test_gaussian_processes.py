@@ -57,6 +57,7 @@ def methods():
     return {name: make(seed=0) for name, make in METHODS.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_each_beats_random_search(methods, name):
     assert regret(methods[name]) < np.quantile(RANDOM, 0.2)
@@ -73,6 +74,7 @@ def test_choices_repeat_and_leave_global_state_alone(methods, name):
     assert first_choice(again) == first_choice(methods[name]) == chosen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_degenerate_tables_are_no_error(methods, name):
     check_degenerate_tables(methods[name])
@@ -86,6 +88,7 @@ def test_past_tasks_must_have_the_columns_of_the_table(methods, name):
         type(methods[name])([])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rgpe", "tst", "taf", "fsbo"])
 @pytest.mark.parametrize(
     "past",

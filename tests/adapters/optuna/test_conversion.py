@@ -46,7 +46,7 @@ def frozen(
     )
 
 
-# Table B1 of REQUIREMENTS.md: whatever Optuna accepts.
+# Whatever Optuna accepts.
 ACCEPTED: list[BaseDistribution] = [
     FloatDistribution(-1.0, 3.0),
     FloatDistribution(1e-9, 1e3, log=True),
@@ -122,8 +122,8 @@ def distributions(draw: st.DrawFn) -> BaseDistribution:
         value = st.one_of(
             st.none(), st.booleans(), st.integers(-5, 5), st.floats(-5, 5), st.text(max_size=3)
         )
-        by = lambda one: (type(one).__name__, repr(one))  # noqa: E731
-        return CategoricalDistribution(draw(st.lists(value, min_size=1, max_size=6, unique_by=by)))
+        choices = st.lists(value, min_size=1, max_size=6, unique_by=lambda v: (type(v), repr(v)))
+        return CategoricalDistribution(draw(choices))
     if kind.startswith("int"):
         low = draw(st.integers(1 if kind == "int-log" else -(10**6), 10**6))
         high = low + draw(st.integers(0, 10**6))
@@ -162,10 +162,10 @@ def test_every_suggestion_is_exactly_in_its_domain(
 
 def test_both_ends_of_an_integer_range_are_as_likely_as_the_middle() -> None:
     study = optuna.create_study(sampler=DRESampler(seed=0, n_startup_trials=10**6))
-    for _ in range(512):
+    for _ in range(128):
         study.tell(study.ask({"x": IntDistribution(0, 3), "y": UNIT}), 0.0)
     counts = [sum(trial.params["x"] == value for trial in study.trials) for value in range(4)]
-    assert all(abs(count - 128) <= 0.05 * 128 for count in counts), counts
+    assert all(abs(count - 32) <= 0.05 * 32 for count in counts), counts
 
 
 # --- trials ------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ FOREST = frozen({"family": ("forest", FAMILY), "depth": (3, DEPTH)})
 
 
 def active_names(trials: list[FrozenTrial], **values: Any) -> set[str]:
-    history = [trial_of(one, CONDITIONAL, [StudyDirection.MINIMIZE]) for one in trials]
+    history = [trial_of(trial, CONDITIONAL, [StudyDirection.MINIMIZE]) for trial in trials]
     space = conversion.space_of(CONDITIONAL, trials, history)
     configuration = {"C": 0.5, "depth": 3, **values}
     return set(space.to_configuration(space.to_units([configuration])[0]))

@@ -135,6 +135,19 @@ def test_zombies_do_not_stop_a_study(tiny_sampler: MakeSampler) -> None:
     assert sources.count("model") >= 10
 
 
+SPACE = {"x": optuna.distributions.IntDistribution(0, 3)}
+
+
+def study_of_two_claims(sampler: DRESampler) -> tuple[optuna.Study, Any, Any]:
+    """Return a study whose first trial has only said that it will choose, and its two trials."""
+    study = optuna.create_study(sampler=sampler)
+    study.ask(), study.ask()
+    early, late = study.get_trials(deepcopy=False)
+    claims.announce(study, early)
+    claims.claim(study, late, {"x": 1.0})
+    return study, early, late
+
+
 def test_an_earlier_trial_waits_for_a_later_one_to_give_way(
     tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,17 +157,16 @@ def test_an_earlier_trial_waits_for_a_later_one_to_give_way(
     mine, other = study.get_trials(deepcopy=False)
     claims.claim(study, mine, {"x": 1.0})
     claims.claim(study, other, {"x": 1.0})
-    space = {"x": optuna.distributions.IntDistribution(0, 3)}
-    assert claims.conflicting_trials(study, other, {"x": 1.0}, space) is not None
+    assert claims.conflicting_trials(study, other, {"x": 1.0}, SPACE) is not None
 
     def give_way(_: float) -> None:
         claims.claim(study, other, {"x": 2.0})
 
     monkeypatch.setattr(claims.time, "sleep", lambda pause: give_way(pause) if pause else None)
-    assert claims.conflicting_trials(study, mine, {"x": 1.0}, space) is None
+    assert claims.conflicting_trials(study, mine, {"x": 1.0}, SPACE) is None
     claims.claim(study, other, {"x": 1.0})
     second.suggest_int("x", 1, 1)  # now in use: the earlier one moves although it is earlier
-    assert claims.conflicting_trials(study, mine, {"x": 1.0}, space) is not None
+    assert claims.conflicting_trials(study, mine, {"x": 1.0}, SPACE) is not None
     assert first.number < second.number
 
 
@@ -162,12 +174,7 @@ def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
     tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The earlier one looked before the later began, and never looks again."""
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.ask(), study.ask()
-    early, late = study.get_trials(deepcopy=False)
-    space = {"x": optuna.distributions.IntDistribution(0, 3)}
-    claims.announce(study, early)
-    claims.claim(study, late, {"x": 1.0})
+    study, early, late = study_of_two_claims(tiny_sampler())
     pauses: list[float] = []
 
     def choose(pause: float) -> None:
@@ -176,7 +183,7 @@ def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
             claims.claim(study, early, {"x": 1.0})
 
     monkeypatch.setattr(claims.time, "sleep", choose)
-    assert claims.conflicting_trials(study, late, {"x": 1.0}, space) is not None
+    assert claims.conflicting_trials(study, late, {"x": 1.0}, SPACE) is not None
     assert len(pauses) == 4
 
 
@@ -204,9 +211,8 @@ def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
     late = study.ask()
     pauses: list[float] = []
     monkeypatch.setattr(claims.time, "sleep", pauses.append)
-    space = {"x": optuna.distributions.IntDistribution(0, 3)}
     (_, held) = study.get_trials(deepcopy=False)
-    assert claims.conflicting_trials(study, held, {"x": 1.0}, space) is None
+    assert claims.conflicting_trials(study, held, {"x": 1.0}, SPACE) is None
     assert pauses == [0.0]
     assert late.number == 1
 
@@ -214,17 +220,12 @@ def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
 def test_a_trial_waits_for_no_claim_of_a_worker_that_was_killed_long_ago(
     tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.ask(), study.ask()
-    early, late = study.get_trials(deepcopy=False)
-    space = {"x": optuna.distributions.IntDistribution(0, 3)}
-    claims.announce(study, early)
-    claims.claim(study, late, {"x": 1.0})
+    study, _, late = study_of_two_claims(tiny_sampler())
     pauses: list[float] = []
     monkeypatch.setattr(claims.time, "sleep", pauses.append)
-    assert claims.conflicting_trials(study, late, {"x": 1.0}, space) is None
+    assert claims.conflicting_trials(study, late, {"x": 1.0}, SPACE) is None
     assert pauses == [*claims.PATIENCE]  # the other began a moment ago
     pauses.clear()
     monkeypatch.setattr(claims, "CHOOSING", timedelta(0))
-    assert claims.conflicting_trials(study, late, {"x": 1.0}, space) is None
+    assert claims.conflicting_trials(study, late, {"x": 1.0}, SPACE) is None
     assert pauses == [0.0]

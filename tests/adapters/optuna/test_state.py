@@ -7,8 +7,6 @@ import json
 import logging
 import pickle
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,29 +16,15 @@ import cloudpickle
 import dill
 import numpy as np
 import optuna
-import optuna_worker
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial
-from optuna_worker import mixed_objective
+from optuna_worker import mixed_objective, optimize, run_together
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna import state as optuna_process
 
-WORKER = Path(optuna_worker.__file__)
 MakeSampler = Callable[..., DRESampler]
-
-
-def run_worker(
-    storage: str, n_trials: int, seed: int | None, n_threads: int = 1
-) -> list[dict[str, Any]]:
-    command = [sys.executable, str(WORKER), storage]
-    arguments = [json.dumps(value) for value in (n_trials, seed, n_threads)]
-    done = subprocess.run(
-        [*command, *arguments], stdout=subprocess.PIPE, text=True, check=True, timeout=120
-    )
-    points: list[dict[str, Any]] = json.loads(done.stdout)
-    return points
 
 
 def run_here(sampler: DRESampler, n_trials: int = 15, **arguments: Any) -> optuna.Study:
@@ -60,11 +44,11 @@ def test_the_same_seed_gives_the_same_suggestions_in_every_process(
     tmp_path: Path, tiny_sampler: MakeSampler
 ) -> None:
     """With several threads of torch, and from where another process has stopped."""
-    whole = params_of(run_here(tiny_sampler(seed=3, n_startup_trials=5), 20))
-    assert run_worker("memory", 10, 3, n_threads=2) == whole[:10]
+    whole = params_of(run_here(tiny_sampler(seed=3, n_startup_trials=5), 12))
+    assert run_together(1, optimize, "memory", 7, 3, 2) == [whole[:7]]
     storage = f"sqlite:///{tmp_path / 'study.db'}"
-    assert run_worker(storage, 10, 3) == whole[:10]
-    assert run_worker(storage, 10, 3) == whole
+    assert run_together(1, optimize, storage, 8, 3) == [whole[:8]]
+    assert run_together(1, optimize, storage, 4, 3) == [whole]
 
 
 def test_other_seeds_give_other_suggestions(tiny_sampler: MakeSampler) -> None:
@@ -96,9 +80,9 @@ def test_maximising_f_and_minimising_minus_f_are_the_same(tiny_sampler: MakeSamp
 
 
 COPIES: dict[str, Callable[[Any], Any]] = {
-    "pickle": lambda one: pickle.loads(pickle.dumps(one)),
-    "cloudpickle": lambda one: pickle.loads(cloudpickle.dumps(one)),
-    "dill": lambda one: dill.loads(dill.dumps(one)),
+    "pickle": lambda sampler: pickle.loads(pickle.dumps(sampler)),
+    "cloudpickle": lambda sampler: pickle.loads(cloudpickle.dumps(sampler)),
+    "dill": lambda sampler: dill.loads(dill.dumps(sampler)),
     "deepcopy": copy.deepcopy,
 }
 
@@ -109,8 +93,8 @@ def test_a_copy_suggests_the_same(tiny_sampler: MakeSampler, name: str, seed: in
     study = run_here(tiny_sampler(seed=seed), 8)
     twin = copy.deepcopy(study)
     twin.sampler = COPIES[name](study.sampler)
-    for one in (study, twin):
-        one.optimize(mixed_objective, n_trials=4)
+    study.optimize(mixed_objective, n_trials=4)
+    twin.optimize(mixed_objective, n_trials=4)
     assert params_of(study) == params_of(twin)
     assert len(pickle.dumps(study.sampler)) < 5_000
     assert study.sampler.stats == twin.sampler.stats
@@ -136,14 +120,10 @@ def test_the_state_of_torch_and_of_random_generators_is_left_alone(
             logging.getLogger().handlers[:],
         ]
 
-    n_threads = torch.get_num_threads()
     torch.set_num_threads(2)
-    try:
-        before = state()
-        study = run_here(tiny_sampler(), 10)
-        assert state() == before
-    finally:
-        torch.set_num_threads(n_threads)
+    before = state()
+    study = run_here(tiny_sampler(), 10)
+    assert state() == before
     assert study.sampler.stats["model"] > 0
     assert not torch.cuda.is_initialized()
 
@@ -243,5 +223,5 @@ def test_a_default_run_logs_one_line_and_prints_nothing(
     records = [record for record in caplog.records if "dre_plugins" in record.name]
     assert [record.levelname for record in records] == ["INFO"]
     assert "trial 4" in records[0].getMessage()
-    assert [str(one.message) for one in recwarn if "dre" in str(one.filename)] == []
+    assert [str(warning.message) for warning in recwarn if "dre" in str(warning.filename)] == []
     assert capfd.readouterr() == ("", "")

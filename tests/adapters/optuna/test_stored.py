@@ -6,7 +6,6 @@ import logging
 import math
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import optuna
@@ -26,21 +25,22 @@ def line(trial: Trial) -> float:
 
 
 def messages(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
-    return [one.getMessage() for one in caplog.records if text in one.getMessage()]
+    return [said.getMessage() for said in caplog.records if text in said.getMessage()]
+
+
+@pytest.fixture(scope="module", params=["memory", "sqlite", "journal"])
+def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return a storage that studies share: the tables of SQLite take longer than a study."""
+    path = tmp_path_factory.mktemp("storage") / "studies"
+    names = {"sqlite": f"sqlite:///{path}", "journal": f"journal:{path}"}
+    return open_storage(names[request.param]) if request.param in names else None
 
 
 @pytest.mark.filterwarnings("ignore:Fixed parameter")
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "journal"])
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 1e308, -7, "0.5", True])
 def test_an_enqueued_value_of_any_kind_ends_no_study(
-    tiny_sampler: MakeSampler,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    kind: str,
-    value: Any,
+    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture, storage: Any, value: Any
 ) -> None:
-    names = {"sqlite": f"sqlite:///{tmp_path / 's.db'}", "journal": f"journal:{tmp_path / 's'}"}
-    storage = open_storage(names[kind]) if kind in names else None
     sampler = tiny_sampler()
     study = optuna.create_study(storage=storage, sampler=sampler)
     study.optimize(line, n_trials=5)
@@ -161,6 +161,6 @@ def test_constraints_that_a_storage_refuses_are_remembered(
     expected = run(False)
     with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
         study = run(True)
-    assert [one.params for one in study.trials] == [one.params for one in expected.trials]
+    assert [trial.params for trial in study.trials] == [trial.params for trial in expected.trials]
     assert study.sampler.stats["unwritten"] == 14
     assert len(messages(caplog, "constraints of trial 0 cannot be stored (OSError")) == 1

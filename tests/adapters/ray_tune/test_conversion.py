@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from labels import label_of
-
-pytest.importorskip("ray.tune")
-
 from ray import cloudpickle, tune
 from ray.tune.search.sample import Float as RayFloat
 from ray.tune.utils import flatten_dict
@@ -29,8 +26,6 @@ from dre_plugins.space import (
     UnsupportedDomainError,
 )
 from dre_plugins.space.conditions import Condition
-
-pytestmark = pytest.mark.ray
 
 
 def configs(param_space: dict[str, Any], n: int = 300) -> list[dict[str, Any]]:

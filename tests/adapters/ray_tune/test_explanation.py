@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("ray.tune")
-
 from ray import tune
 from ray.tune.search import ConcurrencyLimiter
 from ray_tune_worker import tiny_search

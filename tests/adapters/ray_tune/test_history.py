@@ -11,31 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("ray.tune")
-
+import ray_tune_worker as worker
 from ray import tune
 from ray.tune.search import ConcurrencyLimiter, Repeater
-from ray_tune_worker import (
-    MIXED_SPACE,
-    SPACE,
-    begun,
-    complete,
-    mixed_value,
-    result,
-    run,
-    states,
-    tiny_search,
-    trials,
-)
 
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.recommend.trials import Trial, TrialState
 
-pytestmark = pytest.mark.ray
-
 PLAIN = {"x": tune.uniform(0.0, 1.0), "n": tune.randint(0, 5)}
-search_of = partial(tiny_search, metric="loss", mode="min")
+search_of = partial(worker.tiny_search, metric="loss", mode="min")
 
 
 def report(iteration: int, loss: float = 1.0, **others: Any) -> dict[str, Any]:
@@ -55,7 +39,7 @@ def test_a_trial_that_a_scheduler_stops_is_pruned() -> None:
     search = search_of(space=PLAIN)
     end_at(search, "a", 3)
     end_at(search, "b", 9)
-    assert states(search) == ["pruned", "complete"]
+    assert worker.states(search) == ["pruned", "complete"]
 
 
 @pytest.mark.parametrize("limit", [{"budget": 10}, {"budget": 10, "loss": 5}])
@@ -64,16 +48,16 @@ def test_a_limit_of_the_run_completes_a_trial(limit: dict[str, float]) -> None:
     search.set_search_properties(None, None, PLAIN, stop=limit, num_samples=4)
     end_at(search, "a", 3, budget=10)
     end_at(search, "b", 9, budget=11)
-    assert states(search) == ["complete", "complete"]
+    assert worker.states(search) == ["complete", "complete"]
     end_at(search, "c", 3, budget=9)
-    assert states(search)[2] == "pruned"
+    assert worker.states(search)[2] == "pruned"
 
 
 def test_trials_that_end_themselves_can_be_complete() -> None:
     search = search_of(space=PLAIN, stopped="complete")
     end_at(search, "a", 3)
     end_at(search, "b", 9)
-    assert states(search) == ["complete", "complete"]
+    assert worker.states(search) == ["complete", "complete"]
     with pytest.raises(ValueError, match=r"stopped must be .* got 'never'"):
         search_of(stopped="never")
 
@@ -87,7 +71,7 @@ def test_an_errored_trial_has_failed_whatever_it_reported(metric: Any, last: Any
     search.on_trial_result("a", report(1, -99.0, size=-99.0, memory=0.5))
     result = last and {**last, "size": -99.0, "memory": 0.5}
     search.on_trial_complete("a", result, error=True)
-    (trial,) = trials(search)
+    (trial,) = worker.trials(search)
     assert (trial.state.value, trial.value, trial.objectives) == ("failed", None, ())
     assert np.isnan(trial.constraints["memory"])
 
@@ -97,10 +81,10 @@ def test_a_crashed_trial_that_runs_again_counts_again() -> None:
     config = search.suggest("a")
     search.on_trial_result("a", report(1, 5.0))
     search.on_trial_complete("a", None, error=True)
-    assert states(search) == ["failed"]
+    assert worker.states(search) == ["failed"]
     search.on_trial_result("a", report(1, 4.0))
     search.on_trial_complete("a", report(1, 4.0))
-    (trial,) = trials(search)
+    (trial,) = worker.trials(search)
     assert (trial.state.value, trial.value, trial.configuration) == ("complete", 4.0, config)
 
 
@@ -111,7 +95,7 @@ def test_what_was_reported_before_a_retry_is_forgotten() -> None:
         search.on_trial_result("a", report(iteration, 0.1))
     search.on_trial_result("a", report(1, 9.0))
     search.on_trial_complete("a", report(2, 8.0, done=True))
-    (trial,) = trials(search)
+    (trial,) = worker.trials(search)
     assert trial.rungs == {1.0: 9.0, 2.0: 8.0} and trial.value == 8.0
 
 
@@ -122,7 +106,7 @@ def test_a_missing_metric_is_said_once(caplog: pytest.LogCaptureFixture) -> None
         search.on_trial_complete(str(number), {"training_iteration": 1, **values})
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert len(warnings) == 1 and "'loss'" in warnings[0] and "score" in warnings[0]
-    assert states(search) == ["pruned", "failed", "failed"]
+    assert worker.states(search) == ["pruned", "failed", "failed"]
 
 
 def test_points_are_cast_to_what_a_trial_gets() -> None:
@@ -199,45 +183,45 @@ def test_what_was_learnt_from_past_results_outlives_them(tmp_path: Path) -> None
     ids=lambda one: repr(one)[:20],
 )
 def test_any_value_of_the_metric_will_do(loss: Any, state: str) -> None:
-    search = begun()
+    search = worker.begun()
     search.suggest("a")
-    complete(search, "a", loss)
-    assert states(search) == [state]
-    run(search, 8, lambda config: config["x"])
+    worker.complete(search, "a", loss)
+    assert worker.states(search) == [state]
+    worker.run(search, 8, lambda config: config["x"])
     assert search.stats["fallbacks"] == 0
 
 
 def last(search: DRESearch) -> Trial:
-    return trials(search)[-1]
+    return worker.trials(search)[-1]
 
 
 def test_a_trial_that_returns_is_complete_whatever_the_others_do() -> None:
-    search = begun()
+    search = worker.begun()
     for trial_id, n in (("long", 5), ("short", 2)):
         search.suggest(trial_id)
         for iteration in range(1, n + 1):
-            search.on_trial_result(trial_id, result(1 / iteration, iteration))
-        search.on_trial_complete(trial_id, result(1 / n, n, done=True))
-    assert states(search) == ["complete", "complete"]
+            search.on_trial_result(trial_id, worker.result(1 / iteration, iteration))
+        search.on_trial_complete(trial_id, worker.result(1 / n, n, done=True))
+    assert worker.states(search) == ["complete", "complete"]
     assert last(search).value == 0.5 and last(search).rungs == {1.0: 1.0, 2.0: 0.5}
 
 
 def test_a_trial_that_is_stopped_counts_by_what_it_reported() -> None:
-    search = begun()
+    search = worker.begun()
     search.suggest("a")  # stopped by a scheduler: the last result comes with the end only
-    search.on_trial_result("a", result(3.0, 1))
-    search.on_trial_complete("a", result(2.0, 2, done=True))
+    search.on_trial_result("a", worker.result(3.0, 1))
+    search.on_trial_complete("a", worker.result(2.0, 2, done=True))
     assert last(search).state is TrialState.COMPLETE and last(search).value == 2.0
     search.suggest("b")
-    search.on_trial_complete("b", result(4.0, 1, done=True))
+    search.on_trial_complete("b", worker.result(4.0, 1, done=True))
     assert last(search).state is TrialState.PRUNED and last(search).rungs == {1.0: 4.0}
     search.suggest("c")  # stopped while it is paused
-    search.on_trial_result("c", result(4.0, 1))
+    search.on_trial_result("c", worker.result(4.0, 1))
     search.on_trial_complete("c")
     assert last(search).state is TrialState.PRUNED
     search.suggest("d")  # began anew after a pause and was stopped at the same iteration
-    search.on_trial_result("d", result(4.0, 1))
-    search.on_trial_complete("d", {**result(4.0, 1, done=True), "time_total_s": 9.0})
+    search.on_trial_result("d", worker.result(4.0, 1))
+    search.on_trial_complete("d", {**worker.result(4.0, 1, done=True), "time_total_s": 9.0})
     assert last(search).state is TrialState.PRUNED
 
 
@@ -254,20 +238,20 @@ def test_a_trial_that_is_stopped_counts_by_what_it_reported() -> None:
     ids=repr,
 )
 def test_ends_without_a_value(end: dict[str, Any], is_counted: bool) -> None:
-    search = begun()
+    search = worker.begun()
     for trial_id in ("silent", "reported"):
         search.suggest(trial_id)
         if trial_id == "reported":
-            search.on_trial_result(trial_id, result(1.0))
+            search.on_trial_result(trial_id, worker.result(1.0))
         search.on_trial_complete(trial_id=trial_id, **end)
-    assert trials(search)[0].value is None and not trials(search)[0].rungs
+    assert worker.trials(search)[0].value is None and not worker.trials(search)[0].rungs
     assert last(search).value == (1.0 if is_counted else None)
-    run(search, 6, lambda config: config["x"])
+    worker.run(search, 6, lambda config: config["x"])
     assert search.stats["fallbacks"] == 0
 
 
 def test_results_without_the_metric_or_an_iteration_are_passed_over() -> None:
-    search = begun()
+    search = worker.begun()
     search.suggest("a")
     for one in ({}, {"training_iteration": 1}, {"loss": 2.0}):
         search.on_trial_result("a", one)
@@ -277,36 +261,36 @@ def test_results_without_the_metric_or_an_iteration_are_passed_over() -> None:
 
 
 def test_unknown_and_repeated_trials_are_ignored(caplog: pytest.LogCaptureFixture) -> None:
-    search = begun()
+    search = worker.begun()
     search.suggest("a")
-    complete(search, "a", 1.0)
+    worker.complete(search, "a", 1.0)
     with caplog.at_level(logging.DEBUG, logger="ray.tune.dre_plugins"):
-        complete(search, "a", 2.0)
-        complete(search, "unknown", 2.0)
+        worker.complete(search, "a", 2.0)
+        worker.complete(search, "unknown", 2.0)
         search.on_trial_complete("unknown", error=True)
         DRESearch().on_trial_complete("unknown", error=True)
-    assert [trial.value for trial in trials(search)] == [1.0]
+    assert [trial.value for trial in worker.trials(search)] == [1.0]
     assert {record.levelno for record in caplog.records} == {logging.DEBUG}
 
 
 def test_pausing_does_nothing() -> None:
-    search = begun()
+    search = worker.begun()
     search.suggest("a")
-    search.on_trial_result("a", result(1.0))
+    search.on_trial_result("a", worker.result(1.0))
     search.on_pause("a")
     search.on_unpause("a")
-    search.on_trial_result("a", result(0.5, 2))
+    search.on_trial_result("a", worker.result(0.5, 2))
     assert last(search).rungs == {1.0: 1.0, 2.0: 0.5}
 
 
 def test_ray_is_left_to_limit_the_concurrency() -> None:
-    assert begun().set_max_concurrency(3) is False
+    assert worker.begun().set_max_concurrency(3) is False
 
 
 @pytest.mark.parametrize("is_batch", [False, True])
 def test_a_concurrency_limiter_around_it(is_batch: bool) -> None:
-    limiter = ConcurrencyLimiter(tiny_search(), max_concurrent=3, batch=is_batch)
-    assert limiter.set_search_properties("loss", "min", MIXED_SPACE)
+    limiter = ConcurrencyLimiter(worker.tiny_search(), max_concurrent=3, batch=is_batch)
+    assert limiter.set_search_properties("loss", "min", worker.MIXED_SPACE)
     number = 0
     for _ in range(4):
         batch = []
@@ -315,20 +299,20 @@ def test_a_concurrency_limiter_around_it(is_batch: bool) -> None:
             number += 1
         assert len(batch) == 3
         for trial_id, config in batch:
-            complete(limiter, trial_id, mixed_value(config))
+            worker.complete(limiter, trial_id, worker.mixed_value(config))
     limiter.on_pause("t0")
     limiter.on_unpause("t0")
-    assert states(limiter.searcher) == ["complete"] * 12
+    assert worker.states(limiter.searcher) == ["complete"] * 12
 
 
 def test_a_repeater_around_it_hands_on_means() -> None:
-    repeater = Repeater(tiny_search(), repeat=2)
-    assert repeater.set_search_properties("loss", "min", SPACE)
+    repeater = Repeater(worker.tiny_search(), repeat=2)
+    assert repeater.set_search_properties("loss", "min", worker.SPACE)
     for number in range(8):
         assert repeater.suggest(f"t{number}") is not None
     for number in range(8):
         is_crash = number in (3, 4, 5)
-        outcome = None if is_crash else result(float(number))
+        outcome = None if is_crash else worker.result(float(number))
         if number == 4:
             repeater.on_trial_complete(f"t{number}", outcome, error=True)
         elif number == 5:
@@ -336,5 +320,5 @@ def test_a_repeater_around_it_hands_on_means() -> None:
                 repeater.on_trial_complete(f"t{number}", outcome, error=True)
         else:
             repeater.on_trial_complete(f"t{number}", outcome, error=is_crash)
-    assert [trial.value for trial in trials(repeater.searcher)] == [0.5, 2.0, None, 6.5]
-    assert states(repeater.searcher) == ["complete", "complete", "failed", "complete"]
+    assert [trial.value for trial in worker.trials(repeater.searcher)] == [0.5, 2.0, None, 6.5]
+    assert worker.states(repeater.searcher) == ["complete", "complete", "failed", "complete"]

@@ -8,16 +8,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("ray.tune")
-
 import ray
 from ray import tune
 from ray_tune_worker import tiny_search
 
 from dre_plugins.adapters.ray_tune import DRESearch
-
-pytestmark = pytest.mark.ray
 
 SPACE = {"x": tune.uniform(0.0, 1.0), "y": tune.uniform(0.0, 1.0)}
 search_of = partial(tiny_search, SPACE, metric="gain", mode="max")

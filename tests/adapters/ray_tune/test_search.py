@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("ray.tune")
-
 from ray import tune
 from ray.tune.search import Searcher
 from ray_tune_worker import (
@@ -30,9 +27,6 @@ from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import UnsupportedDomainError
 from dre_plugins.transfer.metadata import MetaDataset, Task
-
-pytestmark = pytest.mark.ray
-
 
 # ---- the space
 

@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("ray.tune")
-
 from ray import tune
 
 from dre_plugins.adapters.ray_tune.conversion import space_of
@@ -24,8 +21,6 @@ from dre_plugins.space import (
     Integer,
     SearchSpace,
 )
-
-pytestmark = pytest.mark.ray
 
 # ---- a real run
 

@@ -12,37 +12,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("ray.tune")
-
+import ray_tune_worker as worker
 from ray import cloudpickle, tune
 from ray.tune.search.repeater import TRIAL_INDEX
 from ray.tune.utils.serialization import TuneFunctionEncoder
-from ray_tune_worker import (
-    MIXED_SPACE,
-    SPACE,
-    begun,
-    complete,
-    mixed_value,
-    result,
-    run,
-    states,
-    tiny_search,
-    trials,
-)
 
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.recommend.settings import Settings
-
-pytestmark = pytest.mark.ray
 
 Trials = dict[str, tuple[str, dict[str, Any], dict[str, Any]]]
 
 
 def known_to_ray(n_ended: int, n_running: int) -> tuple[DRESearch, Trials]:
     """Return a search and its trials as Ray knows them: status, configuration, last result."""
-    search, trials = tiny_search(), {}
-    search.set_search_properties("loss", "min", MIXED_SPACE)
+    search, trials = worker.tiny_search(), {}
+    search.set_search_properties("loss", "min", worker.MIXED_SPACE)
     for place in range(n_ended + n_running):
         config = search.suggest(name := f"t{place}")
         assert config is not None
@@ -54,7 +38,7 @@ def known_to_ray(n_ended: int, n_running: int) -> tuple[DRESearch, Trials]:
 
 def ended(search: DRESearch | None, name: str, config: Any, value: Any = None) -> Any:
     """Let a trial end as a function does, and return what Ray knows of it then."""
-    value = mixed_value(config) if value is None else value
+    value = worker.mixed_value(config) if value is None else value
     result = {"loss": value, "training_iteration": 1, "time_total_s": 0.5}
     if search is not None:
         search.on_trial_result(name, result)
@@ -83,8 +67,8 @@ def as_ray_writes(item: dict[str, Any]) -> str:
 
 
 def restored(folder: Path) -> DRESearch:
-    search = tiny_search()
-    search.set_search_properties("loss", "min", MIXED_SPACE)
+    search = worker.tiny_search()
+    search.set_search_properties("loss", "min", worker.MIXED_SPACE)
     search.restore_from_dir(str(folder))
     return search
 
@@ -100,20 +84,20 @@ def test_what_began_and_ended_after_the_state_is_learnt(tmp_path: Path) -> None:
     stored(tmp_path, trials)
 
     again = restored(tmp_path)
-    assert states(again) == ["complete"] * 6 + ["running", "complete", "running"]
+    assert worker.states(again) == ["complete"] * 6 + ["running", "complete", "running"]
     for one, other in zip(again.study.trials, search.study.trials, strict=True):
         assert {**one.configuration, "constant": 7} == {**other.configuration, "constant": 7}
         assert (one.value, one.rungs) == (other.value, other.rungs)
     assert again.suggest("t9") == search.suggest("t9")
     # Ray goes on with what it knows, and the end of it counts.
     ended(again, "t8", trials["t8"][1])
-    assert states(again)[8] == "complete"
+    assert worker.states(again)[8] == "complete"
 
 
 def test_a_trial_whose_failure_was_missed_has_failed(tmp_path: Path) -> None:
     search, trials = known_to_ray(3, 2)
     stored(tmp_path, {**trials, "t3": ("ERROR", trials["t3"][1], {})}, search)
-    assert states(restored(tmp_path)) == ["complete"] * 3 + ["failed", "running"]
+    assert worker.states(restored(tmp_path)) == ["complete"] * 3 + ["failed", "running"]
 
 
 def test_a_trial_whose_failure_was_missed_has_failed_whatever_it_reported(tmp_path: Path) -> None:
@@ -128,7 +112,7 @@ def test_a_trial_whose_failure_was_missed_has_failed_whatever_it_reported(tmp_pa
     del search._numbers["t5"], search._running["t5"]
     stored(tmp_path, {**trials, "t5": unheard}, search)
     again = restored(tmp_path)
-    assert states(again) == ["complete"] * 3 + ["failed"] * 2 + ["running", "failed"]
+    assert worker.states(again) == ["complete"] * 3 + ["failed"] * 2 + ["running", "failed"]
     assert again.study.best.value is not None and again.study.best.value > -99.0
 
 
@@ -139,12 +123,12 @@ def test_a_restored_failure_stays_one_until_the_trial_runs_again(tmp_path: Path)
     search.on_trial_complete("t3", None, error=True)
     stored(tmp_path, {**trials, "t3": ("ERROR", trials["t3"][1], best)}, search)
     again = restored(tmp_path)
-    assert states(again) == ["complete"] * 3 + ["failed", "running"]
+    assert worker.states(again) == ["complete"] * 3 + ["failed", "running"]
     # Tuner.restore(restart_errored=True): it runs again, ends well, and the end was missed.
     later = ended(None, "t3", trials["t3"][1], 5.0)
     stored(tmp_path, {**trials, "t3": later})
     again = restored(tmp_path)
-    assert states(again) == ["complete"] * 4 + ["running"]
+    assert worker.states(again) == ["complete"] * 4 + ["running"]
     assert again.study.trials[3].value == 5.0
 
 
@@ -158,7 +142,7 @@ def test_what_ray_has_forgotten_is_suggested_once_more(tmp_path: Path) -> None:
     new = again.suggest("t8")
     assert len(again.study.trials) == 8 and new != forgotten[1]
     ended(again, "t7", forgotten[1])
-    assert states(again) == ["complete"] * 5 + ["running", "complete", "running"]
+    assert worker.states(again) == ["complete"] * 5 + ["running", "complete", "running"]
     assert again.explain("t7") == search.explain("t6")
     with pytest.raises(ValueError, match="trial_id"):
         again.explain("t6")
@@ -198,20 +182,26 @@ def test_a_torn_file_of_ray_changes_nothing(tmp_path: Path, content: str) -> Non
 def half_way() -> DRESearch:
     """Return a search with all that a state may have: results, running trials, points."""
     points = [{"rate": 0.01 * (i + 1)} for i in range(10)]
-    search = begun(MIXED_SPACE, points_to_evaluate=points)
-    run(search, 6)
+    search = worker.begun(worker.MIXED_SPACE, points_to_evaluate=points)
+    worker.run(search, 6)
     search.suggest("running")
     search.suggest("reporting")
-    search.on_trial_result("reporting", result(1.0))
+    search.on_trial_result("reporting", worker.result(1.0))
     return search
 
 
 def future(search: DRESearch) -> list[Any]:
     """Return what a search does next, with the trials that were running."""
-    complete(search, "running", 0.5)
-    search.on_trial_complete("reporting", result(0.75, 2))
-    configs = run(search, 6, first=100)
-    return [*configs, *map(str, trials(search)), dict(search.stats), search.metric, search.mode]
+    worker.complete(search, "running", 0.5)
+    search.on_trial_complete("reporting", worker.result(0.75, 2))
+    configs = worker.run(search, 6, first=100)
+    return [
+        *configs,
+        *map(str, worker.trials(search)),
+        dict(search.stats),
+        search.metric,
+        search.mode,
+    ]
 
 
 def saved(search: DRESearch, folder: Path) -> DRESearch:
@@ -225,8 +215,8 @@ def saved(search: DRESearch, folder: Path) -> DRESearch:
 
 def saved_by_ray(search: DRESearch, folder: Path) -> DRESearch:
     search.save_to_dir(str(folder), session_str="session")
-    again = tiny_search()
-    again.set_search_properties("loss", "min", MIXED_SPACE)  # Tuner.restore does, and then:
+    again = worker.tiny_search()
+    again.set_search_properties("loss", "min", worker.MIXED_SPACE)  # Tuner.restore does, and then:
     again.restore_from_dir(str(folder))
     return again
 
@@ -260,7 +250,7 @@ def test_a_copy_has_the_same_future(way: str, tmp_path: Path) -> None:
 
 def test_a_state_before_the_set_up_keeps_points_and_seed() -> None:
     def new() -> DRESearch:
-        return tiny_search(
+        return worker.tiny_search(
             points_to_evaluate=[{"x": 0.5}], seed=5, mode="max", metric="loss", n_startup_trials=2
         )
 
@@ -268,8 +258,8 @@ def test_a_state_before_the_set_up_keeps_points_and_seed() -> None:
     again.set_state(new().get_state())
     expected = new()
     for search in (again, expected):
-        search.set_search_properties(None, None, SPACE)
-    assert run(again, 5, lambda c: c["x"]) == run(expected, 5, lambda c: c["x"])
+        search.set_search_properties(None, None, worker.SPACE)
+    assert worker.run(again, 5, lambda c: c["x"]) == worker.run(expected, 5, lambda c: c["x"])
 
 
 def test_states_of_others_are_refused(tmp_path: Path) -> None:
@@ -304,7 +294,7 @@ def test_a_torn_state_falls_back_to_the_one_before(
 ) -> None:
     """As Ray leaves it: it copies file by file, and was killed while it copied the newest."""
     staging, storage = tmp_path / "staging", tmp_path / "storage"
-    search = tiny_search(space=MIXED_SPACE, metric="loss", mode="min")
+    search = worker.tiny_search(space=worker.MIXED_SPACE, metric="loss", mode="min")
 
     def save_and_copy(*, killed: bool = False) -> None:
         search.save_to_dir(str(staging), session_str="session")
@@ -315,25 +305,25 @@ def test_a_torn_state_falls_back_to_the_one_before(
     staging.mkdir()
     storage.mkdir()
     for n_trials in range(1, 6):
-        configs = run(search, 1, first=n_trials)
+        configs = worker.run(search, 1, first=n_trials)
         save_and_copy(killed=n_trials == 5)
     again = DRESearch()
     with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
         again.restore_from_dir(str(storage))
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert "cannot be read" in caplog.text and len(warnings) == 1
-    assert trials(again) == trials(search)[:4]
+    assert worker.trials(again) == worker.trials(search)[:4]
     # Ray knows the trial that the search has forgotten, and says how it goes. Once is enough.
-    last = {**result(mixed_value(configs[0])), "config": configs[0]}
+    last = {**worker.result(worker.mixed_value(configs[0])), "config": configs[0]}
     again.on_trial_result("t5", last)
-    assert states(again) == ["complete"] * 4 + ["running"]
+    assert worker.states(again) == ["complete"] * 4 + ["running"]
     for _ in range(2):
         again.on_trial_complete("t5", {**last, "done": True})
-    assert [{**trial.configuration, "constant": 7} for trial in trials(again)] == [
-        {**trial.configuration, "constant": 7} for trial in trials(search)
+    assert [{**trial.configuration, "constant": 7} for trial in worker.trials(again)] == [
+        {**trial.configuration, "constant": 7} for trial in worker.trials(search)
     ]
-    assert states(again) == ["complete"] * 5
-    assert trials(again)[4].value == trials(search)[4].value
+    assert worker.states(again) == ["complete"] * 5
+    assert worker.trials(again)[4].value == worker.trials(search)[4].value
 
     caplog.clear()
     again.save_to_dir(str(staging), session_str="tomorrow")
@@ -341,60 +331,70 @@ def test_a_torn_state_falls_back_to_the_one_before(
     (storage / file.name).write_bytes(file.read_bytes())
     newest = DRESearch()
     newest.restore_from_dir(str(storage))
-    assert len(trials(newest)) == 5 and not caplog.records  # an old torn file worries nobody
+    assert (
+        len(worker.trials(newest)) == 5 and not caplog.records
+    )  # an old torn file worries nobody
     with pytest.raises(RuntimeError, match="no state of a search"):
         DRESearch().restore_from_dir(str(tmp_path))
 
 
 def test_trials_that_were_forgotten_keep_their_constraints_and_their_ends() -> None:
-    search = tiny_search(
-        space=SPACE, metric="loss", mode="min", constraints={"memory": 10.0}, n_startup_trials=99
+    search = worker.tiny_search(
+        space=worker.SPACE,
+        metric="loss",
+        mode="min",
+        constraints={"memory": 10.0},
+        n_startup_trials=99,
     )
     configs = [{"x": 0.1 * n, "n": {"z": 1}, "constant": 7} for n in range(1, 6)]
-    search.on_trial_complete("large", {**result(-5.0), "memory": 1000.0, "config": configs[0]})
+    search.on_trial_complete(
+        "large", {**worker.result(-5.0), "memory": 1000.0, "config": configs[0]}
+    )
     for iteration in (1, 2):  # one of 2 iterations, which goes on to the third
-        search.on_trial_result("long", {**result(1.0, iteration), "config": configs[1]})
-    search.on_trial_result("long", {**result(0.5, 3), "config": configs[1]})
-    search.on_trial_complete("long", {**result(0.5, 3), "config": configs[1]})
-    search.on_trial_result("stopped", {**result(0.1, 1), "config": configs[2]})
-    search.on_trial_complete("stopped", {**result(0.1, 2), "config": configs[2]})
+        search.on_trial_result("long", {**worker.result(1.0, iteration), "config": configs[1]})
+    search.on_trial_result("long", {**worker.result(0.5, 3), "config": configs[1]})
+    search.on_trial_complete("long", {**worker.result(0.5, 3), "config": configs[1]})
+    search.on_trial_result("stopped", {**worker.result(0.1, 1), "config": configs[2]})
+    search.on_trial_complete("stopped", {**worker.result(0.1, 2), "config": configs[2]})
     search.on_trial_complete("crashed", {"config": configs[3]}, error=True)
-    assert trials(search)[0].constraints == {"memory": 990.0}
-    assert states(search)[1:] == ["complete", "pruned", "failed"]
+    assert worker.trials(search)[0].constraints == {"memory": 990.0}
+    assert worker.states(search)[1:] == ["complete", "pruned", "failed"]
     search.on_trial_complete("nothing", None, error=True)
-    assert len(trials(search)) == 4
+    assert len(worker.trials(search)) == 4
 
 
 def test_the_newest_session_of_a_folder_counts(tmp_path: Path) -> None:
     """An experiment of the same name was run before, and saved more often."""
-    first, second = (tiny_search(space=SPACE, metric="loss", mode="min", seed=s) for s in (0, 1))
+    first, second = (
+        worker.tiny_search(space=worker.SPACE, metric="loss", mode="min", seed=s) for s in (0, 1)
+    )
     for n in range(5):
-        run(first, 1, lambda config: config["x"], first=n)
+        worker.run(first, 1, lambda config: config["x"], first=n)
         first.save_to_dir(str(tmp_path), session_str="2026-01-01_00-00-00")
-    run(second, 2, lambda config: config["x"])
+    worker.run(second, 2, lambda config: config["x"])
     second.save_to_dir(str(tmp_path), session_str="2026-01-02_00-00-00")
     assert len(list(tmp_path.iterdir())) == 2  # and nobody deletes what others have saved
     again = DRESearch()
     again.restore_from_dir(str(tmp_path))
-    assert trials(again) == trials(second)
+    assert worker.trials(again) == worker.trials(second)
 
 
 def test_an_unknown_trial_that_does_not_fit_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
-    search = tiny_search(space=MIXED_SPACE, metric="loss", mode="min")
+    search = worker.tiny_search(space=worker.MIXED_SPACE, metric="loss", mode="min")
     with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
         for name in ("other", "another"):
-            search.on_trial_complete(name, {**result(1.0), "config": {"y": 1}})
+            search.on_trial_complete(name, {**worker.result(1.0), "config": {"y": 1}})
     assert "Nothing is learnt of trial other" in caplog.text and len(caplog.records) == 1
-    assert not trials(search)
+    assert not worker.trials(search)
 
 
 def test_functions_to_choose_from_survive() -> None:
     space = {"f": tune.choice([len, abs, lambda x: x]), "x": tune.uniform(0, 1), "g": max}
-    search = tiny_search(space=space, metric="loss", mode="min")
-    run(search, 6, lambda config: config["x"])
+    search = worker.tiny_search(space=space, metric="loss", mode="min")
+    worker.run(search, 6, lambda config: config["x"])
     again = cloudpickle.loads(cloudpickle.dumps(search))
     for one in (search, again):
         one.on_trial_complete("none")
-    ours, theirs = run(search, 4, lambda c: c["x"]), run(again, 4, lambda c: c["x"])
+    ours, theirs = worker.run(search, 4, lambda c: c["x"]), worker.run(again, 4, lambda c: c["x"])
     assert [config["x"] for config in ours] == [config["x"] for config in theirs]
     assert all(callable(config["f"]) and config["g"] is max for config in theirs)

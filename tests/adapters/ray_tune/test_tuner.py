@@ -14,9 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("ray.tune")
-
 import ray
 import ray_tune_worker
 from presets import TINY

@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 from labels import label_of
-
-pytest.importorskip("syne_tune")
-
 from presets import TINY
 from syne_tune import config_space as cs
 from syne_tune.optimizer.scheduler import TrialScheduler
@@ -22,8 +19,6 @@ from dre_plugins.adapters.syne_tune.conversion import cast, hyperparameters
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import UnsupportedDomainError
 from dre_plugins.space.base import match_key
-
-pytestmark = pytest.mark.syne_tune
 
 
 def config_of(scheduler: TrialScheduler) -> dict[str, Any] | None:

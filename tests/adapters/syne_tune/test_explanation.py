@@ -7,9 +7,6 @@ import datetime
 from typing import Any
 
 import pytest
-
-pytest.importorskip("syne_tune")
-
 from presets import TINY
 from syne_tune import config_space as cs
 from syne_tune.backend.trial_status import Trial

@@ -12,13 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
+import dill
 import numpy as np
 import pytest
-
-pytest.importorskip("syne_tune")
-pytest.importorskip("dill")
-
-import dill
 from presets import TINY
 from syne_tune import StoppingCriterion, Tuner
 from syne_tune import config_space as cs
@@ -40,8 +36,6 @@ from dre_plugins.adapters.syne_tune import (
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.recommend import TrialState
 from dre_plugins.recommend.settings import Settings
-
-pytestmark = pytest.mark.syne_tune
 
 SPACE = {
     "x": cs.uniform(0.0, 1.0),

@@ -7,17 +7,12 @@ from typing import Any
 
 import dill
 import pytest
-
-pytest.importorskip("syne_tune")
-
 from presets import TINY
 from syne_tune.backend.trial_status import Trial
 from syne_tune.config_space import uniform
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRETransfer
 from dre_plugins.recommend.settings import Settings
-
-pytestmark = pytest.mark.syne_tune
 
 SPACE = {"x": uniform(0.0, 1.0), "y": uniform(0.0, 1.0), "epochs": 9}
 OPTIONS: dict[str, Any] = {

@@ -9,22 +9,17 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import dill
 import numpy as np
 import pytest
 from labels import label_of
+from presets import TINY
+from syne_tune import config_space as cs
 
-pytest.importorskip("syne_tune")
-dill = pytest.importorskip("dill")
-
-from presets import TINY  # noqa: E402
-from syne_tune import config_space as cs  # noqa: E402
-
-from dre_plugins.adapters.syne_tune import DRESearcher  # noqa: E402
-from dre_plugins.adapters.syne_tune.conversion import space_of  # noqa: E402
-from dre_plugins.recommend import AskTell, Trial, TrialState  # noqa: E402
-from dre_plugins.recommend.settings import Settings  # noqa: E402
-
-pytestmark = pytest.mark.syne_tune
+from dre_plugins.adapters.syne_tune import DRESearcher
+from dre_plugins.adapters.syne_tune.conversion import space_of
+from dre_plugins.recommend import AskTell, Trial, TrialState
+from dre_plugins.recommend.settings import Settings
 
 SPACE = {
     "lr": cs.loguniform(1e-4, 1.0),

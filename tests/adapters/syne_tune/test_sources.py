@@ -12,21 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from labels import label_of
-
-pytest.importorskip("syne_tune")
-pd = pytest.importorskip("pandas")
-
-from syne_tune import config_space as cs  # noqa: E402
-from syne_tune.experiments import load_experiment  # noqa: E402
-from syne_tune.optimizer.schedulers.transfer_learning.transfer_learning_task_evaluation import (  # noqa: E402
+from syne_tune import config_space as cs
+from syne_tune.experiments import load_experiment
+from syne_tune.optimizer.schedulers.transfer_learning.transfer_learning_task_evaluation import (
     TransferLearningTaskEvaluations,
 )
 
-from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of  # noqa: E402
-from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments  # noqa: E402
-from dre_plugins.space import (  # noqa: E402
+from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
+from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
+from dre_plugins.space import (
     Categorical,
     Constant,
     Domain,
@@ -36,8 +33,6 @@ from dre_plugins.space import (  # noqa: E402
     SearchSpace,
     UnsupportedDomainError,
 )
-
-pytestmark = pytest.mark.syne_tune
 
 # ---- domains
 
@@ -156,6 +151,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "experiments"
 
 
+@pytest.mark.slow
 def test_a_real_experiment_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     metadata = metadata_from_experiments(root / "real")
     (task,) = metadata
@@ -187,6 +183,7 @@ def test_a_real_experiment_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_array_equal(other.units, task.units)
 
 
+@pytest.mark.slow
 def test_metric_mode_and_space_can_be_stated(root: Path) -> None:
     by_loss = metadata_from_experiments(root).tasks[0]
     by_accuracy = metadata_from_experiments(root, metric="accuracy").tasks[0]
@@ -249,7 +246,7 @@ def test_domains_that_the_metadata_does_not_keep_are_inferred(tmp_path: Path) ->
     assert metadata.skipped == {"rows without a fitting value in 'k', such as '5'": 1}
 
 
-def test_what_cannot_be_read_is_counted(tmp_path: Path, root: Path) -> None:
+def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
     table = "loss,trial_id,config_x\n0.5,0,1.5\n"
     named = {"metric_names": ["loss"], "metric_mode": ["max"]}
     written(tmp_path / "good", table, named)

@@ -6,29 +6,23 @@ import json
 import logging
 from typing import Any
 
+import dill
 import numpy as np
 import pytest
+from presets import TINY
+from syne_tune import config_space as cs
+from syne_tune.optimizer.scheduler import TrialScheduler
+from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
+from syne_tune_rows import SPACE, evaluations
 
-pytest.importorskip("syne_tune")
-pytest.importorskip("pandas")
-dill = pytest.importorskip("dill")
-
-from presets import TINY  # noqa: E402
-from syne_tune import config_space as cs  # noqa: E402
-from syne_tune.optimizer.scheduler import TrialScheduler  # noqa: E402
-from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving  # noqa: E402
-from syne_tune_rows import SPACE, evaluations  # noqa: E402
-
-from dre_plugins.adapters.syne_tune import (  # noqa: E402
+from dre_plugins.adapters.syne_tune import (
     ASHADRE,
     DRE,
     DRESearcher,
     DRETransfer,
     prior_from_evaluations,
 )
-from dre_plugins.recommend.settings import Settings  # noqa: E402
-
-pytestmark = pytest.mark.syne_tune
+from dre_plugins.recommend.settings import Settings
 
 KNOWING: dict[str, Any] = {
     "random_seed": 0,
@@ -67,6 +61,7 @@ def test_the_first_suggestion_is_what_was_good_in_the_past(
     assert len(json.dumps(scheduler.metadata())) < 2_000
 
 
+@pytest.mark.usefixtures("small_priors")
 def test_metrics_of_the_past_may_have_another_name_or_direction() -> None:
     plain = best_of(DRETransfer(SPACE, "loss", {"t": evaluations()}, **KNOWING))
     only = {"t": evaluations(metric="error")}
@@ -88,6 +83,7 @@ def test_metrics_of_the_past_may_have_another_name_or_direction() -> None:
     )
 
 
+@pytest.mark.usefixtures("small_priors")
 def test_the_past_can_serve_every_scheduler() -> None:
     prior = prior_from_evaluations([{"one": evaluations()}, {"two": evaluations()}], "loss")
     wanted = best_of(
@@ -106,6 +102,7 @@ def test_the_past_can_serve_every_scheduler() -> None:
     assert best_of(plain) == wanted
 
 
+@pytest.mark.usefixtures("small_priors")
 def test_other_names_are_joined_by_a_mapping() -> None:
     prior = prior_from_evaluations({"t": evaluations()}, "loss")
     renamed = {"rate": SPACE["lr"], "blocks": SPACE["layers"], "f": SPACE["act"]}

@@ -15,12 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labels import label_of
-
-pytest.importorskip("syne_tune")
-pytest.importorskip("dill")
-
 import syne_tune_worker
+from labels import label_of
 from presets import TINY
 from syne_tune import StoppingCriterion, Tuner
 from syne_tune import config_space as cs
