@@ -10,6 +10,7 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,8 +56,14 @@ def prior_for(
         entries = _studies_for(memory.index(), study, space)
         tasks = tasks_of(entries, logger)
         file = trained_prior(memory.priors, tasks, logger) if len(tasks) else None
-        studies = [entry.header.study for entry in entries] if file is not None else []
-        _write(path, {"prior": file and file.name, "studies": studies})
+        used = entries if file is not None else []
+        newest = sorted(used, key=lambda entry: -entry.header.began)
+        content = {
+            "prior": file and file.name,
+            "studies": [entry.header.study for entry in used],
+            "names": [entry.header.dated for entry in newest],
+        }
+        _write(path, content)
         chosen = _read(path, memory)  # what another worker may have written first
     if chosen is None or chosen["prior"] is None:
         return None
@@ -65,7 +72,7 @@ def prior_for(
     prior = memory.priors / Path(chosen["prior"]).name  # nothing outside the folder
     with suppress(PermissionError):  # of a colleague's file
         os.utime(prior)  # those that were used last are kept
-    return Prior.load(prior)
+    return replace(Prior.load(prior), past_studies=tuple(chosen.get("names", ())))
 
 
 def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Entry]:

@@ -16,13 +16,12 @@ import filelock
 
 from dre_plugins._version import __version__
 from dre_plugins.memory.agreement import have_order_in_common
+from dre_plugins.recommend.explanation import some_of
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.spaces.plain import space_to_plain
 
 # Suffix of a file that says that there is no prior.
 REJECTED = ".rejected"
-# Studies that the name of a prior names.
-MAX_NAMED = 5
 # Another process that trains the same prior is waited for this long.
 SECONDS_TO_WAIT = 60.0
 
@@ -74,18 +73,12 @@ def trained_prior(folder: Path, metadata: MetaDataset, logger: logging.Logger) -
             rejected.touch()
             return None
         prior = Prior.of_few(metadata)
-        prior = replace(prior, card=replace(prior.card, name=_title(metadata)))
+        names = some_of([task.name for task in metadata])
+        prior = replace(prior, card=replace(prior.card, name=f"of the past studies {names}"))
         unfinished = path.with_name(f".{uuid.uuid4().hex}.safetensors")
         prior.save(unfinished)
         publish(unfinished, path)
     return path
-
-
-def _title(metadata: MetaDataset) -> str:
-    """Return what a log calls the prior, by the names of some studies."""
-    names = [task.name for task in metadata.tasks]
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"of the past studies {', '.join(names[:MAX_NAMED])}{more}"
 
 
 def publish(unfinished: Path, path: Path) -> None:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from dre_plugins.recommend.trials import (
@@ -44,6 +45,11 @@ class Header:
     def title(self) -> str:
         """Return the name, or the identity of a study without one."""
         return self.name or self.study
+
+    @property
+    def dated(self) -> str:
+        """Return the title and the day on which the study began, such as "wine (2026-11-23)"."""
+        return f"{self.title} ({datetime.fromtimestamp(self.began):%Y-%m-%d})"
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Header:
