@@ -17,7 +17,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -178,8 +178,9 @@ def at(parameter: Parameter, share: float) -> float | int:
     return round(value) if parameter.kind == "int" else value
 
 
-def space_of(scenario: Scenario) -> SearchSpace:
-    """Return the parameters of a scenario; conditional ones are absent where inactive."""
+def space_of(parameters: Iterable[Parameter]) -> SearchSpace:
+    """Return a search space in which conditional parameters are absent where inactive."""
+    parameters = [*parameters]
     kinds = {"float": Float, "int": Integer}
     domains = {
         p.name: Categorical(p.choices)
@@ -188,9 +189,9 @@ def space_of(scenario: Scenario) -> SearchSpace:
             *((int(p.low), int(p.high)) if p.kind == "int" else (p.low, p.high)),
             "log" if p.log else "linear",
         )
-        for p in scenario.parameters
+        for p in parameters
     }
-    return SearchSpace(domains, (), [p.name for p in scenario.parameters if p.parent])
+    return SearchSpace(domains, (), [p.name for p in parameters if p.parent])
 
 
 # ---- runs
@@ -237,10 +238,22 @@ def studies(
             if method == "memory":
                 unfinished = [e for e in memory.index().entries if e.header.name == key]
                 memory.forget(unfinished)  # of a run that was interrupted
-                n_drawn = min(scenario_of(name).n_reference, 2000)
-                values = variant.drawn(task, n_drawn, np.random.default_rng(task))
-                row |= {"top": float(values.max()), "median": float(np.median(values))}
+                top, median = reference(life, name, task, 100 * order + place)
+                row |= {"top": top, "median": median}
             yield {**row, **tuned(variant, task, 100 * order + place, method, memory, key)}
+
+
+def reference(life: str, name: str, task: int, seed: int) -> tuple[float, float]:
+    """Return the best and the median value of random configurations."""
+    return _reference(life, name, task, seed if life == "varied" else 0)
+
+
+@cache
+def _reference(life: str, name: str, task: int, seed: int) -> tuple[float, float]:
+    is_slow = scenario_of(name).n_reference < 2000
+    rng = np.random.default_rng(task)
+    values = variant_of(life, name, seed).drawn(task, 100 if is_slow else 2000, rng)
+    return float(values.max()), float(np.median(values))
 
 
 def tuned(variant: Variant, task: int, seed: int, method: str, memory: Memory, name: str) -> Row:

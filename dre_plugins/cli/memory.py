@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,9 @@ memory = typer.Typer(
     no_args_is_help=True,
     help="Look at the studies that were recorded by `memory=`, and manage them.",
 )
+
+# Past studies that are named in the statistics.
+N_MOST_USED = 5
 
 Folder = Annotated[
     Path | None,
@@ -164,7 +168,11 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
 
 @memory.command("stats")
 def stats(folder: Folder = None) -> None:
-    """Say how much there is, and how many studies have learnt from others.
+    """Say how much there is, which studies others have learnt from, and what that has saved.
+
+    "first suggestions" compares what a study chose before it had observed anything with the
+    space-filling trials of the same study, with which it would have begun without a memory. What
+    its later trials have saved cannot be told from records.
 
     Example:
 
@@ -188,7 +196,30 @@ def stats(folder: Folder = None) -> None:
     table.add_row("damaged records", str(len(index.damaged)))
     size = sum(path.stat().st_size for path in priors) / 1e6
     table.add_row("priors", f"{len(priors)}, {size:.1f} MB")
+    table.add_row("first suggestions", _first_suggestions(learners))
     console().print(table)
+    times = Counter(study for learnt in teachers.values() for study in learnt)
+    most = Table("learnt from most", "in studies", title_justify="left")
+    for entry in sorted(entries, key=lambda e: -times[e.header.study])[:N_MOST_USED]:
+        if times[entry.header.study]:
+            most.add_row(entry.header.dated, str(times[entry.header.study]))
+    if most.row_count:
+        console().print(most)
+
+
+def _first_suggestions(learners: list[Entry]) -> str:
+    """Say how good the first suggestions were of studies that have learnt from others."""
+    from dre_plugins.memory.records import read_study
+    from dre_plugins.memory.savings import MIN_STUDIES, savings
+
+    bar = tracked(learners, "studies", len(learners))
+    found = savings(read_study(entry.files) for entry in bar)
+    if not found.is_known:
+        return f"known from {MIN_STUDIES} studies on, of {found.n_studies} so far"
+    return (
+        f"beat {found.share:.0%} ± {found.error:.0%} of the space-filling trials of "
+        f"{found.n_studies} studies: as good as the best of {found.trials:.1f} such trials"
+    )
 
 
 def _memory(folder: Path | None) -> Memory:

@@ -69,11 +69,13 @@ class Ended:
         trial: The trial.
         time: When, in seconds since 1970.
         is_stopped: Whether something else ended it, so that it counts by what it has reported.
+        source: Who suggested it, see `recommend.explanation.SOURCES`; empty if that is not known.
     """
 
     trial: Trial
     time: float
     is_stopped: bool = False
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

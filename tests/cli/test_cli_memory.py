@@ -101,3 +101,16 @@ def test_stats(dre, memory):
     assert (found["studies"], found["trials"]) == ("3", "20")
     assert found["of these, learnt from others"] == "1"
     assert found["priors"].startswith("1, ")
+    assert found["first suggestions"] == "known from 10 studies on, of 0 so far"
+
+
+def test_stats_of_what_was_saved_and_of_what_was_used(dre, memory, monkeypatch):
+    monkeypatch.setattr("dre_plugins.memory.savings.MIN_STUDIES", 2)
+    for number in range(2):
+        tune(memory, 4, name=f"new {number}", seed=number)
+    text = words(dre("memory", "stats"))
+    assert "space-filling trials of 2 studies: as good as the best of" in text
+    assert "learnt from most" in text
+    assert dict(row for row in figures(dre).items() if row[0].startswith("wine")) == {
+        "wine (1970-01-01)": "2"
+    }
