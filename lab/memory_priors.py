@@ -156,25 +156,29 @@ def held_out() -> list[tuple[str, int, Variant]]:
     ]
 
 
+def drawn_of(task: int, variant: Variant, n: int) -> tuple[Any, Any, Any]:
+    """Return coordinates and values of random configurations of a variant, and its space."""
+    space, scenario = space_of(variant), variant.scenario
+    rng = np.random.default_rng([5, task])
+    drawn = []
+    for _ in range(n):
+        row: Row = {}
+        for parameter in variant.parameters:
+            if parameter.is_active({**variant.fixed, **row}):
+                row[parameter.name] = parameter.draw(rng)
+        drawn.append(row)
+    whole = [variant._whole(row) for row in drawn]
+    values = scenario.evaluate_many(task, whole)[scenario.metric]
+    seen = [{variant.names.get(n, n): v for n, v in row.items()} for row in drawn]
+    return space.to_units(seen), values, space
+
+
 def run_order(rows: Sequence[Row], folder: Path) -> None:
     """Print the rank correlation with random configurations, and the regret of the first one."""
     kinds = ("few", "group", "group no context", "all", "all no context")
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for name, task, variant in held_out():
-        space = space_of(variant)
-        rng = np.random.default_rng([5, task])
-        drawn = []
-        for _ in range(N_RANDOM):
-            row: Row = {}
-            for parameter in variant.parameters:
-                if parameter.is_active({**variant.fixed, **row}):
-                    row[parameter.name] = parameter.draw(rng)
-            drawn.append(row)
-        whole = [variant._whole(row) for row in drawn]
-        scenario = variant.scenario
-        values = scenario.evaluate_many(task, whole)[scenario.metric]
-        seen = [{variant.names.get(n, n): v for n, v in row.items()} for row in drawn]
-        units = space.to_units(seen)
+        units, values, space = drawn_of(task, variant, N_RANDOM)
         for kind in kinds:
             scores = prior_for(kind, name, variant, rows, folder).scores(space, units)
             regret = (values.max() - values[scores.argmax()]) / (values.max() - np.median(values))
