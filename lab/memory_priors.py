@@ -38,7 +38,7 @@ from dre_plugins import DRESampler, MetaDataset, Prior
 from dre_plugins.memory import study as study_memory
 from dre_plugins.memory.selection import overlap
 from dre_plugins.transfer.metadata import Task
-from dre_plugins.transfer.training import SCORER, train_prior
+from dre_plugins.transfer.training import train_prior
 
 NAMES = ("rbv2_rpart", "rbv2_xgboost", "lcbench")
 N_STUDIES, N_TRIALS, N_TUNED = 40, 40, 15
@@ -125,24 +125,20 @@ def run_training(rows: Sequence[Row], folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     plans = {f"group {name}": [name] for name in NAMES} | {"all": [*NAMES]}
     for what, names in plans.items():
-        for context in (True, False):
-            path = folder / f"{what}{'' if context else ' no context'}.safetensors"
-            if path.exists():
-                continue
-            start = time.perf_counter()
-            scorer = SCORER if context else replace(SCORER, context=None)
-            prior = train_prior(past_tasks(rows, names), name=what, scorer=scorer)
-            prior.save(path)
-            seconds = round(time.perf_counter() - start, 1)
-            print(path.name, seconds, prior.card.validation, flush=True)
+        path = folder / f"{what}.safetensors"
+        if path.exists():
+            continue
+        start = time.perf_counter()
+        prior = train_prior(past_tasks(rows, names), name=what)
+        prior.save(path)
+        seconds = round(time.perf_counter() - start, 1)
+        print(path.name, seconds, prior.card.validation, flush=True)
 
 
 def prior_for(kind: str, name: str, variant: Variant, rows: Sequence[Row], folder: Path) -> Prior:
     if kind == "few":
         return few_for(name, variant, past_tasks(rows, NAMES))
-    what, _, more = kind.partition(" ")
-    file = f"{what} {name} {more}" if what == "group" else f"{what} {more}"
-    return Prior.load(folder / f"{file.strip()}.safetensors")
+    return Prior.load(folder / f"{f'group {name}' if kind == 'group' else kind}.safetensors")
 
 
 # ---- what they are worth
@@ -175,7 +171,7 @@ def drawn_of(task: int, variant: Variant, n: int) -> tuple[Any, Any, Any]:
 
 def run_order(rows: Sequence[Row], folder: Path) -> None:
     """Print the rank correlation with random configurations, and the regret of the first one."""
-    kinds = ("few", "group", "group no context", "all", "all no context")
+    kinds = KINDS[1:]
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for name, task, variant in held_out():
         units, values, space = drawn_of(task, variant, N_RANDOM)

@@ -114,3 +114,16 @@ def test_stats_of_what_was_saved_and_of_what_was_used(dre, memory, monkeypatch):
     assert dict(row for row in figures(dre).items() if row[0].startswith("wine")) == {
         "wine (1970-01-01)": "2"
     }
+
+
+def test_train(dre, memory, monkeypatch):
+    from dre_plugins import Prior
+
+    monkeypatch.setattr("dre_plugins.memory.ahead.MIN_STUDIES", 1)
+    monkeypatch.setattr(Prior, "train", staticmethod(lambda metadata, **_: Prior.of_few(metadata)))
+    write_study(memory, "beer", 12)
+    text = dre("memory", "train").output
+    assert "trained in" in text and "none, as they are no more than 1" in text
+    assert "is there already" in dre("memory", "train").output
+    assert tune(memory, 1).stats["past_studies"] == 2
+    assert len(list(memory.priors.glob("*.safetensors"))) == 1
