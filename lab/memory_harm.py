@@ -83,7 +83,7 @@ def fill(memory: Memory, base: Sequence[Row], name: str, kind: str, seed: int) -
     kind, _, number = kind.partition(":")
     n_past = int(number or N_PAST)
     rng = np.random.default_rng([8, seed, n_past])
-    space = space_of(scenario)
+    space = space_of(scenario.parameters)
     if kind == "related":
         known = [row for row in base if row["name"] == name]
         for place in rng.permutation(len(known))[:n_past]:

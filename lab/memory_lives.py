@@ -1,23 +1,24 @@
-"""What a memory of past studies is worth, and what a misleading one costs.
+"""What a memory is worth over a life of twenty tuning tasks, one after another.
 
-    PYTHONPATH=.:benchmarks nice -n 19 python lab/memory_lives.py lives runs.jsonl
-    PYTHONPATH=.:benchmarks nice -n 19 python lab/memory_lives.py harm runs.jsonl
-    PYTHONPATH=.:benchmarks python lab/memory_lives.py report runs.jsonl
+    PYTHONPATH=.:benchmarks nice -n 15 python lab/memory_lives.py run validation 1 lives.jsonl
+    PYTHONPATH=.:benchmarks nice -n 15 python lab/memory_lives.py run test 5 lives.jsonl
+    PYTHONPATH=.:benchmarks python lab/memory_lives.py report lives.jsonl
 
-A run goes on where it was interrupted: each line of the file is a study, or a whole life. Tasks
-are those of training and validation. Regret: 0 is the best of 2000 random configurations or of any
-study, 1 is their median.
+A life mixes six tasks of each YAHPO scenario with four functions and two tasks of each of two
+learners. In the second kind of life every study has a search space of its own: other ranges, a
+parameter more or less, other names of the same. A run goes on where it was interrupted: each line
+of the file is a study, and the memories are in folders beside it. Regret: 0 is the best of random
+configurations or of any study of the same space, 1 is their median.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
+import math
 import sys
-import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,102 +26,161 @@ from typing import Any
 import numpy as np
 import optuna
 
-from dre_bench.tasks import Scenario, YahpoScenario
+from dre_bench.runs import Sources
+from dre_bench.samplers import make_sampler
+from dre_bench.scenarios import scenario_of as find_scenario
+from dre_bench.tasks import Parameter, Scenario
 from dre_plugins import DRESampler, Memory
-from dre_plugins.memory.recorded import Header
-from dre_plugins.memory.study import StudyMemory
-from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 
-DATA = Path("/work/shared/data/yahpo")
-N_TRIALS = 25
-N_ORDERS = 4
-N_TASKS = 6
-N_PAST, N_PAST_TRIALS = 5, 30
-AT = (1, 5, 10, 25)
+SOURCES = Sources(data=Path("/work/shared/data/yahpo"))
+N_TRIALS = 40
+AT = (1, 5, 10, 25, 40)
+# Name of a scenario, and how many tasks of a life are of it.
+TASKS = {
+    "rbv2_rpart": 6,
+    "rbv2_xgboost": 6,
+    "branin": 1,
+    "hartmann6": 1,
+    "ackley5": 1,
+    "mixed": 1,
+    "svm-digits": 2,
+    "boosting-diabetes": 2,
+}
+PASSES = (("memory", "none"), ("tpe", "gp"))  # what is compared first, in all lives
+METHODS = tuple(method for methods in PASSES for method in methods)
+# Names of the same parameter, as `transfer.spaces.aliases` knows them.
+ALIASES: Mapping[str, Mapping[str, str]] = {
+    "rbv2_xgboost": {
+        "eta": "learning_rate",
+        "nrounds": "n_estimators",
+        "lambda": "reg_lambda",
+        "alpha": "reg_alpha",
+        "gamma": "min_split_loss",
+        "subsample": "bagging_fraction",
+    },
+    "rbv2_rpart": {
+        "cp": "ccp_alpha",
+        "maxdepth": "max_depth",
+        "minbucket": "min_samples_leaf",
+        "minsplit": "min_samples_split",
+    },
+    "boosting-diabetes": {
+        "n_estimators": "nrounds",
+        "learning_rate": "shrinkage",
+        "min_samples_leaf": "min_child_samples",
+    },
+    "svm-digits": {"C": "cost"},
+}
+EXTRA = Parameter("chunk", "float", 0.0, 1.0)  # a parameter that changes nothing
+
+Row = dict[str, Any]
 
 
 @cache
 def scenario_of(name: str) -> Scenario:
-    return YahpoScenario(DATA / name)
+    return find_scenario(SOURCES, name)
 
 
-def tuned(scenario: Scenario, task: int, seed: int, memory: Memory | bool) -> Any:
-    """Return the values of a study, in order, and the seconds that it took."""
-    sampler = DRESampler(seed=seed, memory=memory)
-    study = optuna.create_study(direction="maximize", sampler=sampler, study_name=str(task))
-    start = time.perf_counter()
-    study.optimize(lambda trial: scenario.objective(trial, task), n_trials=N_TRIALS)
-    assert not sampler.stats["memory_errors"]
-    seconds = time.perf_counter() - start
-    return {"values": [t.value for t in study.trials], "seconds": seconds, **dict(sampler.stats)}
+# ---- search spaces
 
 
-def lives(done: set[str]) -> Iterator[dict[str, Any]]:
-    """Tune tasks of one scenario one after another, with one memory and with none."""
-    for order in range(N_ORDERS):
-        for name in ("rbv2_rpart", "rbv2_xgboost"):
-            scenario = scenario_of(name)
-            pool = sorted([*scenario.splits["train"], *scenario.splits["validation"]])
-            tasks = np.random.default_rng([7, order]).choice(pool, N_TASKS, replace=False).tolist()
-            for method in ("memory", "none"):
-                key = f"life {name} {order} {method}"
-                if key in done:
-                    continue
-                folder = Path(tempfile.mkdtemp())
-                memory = Memory(folder) if method == "memory" else False
-                studies = [
-                    tuned(scenario, task, 100 * order + place, memory)
-                    for place, task in enumerate(tasks)
-                ]
-                shutil.rmtree(folder)
-                yield {"key": key, "scenario": name, "tasks": tasks, "studies": studies}
+@dataclass(frozen=True)
+class Variant:
+    """A scenario as one study sees it.
+
+    Args:
+        scenario: The scenario.
+        parameters: What is tuned, by the scenario's names.
+        names: Name in the study, by the scenario's name.
+        fixed: Values of parameters that are not tuned.
+    """
+
+    scenario: Scenario
+    parameters: tuple[Parameter, ...]
+    names: Mapping[str, str]
+    fixed: Mapping[str, Any]
+
+    def objective(self, trial: optuna.Trial, task: int) -> float:
+        found: Row = {}
+        for parameter in self.parameters:
+            if parameter.is_active({**self.fixed, **found}):
+                name = self.names.get(parameter.name, parameter.name)
+                found[parameter.name] = replace(parameter, name=name).suggest(trial)
+        return self.scenario.value(task, self._whole(found))
+
+    def drawn(self, task: int, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the values of random configurations of this space."""
+        rows = []
+        for _ in range(n):
+            found: Row = {}
+            for parameter in self.parameters:
+                if parameter.is_active({**self.fixed, **found}):
+                    found[parameter.name] = parameter.draw(rng)
+            rows.append(self._whole(found))
+        return self.scenario.evaluate_many(task, rows)[self.scenario.metric]
+
+    def _whole(self, found: Row) -> Row:
+        given = {**self.fixed, **found}
+        whole: Row = {}
+        for parameter in self.scenario.parameters:
+            if parameter.is_active(whole):
+                whole[parameter.name] = given[parameter.name]
+        return whole
 
 
-def harm(done: set[str]) -> Iterator[dict[str, Any]]:
-    """Tune a task with no memory, and with memories of nothing but misleading studies."""
-    for seed in range(100):
-        for name in ("rbv2_rpart", "rbv2_xgboost"):
-            scenario = scenario_of(name)
-            tasks = scenario.splits["validation"]
-            task = tasks[seed % len(tasks)]
-            for kind in ("none", "mirrored", "another function", "noise"):
-                key = f"harm {name} {seed} {kind}"
-                if key in done:
-                    continue
-                folder = Path(tempfile.mkdtemp())
-                memory = Memory(folder) if kind != "none" else False
-                if kind != "none":
-                    mislead(Memory(folder), scenario, kind, seed)
-                study = tuned(scenario, task, seed, memory)
-                shutil.rmtree(folder)
-                yield {"key": key, "scenario": name, "tasks": [task], "studies": [study]}
+def variant_of(life: str, name: str, seed: int) -> Variant:
+    """Return a scenario with its own space, or for a life of kind "varied" with another one."""
+    scenario = scenario_of(name)
+    if life == "same":
+        return Variant(scenario, scenario.parameters, {}, {})
+    rng = np.random.default_rng([12, seed])
+    parents = {parameter.parent for parameter in scenario.parameters}
+    parameters = [shortened(parameter, rng) for parameter in scenario.parameters]
+    fixed: Row = {}
+    optional = [parameter for parameter in parameters if parameter.name not in parents]
+    if len(parameters) > 2 and rng.random() < 2 / 3:
+        left_out = optional[int(rng.integers(len(optional)))]
+        parameters.remove(left_out)
+        fixed[left_out.name] = middle(left_out)
+    if rng.random() < 1 / 3:
+        parameters.append(EXTRA)
+    aliases = ALIASES.get(name, {})
+    return Variant(
+        scenario,
+        tuple(parameters),
+        {old: new for old, new in aliases.items() if rng.random() < 0.5},
+        fixed,
+    )
 
 
-def mislead(memory: Memory, scenario: Scenario, kind: str, seed: int) -> None:
-    """Record studies of random configurations with values that mean something else."""
-    rng = np.random.default_rng([8, seed])
-    space = space_of(scenario)
-    pool = scenario.splits["train"]
-    for place, task in enumerate(rng.choice(pool, N_PAST, replace=False).tolist()):
-        configurations = scenario.random_configurations(N_PAST_TRIALS, rng)
-        values = scenario.evaluate_many(task, configurations)[scenario.metric]
-        if kind == "mirrored":
-            values = -values
-        elif kind == "noise":
-            values = rng.permutation(values)
-        else:  # the same names, but all of them have an optimum of their own
-            units = np.nan_to_num(space.to_units(configurations), nan=0.5)
-            best = np.random.default_rng([9, seed]).random(space.n_parameters)
-            values = -((units - best) ** 2).sum(axis=1)
-        header = Header(f"past{place}", str(task), "lab", ("maximize",), time.time())
-        study = StudyMemory(memory, header, stats=Counter(), logger=optuna.logging.get_logger("x"))
-        for number, (found, value) in enumerate(zip(configurations, values, strict=True)):
-            study.record(number, Trial(found, TrialState.COMPLETE, float(value)), space)
+def shortened(parameter: Parameter, rng: np.random.Generator) -> Parameter:
+    """Return a parameter with up to three tenths of its range cut off at one end, or as it is."""
+    cut, is_low, is_kept = rng.uniform(0, 0.3), rng.random() < 0.5, rng.random() < 0.5
+    if parameter.kind == "categorical" or is_kept:
+        return parameter
+    end = at(parameter, cut if is_low else 1.0 - cut)
+    changed = replace(parameter, **{"low" if is_low else "high": end})
+    return changed if changed.low < changed.high else parameter
 
 
-def space_of(scenario: Scenario) -> SearchSpace:
-    """Return the parameters of a scenario; conditional ones are absent where inactive."""
+def middle(parameter: Parameter) -> Any:
+    return parameter.choices[0] if parameter.kind == "categorical" else at(parameter, 0.5)
+
+
+def at(parameter: Parameter, share: float) -> float | int:
+    low, high = parameter.low, parameter.high
+    if parameter.log:
+        value = math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
+    else:
+        value = low + share * (high - low)
+    value = min(max(value, low), high)
+    return round(value) if parameter.kind == "int" else value
+
+
+def space_of(parameters: Iterable[Parameter]) -> SearchSpace:
+    """Return a search space in which conditional parameters are absent where inactive."""
+    parameters = [*parameters]
     kinds = {"float": Float, "int": Integer}
     domains = {
         p.name: Categorical(p.choices)
@@ -129,69 +189,170 @@ def space_of(scenario: Scenario) -> SearchSpace:
             *((int(p.low), int(p.high)) if p.kind == "int" else (p.low, p.high)),
             "log" if p.log else "linear",
         )
-        for p in scenario.parameters
+        for p in parameters
     }
-    return SearchSpace(domains, (), [p.name for p in scenario.parameters if p.parent])
+    return SearchSpace(domains, (), [p.name for p in parameters if p.parent])
+
+
+# ---- runs
+
+
+def tasks_of(split: str, order: int) -> list[tuple[str, int]]:
+    """Return the tasks of a life in random order."""
+    rng = np.random.default_rng([7, order, split == "test"])
+    found = []
+    for name, n_tasks in TASKS.items():
+        splits: Mapping[str, list[int]] = scenario_of(name).splits
+        pool = splits["test"]
+        if split != "test":
+            pool = sorted([*splits["train"], *splits["validation"]])
+        found += [(name, int(task)) for task in rng.choice(pool, n_tasks, replace=False)]
+    return [found[place] for place in rng.permutation(len(found))]
+
+
+def run(split: str, n_orders: int, path: Path) -> None:
+    done = {row["key"] for row in read(path)}
+    for methods in PASSES:
+        for order in range(n_orders):
+            for life in ("same", "varied"):
+                for row in studies(split, order, life, methods, path.with_suffix(""), done):
+                    with path.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+
+
+def studies(
+    split: str, order: int, life: str, methods: Sequence[str], folder: Path, done: set[str]
+) -> Iterator[Row]:
+    """Yield what each method reaches on the tasks of one life, and what random search does."""
+    tasks = tasks_of(split, order)
+    for method in methods:
+        memory = Memory(folder / f"{split}-{life}-{order}")
+        for place, (name, task) in enumerate(tasks):
+            key = f"{split} {life} {order} {place} {method}"
+            if key in done:
+                continue
+            variant = variant_of(life, name, 100 * order + place)
+            row = {"key": key, "split": split, "life": life, "order": order, "place": place}
+            row |= {"method": method, "scenario": name, "task": task}
+            row |= {"related": sum(earlier == name for earlier, _ in tasks[:place])}
+            if method == "memory":
+                unfinished = [e for e in memory.index().entries if e.header.name == key]
+                memory.forget(unfinished)  # of a run that was interrupted
+                top, median = reference(life, name, task, 100 * order + place)
+                row |= {"top": top, "median": median}
+            yield {**row, **tuned(variant, task, 100 * order + place, method, memory, key)}
+
+
+def reference(life: str, name: str, task: int, seed: int) -> tuple[float, float]:
+    """Return the best and the median value of random configurations."""
+    return _reference(life, name, task, seed if life == "varied" else 0)
+
+
+@cache
+def _reference(life: str, name: str, task: int, seed: int) -> tuple[float, float]:
+    is_slow = scenario_of(name).n_reference < 2000
+    rng = np.random.default_rng(task)
+    values = variant_of(life, name, seed).drawn(task, 100 if is_slow else 2000, rng)
+    return float(values.max()), float(np.median(values))
+
+
+def tuned(variant: Variant, task: int, seed: int, method: str, memory: Memory, name: str) -> Row:
+    sampler: Any
+    if method in ("memory", "none"):
+        sampler = DRESampler(seed=seed, memory=memory if method == "memory" else False)
+    else:
+        sampler = make_sampler(method, seed, variant.scenario.name)
+    study = optuna.create_study(direction="maximize", sampler=sampler, study_name=name)
+    start = time.perf_counter()
+    study.optimize(lambda trial: variant.objective(trial, task), n_trials=N_TRIALS)
+    found = {
+        "values": [trial.value for trial in study.trials],
+        "seconds": time.perf_counter() - start,
+    }
+    if method == "memory":
+        assert not sampler.stats["memory_errors"]
+        explained = [sampler.explain(study, trial) for trial in study.trials]
+        found |= {
+            "past_studies": sampler.stats["past_studies"],
+            "contradicted": sampler.stats["memory_contradicted"],
+            "sources": [explanation.source for explanation in explained],
+        }
+    return found
 
 
 # ---- report
 
 
-def report(rows: list[dict[str, Any]]) -> None:
-    best: dict[tuple[str, int], float] = {}
-    for row in rows:
-        for task, study in zip(row["tasks"], row["studies"], strict=True):
-            key = row["scenario"], task
-            best[key] = max(best.get(key, -np.inf), *study["values"])
-    found: dict[tuple[str, str], dict[str, np.ndarray]] = {}
-    for row in rows:
-        what, name, number, *kind = row["key"].split(" ", 3)
-        regrets = []
-        for task, study in zip(row["tasks"], row["studies"], strict=True):
-            top, median = reference(name, task)
-            top = max(top, best[name, task])
-            so_far = np.maximum.accumulate(study["values"])
-            regrets.append((top - so_far[np.array(AT) - 1]) / (top - median))
-        found.setdefault((what, kind[0]), {})[f"{name} {number}"] = np.array(regrets)
-    for (what, kind), runs in found.items():
-        baseline = found.get((what, "none"), {})
-        both = sorted(set(runs) & set(baseline))
-        if kind == "none" or not both:
-            continue
-        ours = np.array([runs[key] for key in both])
-        theirs = np.array([baseline[key] for key in both])
-        print(f"\n{what}, {kind}: {len(both)} pairs; mean regret @{AT}: with, without, ratio")
-        for place in range(ours.shape[1]):
-            with_, without = ours[:, place].mean(0), theirs[:, place].mean(0)
-            wins = [
-                (int((a < b).sum()), int((a > b).sum()))
-                for a, b in zip(ours[:, place].T, theirs[:, place].T, strict=True)
-            ]
-            print(place, with_.round(3), without.round(3), (with_ / without).round(2), wins)
-        if ours.shape[1] > 1:
-            with_, without = ours[:, 1:].mean((0, 1)), theirs[:, 1:].mean((0, 1))
-            print("from the second", with_.round(3), without.round(3), (with_ / without).round(2))
+def report(rows: Sequence[Row]) -> None:
+    groups = sorted({(row["split"], row["life"]) for row in rows})
+    for split, life in groups:
+        show(split, life, [r for r in rows if (r["split"], r["life"]) == (split, life)])
 
 
-@cache
-def reference(name: str, task: int) -> tuple[float, float]:
-    """Return the best and the median value of random configurations."""
-    scenario = scenario_of(name)
-    drawn = scenario.random_configurations(2000, np.random.default_rng(task))
-    values = scenario.evaluate_many(task, drawn)[scenario.metric]
-    return float(values.max()), float(np.median(values))
+def show(split: str, life: str, rows: Sequence[Row]) -> None:
+    studies: dict[tuple[int, int], dict[str, Row]] = {}
+    for row in rows:
+        studies.setdefault((row["order"], row["place"]), {})[row["method"]] = row
+    whole = {key: found for key, found in studies.items() if set(PASSES[0]) <= set(found)}
+    print(f"\n## {split}, {life}: {len(whole)} studies; regret @{AT}")
+    regrets = {key: regrets_of(found) for key, found in whole.items()}
+    for first in range(0, 20, 4):
+        chosen = [key for key in whole if first <= key[1] < first + 4]
+        line(f"studies {first + 1} to {first + 4}", chosen, regrets)
+    line("all", list(whole), regrets)
+    yahpo = [key for key in whole if whole[key]["memory"]["scenario"].startswith("rbv2")]
+    for n_past in range(6):
+        chosen = [key for key in yahpo if whole[key]["memory"]["related"] == n_past]
+        line(f"YAHPO, {n_past} related before", chosen, regrets)
+    fifth = [key for key in yahpo if whole[key]["memory"]["related"] >= 4]
+    line("from the fifth related study on", fifth, regrets)
+    for name in TASKS:
+        chosen = [key for key in whole if whole[key]["memory"]["scenario"] == name]
+        line(name, chosen, regrets)
+
+
+def regrets_of(found: Mapping[str, Row]) -> Mapping[str, np.ndarray]:
+    """Return the regret of each method `[T]` after `AT` trials."""
+    reference = found["memory"]
+    top = max(reference["top"], *(max(row["values"]) for row in found.values()))
+    scale = top - reference["median"]
+    return {
+        method: (top - np.maximum.accumulate(row["values"])[np.array(AT) - 1]) / scale
+        for method, row in found.items()
+    }
+
+
+def line(
+    what: str,
+    keys: Sequence[tuple[int, int]],
+    regrets: Mapping[tuple[int, int], Mapping[str, np.ndarray]],
+) -> None:
+    if not keys:
+        return
+    print(f"{what} ({len(keys)})")
+    for method in METHODS:
+        means = [regrets[key][method] for key in keys if method in regrets[key]]
+        if means:
+            print(f"    {method:8}", np.mean(means, axis=0).round(3), f"of {len(means)}")
+    ours, theirs = (np.array([regrets[key][m] for key in keys]) for m in PASSES[0])
+    drawn = np.random.default_rng(0).integers(len(keys), size=(2000, len(keys)))
+    error = (ours[drawn].mean(1) / theirs[drawn].mean(1)).std(0)
+    better, worse = (ours < theirs).sum(0), (ours > theirs).sum(0)
+    ratio = (ours.mean(0) / theirs.mean(0)).round(2)
+    print("    ratio   ", ratio, "±", error.round(2), "better", better, "worse", worse)
+
+
+def read(path: Path) -> list[Row]:
+    return [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
 
 
 def main() -> None:
-    what, path = sys.argv[1], Path(sys.argv[2])
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    if what == "report":
-        report(rows)
-        return
-    for row in {"lives": lives, "harm": harm}[what]({row["key"] for row in rows}):
-        with path.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+    what, *arguments = sys.argv[1:]
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    if what == "run":
+        run(arguments[0], int(arguments[1]), Path(arguments[2]))
+    else:
+        report(read(Path(arguments[0])))
 
 
 if __name__ == "__main__":

@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dre_plugins.engine.files import regular
 from dre_plugins.memory.index import Entry, Index
-from dre_plugins.memory.memory import Memory
+from dre_plugins.memory.memory import STUDIES, Memory
 from dre_plugins.memory.priors import publish, trained_prior
 from dre_plugins.memory.records import read_study
 from dre_plugins.memory.selection import newest_with, select
@@ -25,6 +27,9 @@ from dre_plugins.transfer.metadata import MetaDataset, Task
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
+
+# A prior that was trained ahead is used if it knows this share of the studies to learn from.
+MIN_KNOWN = 0.8
 
 
 def prior_for(
@@ -53,10 +58,18 @@ def prior_for(
     if chosen is None:
         memory.shrink()
         entries = _studies_for(memory.index(), study, space)
-        tasks = tasks_of(entries, logger)
-        file = trained_prior(memory.priors, tasks, logger) if len(tasks) else None
-        studies = [entry.header.study for entry in entries] if file is not None else []
-        _write(path, {"prior": file and file.name, "studies": studies})
+        file, used = _trained_ahead(memory, entries)
+        if file is None:
+            tasks = tasks_of(entries, logger)
+            file = trained_prior(memory.priors, tasks, logger) if len(tasks) else None
+            used = entries if file is not None else []
+        newest = sorted(used, key=lambda entry: -entry.header.began)
+        content = {
+            "prior": file and file.name,
+            "studies": [entry.header.study for entry in used],
+            "names": [entry.header.dated for entry in newest],
+        }
+        _write(path, content)
         chosen = _read(path, memory)  # what another worker may have written first
     if chosen is None or chosen["prior"] is None:
         return None
@@ -65,7 +78,7 @@ def prior_for(
     prior = memory.priors / Path(chosen["prior"]).name  # nothing outside the folder
     with suppress(PermissionError):  # of a colleague's file
         os.utime(prior)  # those that were used last are kept
-    return Prior.load(prior)
+    return replace(Prior.load(prior), past_studies=tuple(chosen.get("names", ())))
 
 
 def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Entry]:
@@ -73,6 +86,29 @@ def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Ent
         likely = newest_with(index, space, without=study)
         return [] if likely is None else select(index, likely, without=study)
     return select(index, space, without=study)
+
+
+def _trained_ahead(
+    memory: Memory, entries: Sequence[Entry]
+) -> tuple[Path | None, Sequence[Entry]]:
+    """Return the prior that knows most of some studies, if it knows enough, and those it knows.
+
+    Args:
+        memory: The memory.
+        entries: The studies that are to be learnt from.
+    """
+    best: tuple[Path | None, Sequence[Entry]] = (None, [])
+    n_wanted = max(1, math.ceil(MIN_KNOWN * len(entries)))
+    for path in sorted(memory.priors.glob(f"*{STUDIES}")):
+        try:
+            studies = {str(study) for study in json.loads(regular(path).read_bytes())}
+        except (FileNotFoundError, *DAMAGES):
+            continue
+        known = [entry for entry in entries if entry.header.study in studies]
+        prior = path.with_suffix(".safetensors")
+        if len(known) >= max(n_wanted, len(best[1]) + 1) and prior.is_file():
+            best = prior, known
+    return best
 
 
 def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:

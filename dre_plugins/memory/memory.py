@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 VARIABLE = "DRE_MEMORY"
 # Priors that are kept, those that were used last; a prior has some 150 KB.
 MAX_PRIORS = 200
+# Suffix of a file with the studies that a prior was trained on ahead, see `ahead`.
+STUDIES = ".studies"
 _BYTES_PER_MEGABYTE = 10**6
 
 
@@ -149,12 +151,13 @@ class Memory:
 
 
 def _keep_newest(folder: Path, count: int) -> None:
-    """Delete all priors of a folder but those that were used last, and their locks."""
+    """Delete all priors of a folder but those that were used last, and what belongs to them."""
     files = [path for path in folder.glob("*") if path.suffix in (".safetensors", ".rejected")]
     files.sort(key=lambda path: path.stat().st_mtime)
     for path in files[: max(len(files) - count, 0)]:
         path.unlink(missing_ok=True)
-        path.with_suffix(".lock").unlink(missing_ok=True)
+        for suffix in (".lock", STUDIES):
+            path.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def _folder_of_user() -> Path:

@@ -16,13 +16,12 @@ import filelock
 
 from dre_plugins._version import __version__
 from dre_plugins.memory.agreement import have_order_in_common
+from dre_plugins.recommend.explanation import some_of
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.spaces.plain import space_to_plain
 
 # Suffix of a file that says that there is no prior.
 REJECTED = ".rejected"
-# Studies that the name of a prior names.
-MAX_NAMED = 5
 # Another process that trains the same prior is waited for this long.
 SECONDS_TO_WAIT = 60.0
 
@@ -41,7 +40,9 @@ def digest_of(tasks: Sequence[Task]) -> str:
     return content.hexdigest()[:32]
 
 
-def trained_prior(folder: Path, metadata: MetaDataset, logger: logging.Logger) -> Path | None:
+def trained_prior(
+    folder: Path, metadata: MetaDataset, logger: logging.Logger, *, is_ahead: bool = False
+) -> Path | None:
     """Return the file of the prior of past studies, which is written if there is none.
 
     Studies that have no order in common have no prior. That is found out once, too.
@@ -54,13 +55,16 @@ def trained_prior(folder: Path, metadata: MetaDataset, logger: logging.Logger) -
         folder: Folder of the priors.
         metadata: The past studies.
         logger: Where to say that training takes some seconds.
+        is_ahead: Whether there is time for a training of a minute, beside a bar.
 
     Raises:
         OSError: The folder cannot be written.
         ValueError: There is nothing to learn from.
+        FittingError: The training diverged.
     """
     # Another version may learn something else from the same tasks.
-    path = folder / f"{digest_of(metadata.tasks)}-{__version__}.safetensors"
+    name = f"{digest_of(metadata.tasks)}-{__version__}{'-ahead' if is_ahead else ''}"
+    path = folder / f"{name}.safetensors"
     folder.mkdir(parents=True, exist_ok=True)
     with _one_at_a_time(path):
         rejected = path.with_suffix(REJECTED)
@@ -73,19 +77,13 @@ def trained_prior(folder: Path, metadata: MetaDataset, logger: logging.Logger) -
             logger.info("They have no order in common, and are not used.")
             rejected.touch()
             return None
-        prior = Prior.of_few(metadata)
-        prior = replace(prior, card=replace(prior.card, name=_title(metadata)))
+        prior = Prior.train(metadata, progress=True) if is_ahead else Prior.of_few(metadata)
+        names = some_of([task.name for task in metadata])
+        prior = replace(prior, card=replace(prior.card, name=f"of the past studies {names}"))
         unfinished = path.with_name(f".{uuid.uuid4().hex}.safetensors")
         prior.save(unfinished)
         publish(unfinished, path)
     return path
-
-
-def _title(metadata: MetaDataset) -> str:
-    """Return what a log calls the prior, by the names of some studies."""
-    names = [task.name for task in metadata.tasks]
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"of the past studies {', '.join(names[:MAX_NAMED])}{more}"
 
 
 def publish(unfinished: Path, path: Path) -> None:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from dre_plugins.recommend.trials import (
@@ -45,6 +46,11 @@ class Header:
         """Return the name, or the identity of a study without one."""
         return self.name or self.study
 
+    @property
+    def dated(self) -> str:
+        """Return the title and the day on which the study began, such as "wine (2026-11-23)"."""
+        return f"{self.title} ({datetime.fromtimestamp(self.began):%Y-%m-%d})"
+
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Header:
         """Rebuild a header from `dataclasses.asdict`, by way of JSON."""
@@ -63,11 +69,13 @@ class Ended:
         trial: The trial.
         time: When, in seconds since 1970.
         is_stopped: Whether something else ended it, so that it counts by what it has reported.
+        source: Who suggested it, see `recommend.explanation.SOURCES`; empty if that is not known.
     """
 
     trial: Trial
     time: float
     is_stopped: bool = False
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

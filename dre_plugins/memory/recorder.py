@@ -50,7 +50,13 @@ class Recorder:
         self._begin_anew()
 
     def write(
-        self, number: int, trial: Trial, space: SearchSpace, *, is_stopped: bool = False
+        self,
+        number: int,
+        trial: Trial,
+        space: SearchSpace,
+        *,
+        is_stopped: bool = False,
+        source: str = "",
     ) -> None:
         """Append a trial that has ended, larger values are better.
 
@@ -59,6 +65,7 @@ class Recorder:
             trial: The trial.
             space: The search space that it comes from.
             is_stopped: Whether something else ended it.
+            source: Who suggested it, see `Ended`.
 
         Raises:
             OSError: The file cannot be written.
@@ -67,7 +74,7 @@ class Recorder:
         """
         if self._process != os.getpid():  # after a fork
             self._begin_anew()
-        ended = Ended(trial, time.time(), is_stopped)
+        ended = Ended(trial, time.time(), is_stopped, source)
         lines = b"" if space in self._spaces else space_line(space)
         lines += trial_line(number, ended, self._header)
         try:

@@ -71,6 +71,7 @@ def trial_line(number: int, ended: Ended, header: Header) -> bytes:
         "constraints": {name: to_plain(float(v)) for name, v in trial.constraints.items()},
         "ended": ended.time,
         "stopped": ended.is_stopped,
+        "source": ended.source,
     }
     return _line(plain)
 
@@ -163,7 +164,9 @@ def _trial_in(state: Mapping[str, Any], header: Header) -> Ended:
             zip(state["constraints"], _floats(state["constraints"].values()), strict=True)
         ),
     )
-    return Ended(trial, float(state["ended"]), bool(state["stopped"]))
+    return Ended(
+        trial, float(state["ended"]), bool(state["stopped"]), str(state.get("source", ""))
+    )
 
 
 def _floats(values: Iterable[Any]) -> list[float]:

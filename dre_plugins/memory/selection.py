@@ -28,9 +28,9 @@ def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
         space: Parameters of the present study.
         without: Identity of the present study, which does not learn from itself.
     """
-    usable = _usable(index, without)
-    overlaps = _overlaps(index, dict.fromkeys(entry.space for entry in usable), space)
-    chosen = [entry for entry in usable if overlaps.get(entry.space, 0.0) > 0.0]
+    entries = usable(index, without=without)
+    overlaps = _overlaps(index, dict.fromkeys(entry.space for entry in entries), space)
+    chosen = [entry for entry in entries if overlaps.get(entry.space, 0.0) > 0.0]
     chosen.sort(key=lambda entry: -overlaps[entry.space])  # stable: the newest stay first
     return chosen[:MAX_STUDIES]
 
@@ -41,13 +41,14 @@ def newest_with(index: Index, name: str, *, without: str) -> SearchSpace | None:
     A define-by-run study shows one parameter first: the newest study that had it stands in for
     those to come.
     """
-    for entry in _usable(index, without):
+    for entry in usable(index, without=without):
         if name in index.names(entry.space):
             return index.space(entry.space)
     return None
 
 
-def _usable(index: Index, without: str) -> list[Entry]:
+def usable(index: Index, *, without: str = "") -> list[Entry]:
+    """Return the studies that anything can be learnt from, the one that has changed last first."""
     return [
         entry
         for entry in index.entries

@@ -62,10 +62,16 @@ class StudyMemory:
         self._lock = Lock()
 
     def record(
-        self, number: int, trial: Trial, space: SearchSpace, *, is_stopped: bool = False
+        self,
+        number: int,
+        trial: Trial,
+        space: SearchSpace,
+        *,
+        is_stopped: bool = False,
+        source: str = "",
     ) -> None:
         """Record a trial that has ended, see `Recorder.write`."""
-        self.record_made(number, lambda: (trial, space), is_stopped=is_stopped)
+        self.record_made(number, lambda: (trial, space), is_stopped=is_stopped, source=source)
 
     def record_made(
         self,
@@ -73,13 +79,14 @@ class StudyMemory:
         make: Callable[[], tuple[Trial, SearchSpace]],
         *,
         is_stopped: bool = False,
+        source: str = "",
     ) -> None:
         """Record a trial that has ended, and that may fail to be made."""
 
         def write() -> None:
             trial, space = make()
             with self._lock:
-                self._recorder.write(number, trial, space, is_stopped=is_stopped)
+                self._recorder.write(number, trial, space, is_stopped=is_stopped, source=source)
 
         self._guarded(write)
 

@@ -356,7 +356,8 @@ class AskTell(Locked):
     def _end(self, number: int, trial: Trial) -> None:
         """Keep what became of a trial, and write it to the memory."""
         self._trials[number] = trial
-        self._recommenders.record(number, trial, is_stopped=number in self._stopped)
+        is_stopped, source = number in self._stopped, self.explain(number).source
+        self._recommenders.record(number, trial, is_stopped=is_stopped, source=source)
 
     def _suggest(self, count: int, fixed: Mapping[str, Any]) -> list[Suggestion]:
         index = len(self._trials)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,8 @@ ANNOUNCEMENTS = {
     "universal-prior": "The universal prior suggests trial {}, and takes turns from then on.",
     "exhausted": "Trial {} repeats a configuration: all of them were tried.",
 }
+# So many names are given of many.
+MAX_NAMED = 3
 # Up to which standard error of a rank, as a share of all ranks, a model is called how sure.
 SURENESS = ((0.02, "quite sure"), (0.1, "unsure"), (math.inf, "very unsure"))
 
@@ -50,6 +52,7 @@ class Explanation:
         n_reference: Number of reference points; None unless a model chose.
         prior_weight: Share of the ensemble's members that came from the prior, from 0 to 1; None
             without an ensemble or a prior.
+        past_studies: Names and dates of the past studies whose prior took part; None without any.
     """
 
     source: str
@@ -57,6 +60,7 @@ class Explanation:
     spread: float | None = None
     n_reference: int | None = None
     prior_weight: float | None = None
+    past_studies: str | None = None
 
     def __str__(self) -> str:
         parts = [f"{self.source}: {SOURCES.get(self.source, 'no known source')}"]
@@ -64,6 +68,8 @@ class Explanation:
             parts.append(_expectation(self.predicted_rank, self.spread, self.n_reference))
         if self.prior_weight is not None:
             parts.append(f"weight of the prior {self.prior_weight:.0%}")
+        if self.past_studies is not None:
+            parts.append(f"learnt from {self.past_studies}")
         return "; ".join(parts)
 
 
@@ -85,6 +91,12 @@ class Suggestion:
     def source(self) -> str:
         """Return one of `SOURCES`, which says what each means."""
         return self.explanation.source
+
+
+def some_of(names: Sequence[str]) -> str:
+    """Return the first three of some names in words, and how many more there are."""
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more
 
 
 def _expectation(rank: float, spread: float | None, n_reference: int) -> str:

@@ -34,7 +34,13 @@ class MemoryOfStudy(Protocol):
         """Return how many suggestions start from the memory's prior, and the others without."""
 
     def record(
-        self, number: int, trial: Trial, space: SearchSpace, *, is_stopped: bool = False
+        self,
+        number: int,
+        trial: Trial,
+        space: SearchSpace,
+        *,
+        is_stopped: bool = False,
+        source: str = "",
     ) -> None:
         """Record a trial that has ended, larger values are better."""
 
@@ -146,8 +152,8 @@ class Recommenders:
             )
         return suggestions
 
-    def record(self, number: int, trial: Trial, *, is_stopped: bool) -> None:
-        """Write a trial that has ended to the memory."""
+    def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:
+        """Write a trial that has ended, and who suggested it, to the memory."""
         if self._memory is not None and trial.state is not TrialState.RUNNING:
             space = self._recommender.space
-            self._memory.record(number, trial, space, is_stopped=is_stopped)
+            self._memory.record(number, trial, space, is_stopped=is_stopped, source=source)

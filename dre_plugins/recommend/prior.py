@@ -47,6 +47,7 @@ class AlignedPrior:
             nothing of a parameter.
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
         about: One line for people: its name, and which parameters of the space it knows.
+        past_studies: Names of the user's studies that it was made of.
     """
 
     ensemble: DeepRankingEnsemble
@@ -54,6 +55,7 @@ class AlignedPrior:
     favourites: NDArray[np.float64]
     contexts: NDArray[np.float32] | None = None
     about: str = ""
+    past_studies: tuple[str, ...] = ()
 
 
 class PriorLike(Protocol):

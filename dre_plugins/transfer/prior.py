@@ -39,6 +39,7 @@ class Prior:
         mapping: Name in a study's space to name in this one, where names do not tell.
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
         remark: What is said beside which parameters it knows, such as why it was chosen.
+        past_studies: Names of the user's studies that it was made of; no file keeps them.
 
     Examples:
         >>> prior = Prior.load("xgboost")  # ships with the package
@@ -53,6 +54,7 @@ class Prior:
     mapping: Mapping[str, str] = field(default_factory=dict)
     contexts: NDArray[np.float32] | None = None
     remark: str = ""
+    past_studies: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names, targets = list(self.space.domains), list(self.mapping.values())
@@ -174,6 +176,7 @@ class Prior:
             self._favourites_in(space),
             self.contexts,
             f"prior {self.card.name!r} {alignment.summary()}{self.remark}",
+            self.past_studies,
         )
 
     def scores(self, space: SearchSpace, units: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -23,6 +23,7 @@ from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.spaces.alignment import align
 from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space
+from dre_plugins.transfer.spaces.renaming import with_common_names
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ def train_prior(
     scorer = scorer if scorer is not None else SCORER
     settings = settings if settings is not None else MetaTrainingSettings()
     if space is None:
+        spaces = with_common_names([task.space for task in metadata])
+        renamed = zip(metadata, spaces, strict=True)
+        tasks = tuple(replace(task, space=space) for task, space in renamed)
+        metadata = replace(metadata, tasks=tasks)
         space = in_canonical_order(merged_space([task.space for task in metadata]))
     training = metadata
     if validation is None:

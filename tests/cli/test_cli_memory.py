@@ -101,3 +101,29 @@ def test_stats(dre, memory):
     assert (found["studies"], found["trials"]) == ("3", "20")
     assert found["of these, learnt from others"] == "1"
     assert found["priors"].startswith("1, ")
+    assert found["first suggestions"] == "known from 10 studies on, of 0 so far"
+
+
+def test_stats_of_what_was_saved_and_of_what_was_used(dre, memory, monkeypatch):
+    monkeypatch.setattr("dre_plugins.memory.savings.MIN_STUDIES", 2)
+    for number in range(2):
+        tune(memory, 4, name=f"new {number}", seed=number)
+    text = words(dre("memory", "stats"))
+    assert "space-filling trials of 2 studies: as good as the best of" in text
+    assert "learnt from most" in text
+    assert dict(row for row in figures(dre).items() if row[0].startswith("wine")) == {
+        "wine (1970-01-01)": "2"
+    }
+
+
+def test_train(dre, memory, monkeypatch):
+    from dre_plugins import Prior
+
+    monkeypatch.setattr("dre_plugins.memory.ahead.MIN_STUDIES", 1)
+    monkeypatch.setattr(Prior, "train", staticmethod(lambda metadata, **_: Prior.of_few(metadata)))
+    write_study(memory, "beer", 12)
+    text = dre("memory", "train").output
+    assert "trained in" in text and "none, as they are no more than 1" in text
+    assert "is there already" in dre("memory", "train").output
+    assert tune(memory, 1).stats["past_studies"] == 2
+    assert len(list(memory.priors.glob("*.safetensors"))) == 1

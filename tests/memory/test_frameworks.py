@@ -6,7 +6,7 @@ import pickle
 
 import optuna
 import pytest
-from remembered import SPACE, files_of, loss, tune, write_study
+from remembered import SPACE, files_of, header, loss, tune, write_study
 
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.records import read_study
@@ -34,6 +34,9 @@ def optimize(n_trials, *, name="present", seed=0, storage=None, sampler=None, **
     )
     study.optimize(objective, n_trials=n_trials)
     return study
+
+
+DAY = header().dated.removeprefix("a (").removesuffix(")")
 
 
 def params(study):
@@ -79,7 +82,10 @@ def test_the_first_trial_of_an_optuna_study_is_what_was_good_before(memory):
     for past in ("a", "b", "c"):
         write_study(memory, past, 30)
     study = optimize(4, memory=memory)
-    assert study.sampler.explain(study, 0).source == "prior"
+    first = study.sampler.explain(study, 0)
+    assert first.source == "prior"
+    assert first.past_studies == f"c ({DAY}), b ({DAY}), a ({DAY})"
+    assert str(first).endswith(f"; learnt from {first.past_studies}")
     assert min(trial.value for trial in study.trials) < 0.3
     assert study.sampler.stats["past_studies"] == 3
     assert study.sampler.stats["memory_errors"] == 0
@@ -164,7 +170,8 @@ def test_the_other_studies_of_the_storage_are_learnt_from(storage):
     running = add_past(storage, "running", 10)
     running.ask()
     study = optimize(4, storage=storage, past_studies="storage")
-    assert study.sampler.explain(study, 0).source == "prior"
+    first = study.sampler.explain(study, 0)
+    assert (first.source, first.past_studies) == ("prior", "past, running")
     for number in (0, 3):
         # Odd suggestions are made without what was found.
         options = {} if number % 2 else {"past_studies": [past, running]}
@@ -238,7 +245,9 @@ def test_what_optuna_tuned_helps_syne_tune(memory):
     assert scheduler.searcher.stats["past_studies"] == 1
     suggested = scheduler.suggest()
     assert loss(suggested.config) < 0.5
-    assert scheduler.searcher.study.explain(0).source == "prior"
+    explanation = scheduler.searcher.study.explain(0)
+    assert explanation.source == "prior"
+    assert explanation.past_studies and explanation.past_studies.startswith("present (")
     other = DRE(space, metric="loss", random_seed=0)
     assert other.suggest().config != suggested.config
 
@@ -252,7 +261,9 @@ def test_what_optuna_tuned_helps_ray_tune(memory):
     space = {"lr": tune_of_ray.loguniform(1e-4, 1.0), "layers": tune_of_ray.randint(1, 9)}
     search = DRESearch(space, metric="loss", mode="min", seed=0, memory=memory)
     config = search.suggest("a")
-    assert search.study.explain(0).source == "prior"
+    explanation = search.explain("a")
+    assert explanation.source == "prior"
+    assert explanation.past_studies and explanation.past_studies.startswith("present (")
     search.on_trial_complete("a", {"loss": loss(config), "training_iteration": 1})
     names = {(e.header.framework, e.header.name, e.n_trials) for e in memory.index().entries}
     assert names == {("optuna", "present", 25), ("ray-tune", "loss", 1)}

@@ -131,6 +131,8 @@ def test_the_first_trial_is_what_was_good_before(memory, caplog):
     assert study.stats["past_studies"] == 3
     assert study.explain(0).source == "prior"
     assert "of the past studies first, second, third" in caplog.text
+    day = header().dated.removeprefix("a ")
+    assert study.explain(0).past_studies == f"third {day}, second {day}, first {day}"
     assert min(loss(trial.configuration) for trial in study.trials) < 0.3
 
 
@@ -149,6 +151,17 @@ def test_even_suggestions_are_those_of_a_prior_and_odd_ones_those_without(memory
         for trial in study.trials[:number]:
             without.add(trial.configuration, trial.value)
         assert without.ask() == (number, study.trials[number].configuration)
+
+
+def test_only_suggestions_of_past_studies_name_them_and_at_most_three(memory):
+    for past in ("a", "b", "c", "d", "e"):
+        write_study(memory, past, 20)
+    study = tune(memory, 6)
+    explained = [study.explain(number) for number in range(6)]
+    named = {number for number in range(6) if explained[number].past_studies}
+    assert named == {n for n in range(6) if explained[n].source in ("prior", "model")}
+    assert 0 in named and named <= {0, 2, 4}
+    assert str(explained[0]).endswith(" and 2 more")
 
 
 def test_of_a_batch_every_second_suggestion_is_the_memorys(memory):

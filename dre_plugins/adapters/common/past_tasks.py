@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dre_plugins.transfer.knowledge import learning_from
@@ -43,4 +44,5 @@ def learnt_prior(metadata: MetaDataset, logger: logging.Logger) -> Prior:
     logger.info(learning_from(metadata))
     from dre_plugins.transfer.prior import Prior  # imports torch
 
-    return Prior.of_few(metadata)
+    names = tuple(task.name for task in metadata)
+    return replace(Prior.of_few(metadata), past_studies=names)

@@ -18,7 +18,8 @@ from dre_plugins.space.base import is_real
 
 EXPLANATION_KEY = "dre:explanation"
 
-_FIELDS = tuple(field.name for field in fields(Explanation))
+_WORDS = ("source", "past_studies")
+_FIGURES = tuple(field.name for field in fields(Explanation) if field.name not in _WORDS)
 
 
 def attribute_of(explanation: Explanation) -> dict[str, Any]:
@@ -34,8 +35,11 @@ def explanation_of(trial: FrozenTrial) -> Explanation:
     """Return the explanation of a trial, of source "unknown" if it has none."""
     stored = trial.user_attrs.get(EXPLANATION_KEY)
     if isinstance(stored, Mapping) and isinstance(stored.get("source"), str):
-        figures = {name: stored[name] for name in _FIELDS if is_real(stored.get(name))}
-        return Explanation(stored["source"], **figures)
+        figures = {name: stored[name] for name in _FIGURES if is_real(stored.get(name))}
+        past = stored.get("past_studies")
+        return Explanation(
+            stored["source"], **figures, past_studies=past if isinstance(past, str) else None
+        )
     return Explanation("enqueued" if "fixed_params" in trial.system_attrs else "unknown")
 
 

@@ -17,6 +17,7 @@ from optuna.trial import TrialState as OptunaState
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.optuna.attributes import storage_of
 from dre_plugins.adapters.optuna.conversion import domains_of
+from dre_plugins.adapters.optuna.explanation import explanation_of
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.messages import LOGGER_NAME
 from dre_plugins.adapters.optuna.sources import tasks_before
@@ -130,7 +131,8 @@ class MemoryOfStudies:
             domains = domains_of(ended, order_numeric_choices=order_numeric_choices)
             return trial_of(ended, ended.distributions, study.directions), SearchSpace(domains)
 
-        self._of(study).record_made(trial.number, made)
+        source = explanation_of(study.get_trials(deepcopy=False)[trial.number]).source
+        self._of(study).record_made(trial.number, made, source=source)
 
     def _of(self, study: Study) -> StudyMemory:
         if study.study_name not in self._studies:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.explanation import Explanation, some_of
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, CandidateSearch, evolved
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -53,6 +53,8 @@ class EnsembleProposer:
     ) -> None:
         self._evidence = evidence
         self._priors = [prior for prior in expectation.priors if prior is not None]
+        past = dict.fromkeys(name for prior in self._priors for name in prior.past_studies)
+        self._past_studies = some_of([*past]) or None
         self._has_one_prior = len(expectation.priors) == 1
         self._search = search
         self._rng = rng
@@ -112,6 +114,7 @@ class EnsembleProposer:
             float(error[0]),
             ensemble.n_reference,
             ensemble.prior_weight,
+            self._past_studies if ensemble.prior_weight else None,
         )
         return Choice(units, is_new, explanation)
 

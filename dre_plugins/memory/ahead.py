@@ -1,0 +1,96 @@
+"""Priors trained ahead: one for all studies whose search spaces overlap, for studies to come."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from dre_plugins.memory.choices import tasks_of
+from dre_plugins.memory.index import Entry, Index
+from dre_plugins.memory.memory import STUDIES, Memory
+from dre_plugins.memory.priors import publish, trained_prior
+from dre_plugins.memory.selection import overlap, usable
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.spaces.merging import merged_space
+from dre_plugins.transfer.spaces.renaming import with_common_names
+
+# Fewer studies than that are all learnt from when a study begins.
+MIN_STUDIES = 30
+# Of more, the newest: training takes no longer, but they have to be read.
+MAX_STUDIES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Hold studies whose search spaces overlap.
+
+    Args:
+        space: A search space that holds those of all.
+        entries: The studies, the newest first.
+    """
+
+    space: SearchSpace
+    entries: tuple[Entry, ...]
+
+
+def groups_of(index: Index) -> list[Group]:
+    """Return the studies by search space, the largest group first.
+
+    Spaces join the group with whose largest one they overlap, see `selection.overlap`, unless a
+    parameter is a number in one of them and a word in another.
+    """
+    entries = usable(index)
+    spaces = {digest: index.space(digest) for digest in {entry.space for entry in entries}}
+    order = sorted(spaces, key=lambda digest: (-spaces[digest].n_parameters, digest))
+    merged: list[tuple[SearchSpace, SearchSpace, set[str]]] = []
+    for digest in order:
+        space = spaces[digest]
+        for place, (largest, union, digests) in enumerate(merged):
+            wider = _wider(union, space) if _overlap(largest, space) else None
+            if wider is not None:
+                merged[place] = largest, wider, {*digests, digest}
+                break
+        else:
+            merged.append((space, space, {digest}))
+    groups = [
+        Group(union, tuple(entry for entry in entries if entry.space in digests))
+        for _, union, digests in merged
+    ]
+    return sorted(groups, key=lambda group: -len(group.entries))
+
+
+def train_ahead(memory: Memory, group: Group, logger: logging.Logger) -> Path | None:
+    """Return the file of a group's prior, which is trained if there is none; None if none helps.
+
+    Args:
+        memory: The memory.
+        group: The studies.
+        logger: Where messages go.
+
+    Raises:
+        OSError: The memory cannot be read or written.
+        ValueError: There is nothing to learn from.
+        FittingError: The training diverged.
+    """
+    entries = group.entries[:MAX_STUDIES]
+    path = trained_prior(memory.priors, tasks_of(entries, logger), logger, is_ahead=True)
+    if path is not None and not path.with_suffix(STUDIES).exists():
+        unfinished = path.with_name(f".{uuid.uuid4().hex}.json")
+        unfinished.write_text(json.dumps([entry.header.study for entry in entries]))
+        publish(unfinished, path.with_suffix(STUDIES))
+    return path
+
+
+def _overlap(first: SearchSpace, second: SearchSpace) -> bool:
+    return overlap(first, second) > 0.0 or overlap(second, first) > 0.0
+
+
+def _wider(union: SearchSpace, space: SearchSpace) -> SearchSpace | None:
+    """Return a space that holds both, None if there is none."""
+    try:
+        return merged_space(with_common_names([union, space]))
+    except ValueError:
+        return None

@@ -1,0 +1,132 @@
+"""Priors that are trained ahead, and found by the studies that begin later."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from remembered import LOGGER, SPACE, header, tune, write_study
+
+from dre_plugins import Memory, Prior
+from dre_plugins.memory import ahead, choices
+from dre_plugins.memory.ahead import groups_of, train_ahead
+from dre_plugins.space import Categorical, Float, Integer, SearchSpace
+from dre_plugins.transfer.settings import MetaTrainingSettings
+from dre_plugins.transfer.training import train_prior
+
+OTHER = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+
+
+@pytest.fixture
+def memory(tmp_path):
+    return Memory(tmp_path / "memory")
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """Make the long trainings short, and count them."""
+    counted = []
+
+    def train(metadata, **options):
+        counted.append(len(metadata))
+        return train_prior(metadata, settings=MetaTrainingSettings(n_steps=20))
+
+    monkeypatch.setattr(Prior, "train", staticmethod(train))
+    return counted
+
+
+def write(memory, names, **options):
+    for name in names:
+        write_study(memory, name, **options)
+
+
+def test_studies_are_grouped_by_overlapping_spaces(memory):
+    write(memory, "abc")
+    wider = SearchSpace(
+        {"learning_rate": Float(1e-5, 1.0, "log"), "layers": Integer(1, 9), "z": Float(0.0, 1.0)}
+    )
+    write(memory, "d", space=wider)
+    write(memory, "ef", space=OTHER)
+    groups = groups_of(memory.index())
+    studies = [{entry.header.study for entry in group.entries} for group in groups]
+    assert studies == [{*"abcd"}, {*"ef"}]
+    assert set(groups[0].space.names) == {"learning_rate", "layers", "z"}
+
+
+def test_spaces_that_contradict_each_other_are_no_group(memory):
+    sizes = {"n": Integer(1, 10**6)}  # too many to list them beside words
+    write(memory, "ab", space=SearchSpace({**SPACE.domains, **sizes}))
+    words = SearchSpace({**SPACE.domains, "n": Categorical(("few", "many"))})
+    write(memory, "c", space=words)
+    assert [len(group.entries) for group in groups_of(memory.index())] == [2, 1]
+
+
+def test_a_study_begins_with_what_was_trained_ahead(memory, trainings):
+    write(memory, "abcde", n_trials=20)
+    (group,) = groups_of(memory.index())
+    path = train_ahead(memory, group, LOGGER)
+    assert path is not None and trainings == [5]
+    study = tune(memory, 1)
+    assert study.stats["past_studies"] == 5
+    assert study.explain(0).past_studies == (
+        ", ".join(header(name, name).dated for name in "edc") + " and 2 more"
+    )
+    assert [file.name for file in memory.priors.glob("*.safetensors")] == [path.name]
+    assert memory.teachers()[next(iter(memory.teachers()))] == [*"edcba"]
+
+
+def test_it_is_trained_once_until_something_is_new(memory, trainings):
+    write(memory, "abc", n_trials=20)
+    for _ in range(2):
+        (group,) = groups_of(memory.index())
+        path = train_ahead(memory, group, LOGGER)
+    write(memory, "d", n_trials=20)
+    (group,) = groups_of(memory.index())
+    assert train_ahead(memory, group, LOGGER) != path
+    assert trainings == [3, 4]
+    assert tune(memory, 0).stats["past_studies"] == 4  # the one that knows most
+
+
+def test_what_knows_too_few_of_the_studies_is_not_used(memory, trainings):
+    write(memory, "abc", n_trials=20)
+    (group,) = groups_of(memory.index())
+    ahead_of_time = train_ahead(memory, group, LOGGER)
+    write(memory, "d", n_trials=20)  # 3 of 4 are less than 80 %
+    logger = logging.getLogger("tests")
+    assert choices.prior_for(memory, "study", SPACE, logger).card.tasks == (*"abcd",)
+    assert len(list(memory.priors.glob("*.safetensors"))) == 2
+    assert ahead_of_time is not None and ahead_of_time.exists()
+
+
+def test_of_very_many_studies_the_newest_are_taken(memory, trainings, monkeypatch):
+    monkeypatch.setattr(ahead, "MAX_STUDIES", 2)
+    write(memory, "abc", n_trials=20)
+    (group,) = groups_of(memory.index())
+    train_ahead(memory, group, LOGGER)
+    assert trainings == [2]
+
+
+def test_studies_without_a_common_order_have_no_prior(memory, trainings, monkeypatch):
+    monkeypatch.setattr("dre_plugins.memory.priors.have_order_in_common", lambda metadata: False)
+    write(memory, "abc", n_trials=20)
+    (group,) = groups_of(memory.index())
+    assert train_ahead(memory, group, LOGGER) is None
+    assert trainings == []
+
+
+def test_forgotten_studies_are_in_no_prior(memory, trainings):
+    write(memory, "abc", n_trials=20)
+    (group,) = groups_of(memory.index())
+    train_ahead(memory, group, LOGGER)
+    memory.forget(memory.index().entries[:1])
+    assert not [file for file in memory.priors.iterdir() if file.suffix != ".lock"]
+
+
+def test_a_damaged_list_of_studies_is_passed_over(memory, trainings):
+    write(memory, "abc", n_trials=20)
+    (group,) = groups_of(memory.index())
+    path = train_ahead(memory, group, LOGGER)
+    assert path is not None
+    path.with_suffix(".studies").write_bytes(b"\x00")
+    study = tune(memory, 1)
+    assert (study.stats["past_studies"], study.stats["memory_errors"]) == (3, 0)
