@@ -39,8 +39,8 @@ class Group:
 def groups_of(index: Index) -> list[Group]:
     """Return the studies by search space, the largest group first.
 
-    Spaces join the group with whose largest one they overlap, see `selection.overlap`, unless a
-    parameter is a number in one of them and a word in another.
+    A space joins a group if it and the largest space of the group have half of each other's
+    parameters, unless a parameter is a number in one of them and a word in another.
     """
     entries = usable(index)
     spaces = {digest: index.space(digest) for digest in {entry.space for entry in entries}}
@@ -85,7 +85,7 @@ def train_ahead(memory: Memory, group: Group, logger: logging.Logger) -> Path | 
 
 
 def _overlap(first: SearchSpace, second: SearchSpace) -> bool:
-    return overlap(first, second) > 0.0 or overlap(second, first) > 0.0
+    return overlap(first, second) > 0.0 and overlap(second, first) > 0.0
 
 
 def _wider(union: SearchSpace, space: SearchSpace) -> SearchSpace | None:

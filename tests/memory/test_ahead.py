@@ -53,6 +53,13 @@ def test_studies_are_grouped_by_overlapping_spaces(memory):
     assert set(groups[0].space.names) == {"learning_rate", "layers", "z"}
 
 
+def test_a_small_part_of_a_large_space_is_no_member_of_its_group(memory):
+    more = {f"x{number}": Float(0.0, 1.0) for number in range(4)}
+    write(memory, "ab", space=SearchSpace({**SPACE.domains, **more}))
+    write(memory, "c")
+    assert [len(group.entries) for group in groups_of(memory.index())] == [2, 1]
+
+
 def test_spaces_that_contradict_each_other_are_no_group(memory):
     sizes = {"n": Integer(1, 10**6)}  # too many to list them beside words
     write(memory, "ab", space=SearchSpace({**SPACE.domains, **sizes}))
