@@ -199,7 +199,7 @@ def hindrance(progress: Progress, rules: TurnRules) -> str | None:
     alone (docs/decisions/one-list.md).
     """
     if not rules.preset_turns:
-        return "the preset has none"
+        return "the preset is the ensemble alone"
     if progress.n_objectives > 1:
         return "there are several objectives"
     if progress.is_violated:

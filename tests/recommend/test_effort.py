@@ -9,28 +9,36 @@ from dre_plugins.recommend.ensemble.effort import (
     MAX_ROWS,
     MIN_LENGTH,
     MIN_MEMBERS,
-    of_constraints,
-    of_objectives,
+    Effort,
+    effort_for,
+    n_of_objectives,
 )
 from dre_plugins.space import Float
 
 
+def effort(n_objectives: int, n_constraints: int, length: int = 128) -> Effort:
+    return effort_for(n_objectives, n_constraints, n_ensemble=10, n_members=10, length=length)
+
+
 @pytest.mark.parametrize(("n_constraints", "length"), [(1, 128), (2, 128), (10, 32)])
 def test_few_constraints_and_short_studies_have_all_members(n_constraints, length) -> None:
-    assert of_constraints(n_constraints, 10, length, 10) == (10, length)
+    assert effort(1, n_constraints, length) == Effort(20, 10, length)
+    assert effort(3, 1) == Effort(6, 10, 128)
 
 
-@pytest.mark.parametrize("n_others", [10, 20])
+@pytest.mark.parametrize("n_objectives", [1, 2, 3])
 @pytest.mark.parametrize("n_constraints", [3, 4, 5, 7, 10])
-def test_many_constraints_share_what_a_suggestion_may_cost(n_constraints, n_others) -> None:
-    members, length = of_constraints(n_constraints, 10, 128, n_others)
-    assert members >= MIN_MEMBERS and length >= MIN_LENGTH // 2
-    assert n_constraints * members * length + n_others * 128 <= MAX_ROWS
-    assert n_constraints * members * length > 0.4 * (MAX_ROWS - n_others * 128)
+def test_many_constraints_share_what_a_suggestion_may_cost(n_constraints, n_objectives) -> None:
+    found = effort(n_objectives, n_constraints)
+    assert found.n_members >= MIN_MEMBERS and found.length >= MIN_LENGTH // 4
+    n_rows = n_constraints * found.n_members * found.length
+    n_others = 128 * n_of_objectives(n_objectives, 10, found.n_single)
+    assert 0.8 * MAX_ROWS < n_rows + n_others <= MAX_ROWS
 
 
 def test_objectives_share_members() -> None:
-    assert [of_objectives(n, 5) for n in (2, 3, 4, 5, 10, 50)] == [5, 5, 5, 4, 2, 2]
+    assert [effort(n, 0).n_single for n in (2, 3, 4, 5, 10, 50)] == [10, 6, 5, 4, 2, 2]
+    assert [effort(n, 10).n_single for n in (2, 3, 4, 5, 10, 50)] == [5, 3, 2, 2, 2, 2]
 
 
 def test_what_is_fitted_for_an_ask_is_bounded(monkeypatch) -> None:

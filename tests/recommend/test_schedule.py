@@ -116,7 +116,7 @@ def test_turns_that_are_skipped_are_counted_and_said_once(caplog) -> None:
 def test_a_preset_by_name_says_once_that_it_has_no_turns(caplog, monkeypatch) -> None:
     monkeypatch.setitem(PRESETS, "paper", ENSEMBLE_ALONE)  # the real one takes minutes
     n_skipped, (text,) = skipped(caplog, history_of(8), replace(SETTINGS, preset="paper"))
-    assert n_skipped == 2 and "the preset has none" in text
+    assert n_skipped == 2 and "the preset is the ensemble alone" in text
 
 
 def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:

@@ -6,35 +6,64 @@ objective has 10 members and lists of up to 128 trials.
 
 from __future__ import annotations
 
-# Members times entries of their lists, of all that is fitted for a suggestion: three times those
-# of a study with one objective.
-MAX_ROWS = 3900
+from dataclasses import dataclass
+
+# Members times entries of their lists, of all that is fitted for a suggestion. Up to the first,
+# as one objective with two constraints has, nothing is cut; else all is cut to the second, which
+# takes .35 s of a processor.
+MAX_WHOLE = 3900
+MAX_ROWS = 3000
 # Shorter lists leave the boundary of a constraint unclear, fewer members its doubt.
 MIN_LENGTH = 64
 MIN_MEMBERS = 3
-# Members that rank by one objective each, of all objectives together.
+# Members that rank by one objective each, of all objectives together: whole, and cut.
 MAX_SINGLE = 20
+MAX_SINGLE_CUT = 10
 
 
-def of_constraints(
-    n_constraints: int, n_members: int, length: int, n_others: int
-) -> tuple[int, int]:
-    """Return members and list length of each constraint: what is asked for, or less for many.
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Say how large the members of a suggestion are.
 
     Args:
-        n_constraints: Number of constraints, at least 1.
-        n_members: Members wanted of each.
-        length: Entries of the longest list.
-        n_others: Members of the objectives.
+        n_single: Members that rank by a single objective, of each, at most.
+        n_members: Members of each constraint.
+        length: Entries of the list of each constraint.
     """
-    if (n_others + n_constraints * n_members) * length <= MAX_ROWS:
-        return n_members, length
+
+    n_single: int
+    n_members: int
+    length: int
+
+
+def effort_for(
+    n_objectives: int, n_constraints: int, *, n_ensemble: int, n_members: int, length: int
+) -> Effort:
+    """Return what is asked for, or less where there are many objectives or constraints.
+
+    Args:
+        n_objectives: Number of objectives.
+        n_constraints: Number of constraints that are learnt.
+        n_ensemble: Members of the ensemble.
+        n_members: Members wanted of each constraint.
+        length: Entries of the longest list of a constraint.
+    """
+    whole = Effort(max(2, MAX_SINGLE // n_objectives), n_members, length)
+    n_all = n_of_objectives(n_objectives, n_ensemble, whole.n_single) + n_constraints * n_members
+    if not n_constraints or n_all * length <= MAX_WHOLE:
+        return whole
+    n_single = max(2, MAX_SINGLE_CUT // n_objectives)
+    n_others = n_of_objectives(n_objectives, n_ensemble, n_single)
     left = max(MAX_ROWS - n_others * length, MAX_ROWS // 4)
     members = left // (n_constraints * min(length, MIN_LENGTH))
     members = min(max(members, MIN_MEMBERS), n_members)
-    return members, min(max(left // (n_constraints * members), MIN_LENGTH // 2), length)
+    longest = max(left // (n_constraints * members), MIN_LENGTH // 4)
+    return Effort(n_single, members, min(longest, length))
 
 
-def of_objectives(n_objectives: int, n_members: int) -> int:
-    """Return how many members rank by a single objective, at most `n_members`."""
-    return min(n_members, max(2, MAX_SINGLE // n_objectives))
+def n_of_objectives(n_objectives: int, n_ensemble: int, n_single: int) -> int:
+    """Return how many members rank by objectives: half by all as one, half by each alone."""
+    if n_objectives < 2:
+        return n_ensemble
+    n_joint = n_ensemble // 2
+    return n_joint + n_objectives * min(n_single, n_ensemble - n_joint)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
-from dre_plugins.recommend.ensemble.effort import of_constraints
+from dre_plugins.recommend.ensemble.effort import Effort, effort_for
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.feasibility import Feasibility
 from dre_plugins.recommend.ensemble.initial_members import InitialMembers
@@ -221,13 +221,13 @@ def fit_ensemble(
     constraints, units = evidence.violated_constraints, evidence.units
     is_table = search.candidates is not None
     initial = InitialMembers(evidence, settings, expectation, is_table=is_table, rng=rng)
-    parts = initial.parts(_reference(search, evidence.lists, units))
-    n_members, length = _constraint_effort(evidence, expectation, settings)
-    fresh = [initial.smooth(n_members) for _ in constraints]
+    effort = _effort(evidence, expectation, settings)
+    parts = initial.parts(_reference(search, evidence.lists, units), effort.n_single)
+    fresh = [initial.smooth(effort.n_members) for _ in constraints]
     lists = [evidence.lists] * len(parts)
-    violations = [[constraint.list(length)] for constraint in constraints]
+    violations = [[constraint.list(effort.length)] for constraint in constraints]
     longest = settings.max_history
-    if any(length < min(len(constraint.trials), longest) for constraint in constraints):
+    if any(effort.length < min(len(constraint.trials), longest) for constraint in constraints):
         # One batch would pad lists that were shortened, see `effort`.
         members = fit_all(parts, lists, units, _seeds(parts, rng), 1.0)
         members += fit_all(fresh, violations, units, _seeds(fresh, rng), 1.0)
@@ -256,17 +256,17 @@ def _reference(search: CandidateSearch, lists: Sequence[TrialList], units: Units
     return search.resolving(units[observed])
 
 
-def _constraint_effort(
-    evidence: Evidence, expectation: Expectation, settings: RecommenderSettings
-) -> tuple[int, int]:
-    """Return members and list length of each violated constraint."""
-    n_members, longest = get_preset(settings.preset).scorer.n_members, settings.max_history
-    constraints = evidence.violated_constraints
-    if not constraints:
-        return n_members, longest
-    length = min(longest, max(len(constraint.trials) for constraint in constraints))
-    n_others = expectation.n_members * (1 + evidence.n_objectives) // 2
-    return of_constraints(len(constraints), n_members, length, n_others)
+def _effort(evidence: Evidence, expectation: Expectation, settings: RecommenderSettings) -> Effort:
+    """Return how large the members of constraints and of single objectives are."""
+    constraints, longest = evidence.violated_constraints, settings.max_history
+    lengths = (len(constraint.trials) for constraint in constraints)
+    return effort_for(
+        evidence.n_objectives,
+        len(constraints),
+        n_ensemble=expectation.n_members,
+        n_members=get_preset(settings.preset).scorer.n_members,
+        length=min(longest, max(lengths, default=longest)),
+    )
 
 
 def _seeds(parts: Sequence[Members], rng: np.random.Generator) -> list[int]:

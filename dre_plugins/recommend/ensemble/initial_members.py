@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.ensemble.effort import of_objectives
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.mixture import JointPart, Members, Part
 from dre_plugins.recommend.ensemble.retrieval import disagreement, draw_tasks
@@ -55,11 +54,12 @@ class InitialMembers:
         self._from_random = careful or self._preset.from_random
         self._rng = rng
 
-    def parts(self, reference: Units) -> list[Members]:
+    def parts(self, reference: Units, n_single: int) -> list[Members]:
         """Return the ensemble's parts: the priors' as far as they are trusted, and fresh ones.
 
         Args:
             reference: Points that ranks of single objectives are taken against `[K, P]`.
+            n_single: Fresh members that rank by a single objective, of each, at most.
         """
         n_members, n_trusted = self._expectation.n_members, self._expectation.n_trusted
         parts: list[Members] = []
@@ -70,7 +70,7 @@ class InitialMembers:
         if len(weights) > 1 and n_fresh > 1:
             # Half of them rank each objective alone and half all of them as one, which together
             # is better than either (docs/decisions/several-objectives.md).
-            n_each = of_objectives(len(weights), n_fresh - n_fresh // 2)
+            n_each = min(n_single, n_fresh - n_fresh // 2)
             by_objective = tuple(self.fresh(n_each) for _ in weights)
             parts.append(JointPart(by_objective, lists, weights, reference))
             n_fresh //= 2
