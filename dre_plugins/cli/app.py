@@ -32,8 +32,7 @@ def _print_version(is_wanted: bool) -> None:
 @app.callback()
 def dre(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show it."),
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
     ] = False,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error.")
@@ -59,13 +58,3 @@ app.command("evaluate")(evaluate)
 app.command("meta-train")(meta_train)
 app.add_typer(priors, name="priors")
 app.add_typer(memory, name="memory")
-
-
-@app.command("bench", hidden=True, context_settings={"ignore_unknown_options": True})
-def bench(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
-    """Say where the benchmarks are."""
-    del arguments
-    raise ValueError(
-        "The benchmarks are a distribution of their own: in a clone of the repository run "
-        "pip install ./benchmarks, then dre-bench."
-    )
