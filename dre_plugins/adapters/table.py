@@ -21,11 +21,9 @@ from dre_plugins.adapters.common.options import Options, seed_from
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.settings import Settings, takes_settings
+from dre_plugins.recommend.settings import RecommenderSettings, Settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space import Float
-from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import Seen
+from dre_plugins.space import Float, SearchSpace, Seen
 from dre_plugins.transfer.knowledge import AUTO, GivenPrior
 
 Matrix = NDArray[np.float64]
@@ -138,7 +136,9 @@ class DRETable:
         if len(observed):
             seen.include(observed)
         if seen.has(pending).all():
-            recommender = self._repeating(recommender)
+            # Nothing else is left than to suggest again what was observed.
+            repeating = replace(self._settings, allow_duplicates=True)
+            recommender = self._recommender_for(recommender.space, repeating)
             table = pending
         history = _history(recommender.space, observed, values)
         chosen = recommender.suggest(history, index=len(values), candidates=table)[0]
@@ -154,23 +154,15 @@ class DRETable:
         return self._recommender
 
     def _new_recommender(self, names: Sequence[str]) -> Recommender:
-        space = SearchSpace({name: Float(0.0, 1.0) for name in names})
-        recommender = Recommender(
-            space, self._settings, seed=self._seed, stats=self.stats, prior=self._prior
+        recommender = self._recommender_for(
+            SearchSpace({name: Float(0.0, 1.0) for name in names}), self._settings
         )
         if recommender.about_priors:
             logger.info(recommender.about_priors)
         return recommender
 
-    def _repeating(self, recommender: Recommender) -> Recommender:
-        """Return one that suggests again what was observed: nothing else is left."""
-        return Recommender(
-            recommender.space,
-            replace(self._settings, allow_duplicates=True),
-            seed=self._seed,
-            stats=self.stats,
-            prior=self._prior,
-        )
+    def _recommender_for(self, space: SearchSpace, settings: RecommenderSettings) -> Recommender:
+        return Recommender(space, settings, seed=self._seed, stats=self.stats, prior=self._prior)
 
 
 def _rows(name: str, X: ArrayLike) -> Matrix:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from dre_plugins.cli.errors import command_line
 from dre_plugins.cli.evaluating import evaluate
 from dre_plugins.cli.importing import importing
@@ -33,13 +29,3 @@ app.command("evaluate")(evaluate)
 app.command("meta-train")(meta_train)
 app.add_typer(priors, name="priors")
 app.add_typer(memory, name="memory")
-
-
-@app.command("bench", hidden=True, context_settings={"ignore_unknown_options": True})
-def bench(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
-    """Say where the benchmarks are."""
-    del arguments
-    raise ValueError(
-        "The benchmarks are a distribution of their own: in a clone of the repository run "
-        "pip install ./benchmarks, then dre-bench."
-    )

@@ -36,8 +36,7 @@ def evaluate(
     seeds: Annotated[int, typer.Option(help="Replays of each task; means are shown.")] = 3,
     steps: Annotated[int, typer.Option(help="Steps of each meta-training.")] = 1500,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Picture to draw: .png, .pdf or .svg."),
+        Path | None, typer.Option("--output", "-o", help="Picture to draw: .png, .pdf or .svg.")
     ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write all figures here.")

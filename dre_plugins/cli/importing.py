@@ -15,17 +15,11 @@ if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
 
 importing = typer.Typer(
-    no_args_is_help=True,
-    help="Read past studies into one file that the other commands take.",
+    no_args_is_help=True, help="Read past studies into one file that the other commands take."
 )
 
 Output = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        help="File to write: .json, or .npz (smaller).",
-    ),
+    Path, typer.Option("--output", "-o", help="File to write: .json, or .npz (smaller).")
 ]
 Folders = Annotated[list[Path], typer.Argument(help="Experiments, or folders of experiments.")]
 

@@ -78,30 +78,30 @@ def show(study: Study, folder: Folder = None) -> None:
 
         dre memory show wine
     """
-    from dre_plugins.cli.tables import space_table
+    from dre_plugins.cli.tables import entry_table, space_table
     from dre_plugins.memory.records import read_study
 
     opened = _memory(folder)
     teachers = opened.teachers()
     for entry in _found(opened, [study]):
         header, read = entry.header, read_study(entry.files)
-        counts = ", ".join(f"{count} {state}" for state, count in read.counts().items())
-        table = Table(show_header=False, title=f"study {header.title}", title_justify="left")
-        table.add_row("identity", header.study)
-        table.add_row("framework", header.framework)
-        table.add_row("directions", ", ".join(header.directions))
-        table.add_row("began", _date(header.began))
-        table.add_row("last trial", _date(entry.last))
-        table.add_row("trials", counts)
+        entries = {
+            "identity": header.study,
+            "framework": header.framework,
+            "directions": ", ".join(header.directions),
+            "began": _date(header.began),
+            "last trial": _date(entry.last),
+            "trials": ", ".join(f"{count} {state}" for state, count in read.counts().items()),
+        }
         if read.n_damaged:
-            table.add_row("damaged lines", str(read.n_damaged))
+            entries["damaged lines"] = str(read.n_damaged)
         best = read.best()
         if best is not None and best.value is not None:
-            table.add_row("best value", f"{header.signs()[0] * best.value:g}")
-            table.add_row("there", ", ".join(f"{k}={v}" for k, v in best.configuration.items()))
+            entries["best value"] = f"{header.signs()[0] * best.value:g}"
+            entries["there"] = ", ".join(f"{k}={v}" for k, v in best.configuration.items())
         past = [teacher[:8] for teacher in teachers.get(header.study, [])]
-        table.add_row("learnt from", ", ".join(past) or "no study")
-        console().print(table)
+        entries["learnt from"] = ", ".join(past) or "no study"
+        console().print(entry_table(f"study {header.title}", entries))
         console().print(space_table(read.space()))
 
 
@@ -214,26 +214,24 @@ def stats(folder: Folder = None) -> None:
 
         dre memory stats
     """
+    from dre_plugins.cli.tables import entry_table
+
     opened = _memory(folder)
-    index = opened.index()
-    entries = index.entries
-    priors = [*opened.priors.glob("*.safetensors")]
-    teachers = opened.teachers()
+    index, priors = opened.index(), [*opened.priors.glob("*.safetensors")]
+    entries, teachers = index.entries, opened.teachers()
     learners = [entry for entry in entries if teachers.get(entry.header.study)]
-    table = Table(show_header=False, title=f"memory {opened.path}", title_justify="left")
-    table.add_row("studies", str(len(entries)))
-    table.add_row(
-        "of these, learnt from others",
-        str(len(learners)),
-    )
-    table.add_row("trials", str(sum(entry.n_trials for entry in entries)))
-    table.add_row("search spaces", str(len({entry.space for entry in entries})))
-    table.add_row("records", f"{sum(entry.n_bytes for entry in entries) / 1e6:.1f} MB")
-    table.add_row("damaged records", str(len(index.damaged)))
     size = sum(path.stat().st_size for path in priors) / 1e6
-    table.add_row("priors", f"{len(priors)}, {size:.1f} MB")
-    table.add_row("first suggestions", _first_suggestions(learners))
-    console().print(table)
+    counts = {
+        "studies": str(len(entries)),
+        "of these, learnt from others": str(len(learners)),
+        "trials": str(sum(entry.n_trials for entry in entries)),
+        "search spaces": str(len({entry.space for entry in entries})),
+        "records": f"{sum(entry.n_bytes for entry in entries) / 1e6:.1f} MB",
+        "damaged records": str(len(index.damaged)),
+        "priors": f"{len(priors)}, {size:.1f} MB",
+        "first suggestions": _first_suggestions(learners),
+    }
+    console().print(entry_table(f"memory {opened.path}", counts))
     times = Counter(study for learnt in teachers.values() for study in learnt)
     most = Table("learnt from most", "in studies", title_justify="left")
     for entry in sorted(entries, key=lambda e: -times[e.header.study])[:N_MOST_USED]:

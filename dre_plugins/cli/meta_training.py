@@ -10,14 +10,7 @@ import typer
 
 from dre_plugins.cli.checks import PRIOR_FILES, check_folder, check_writable
 from dre_plugins.cli.console import console
-from dre_plugins.cli.options import (
-    Device,
-    Seed,
-    Tasks,
-    Threads,
-    check_machine,
-    load_tasks,
-)
+from dre_plugins.cli.options import Device, Seed, Tasks, Threads, check_machine, load_tasks
 
 
 def meta_train(

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from dre_plugins.space import (
-    Categorical,
-    Constant,
-    Domain,
-    Float,
-    Integer,
-    Normal,
-    Ordinal,
-)
+from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 
 if TYPE_CHECKING:
@@ -28,12 +20,17 @@ _MOST_LISTED = 12
 
 def card_table(card: Card) -> Table:
     """Return a card, one row an entry; empty entries are left out."""
-    table = Table(show_header=False, title=f"prior {card.name}", title_justify="left")
-    for key, value in card.to_dict().items():
-        if key == "tasks":
-            table.add_row(key, f"{len(value)}: {_listed(value)}")
-        elif key != "name" and value not in ("", {}):
-            table.add_row(key, _entries(value) if isinstance(value, Mapping) else str(value))
+    entries = {k: v for k, v in card.to_dict().items() if k != "name" and v not in ("", {})}
+    texts = {k: _entries(v) if isinstance(v, Mapping) else str(v) for k, v in entries.items()}
+    texts["tasks"] = f"{len(card.tasks)}: {_listed(card.tasks)}"
+    return entry_table(f"prior {card.name}", texts)
+
+
+def entry_table(title: str, entries: Mapping[str, str]) -> Table:
+    """Return entries by name, one row an entry."""
+    table = Table(show_header=False, title=title, title_justify="left")
+    for name, text in entries.items():
+        table.add_row(name, text)
     return table
 
 

@@ -22,7 +22,6 @@ from dre_plugins.memory.recorder import SUFFIX
 from dre_plugins.memory.records import TRIAL_START, RecordError, read_header
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
-from dre_plugins.transfer.spaces.plain import space_from_plain
 
 FORMAT = "dre-plugins/memory-index"
 VERSION = 1
@@ -92,7 +91,7 @@ class Index:
             ValueError: A domain is of no known kind.
         """
         domains = self._spaces[digest]
-        return space_from_plain({"domains": domains, "conditions": [], "optional": []})
+        return SearchSpace.from_dict({"domains": domains, "conditions": [], "optional": []})
 
 
 def read_index(folder: Path, path: Path) -> Index:

@@ -18,7 +18,6 @@ from dre_plugins._version import __version__
 from dre_plugins.memory.agreement import have_order_in_common
 from dre_plugins.recommend.explanation import some_of
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.spaces.plain import space_to_plain
 
 # Suffix of a file that says that there is no prior.
 REJECTED = ".rejected"
@@ -30,7 +29,7 @@ def digest_of(tasks: Sequence[Task]) -> str:
     """Return a hash of all that past tasks hold."""
     content = hashlib.sha256()
     for task in tasks:
-        content.update(json.dumps([task.name, space_to_plain(task.space)]).encode())
+        content.update(json.dumps([task.name, task.space.to_dict()]).encode())
         arrays = [task.units, task.values, task.failed]
         for step, reported in task.rungs.items():
             content.update(repr(step).encode())

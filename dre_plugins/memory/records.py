@@ -16,13 +16,8 @@ from dre_plugins.engine.files import regular
 from dre_plugins.memory.recorded import Ended, Header, RecordedStudy
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.serial import from_plain, to_plain
 from dre_plugins.transfer.archive import DAMAGES
-from dre_plugins.transfer.spaces.plain import (
-    from_plain,
-    space_from_plain,
-    space_to_plain,
-    to_plain,
-)
 
 FORMAT = "dre-plugins/memory"
 VERSION = 1
@@ -49,7 +44,7 @@ def space_line(space: SearchSpace) -> bytes:
     Raises:
         ValueError: A value is of a type that no file can hold.
     """
-    return _line({"space": space_to_plain(space)})
+    return _line({"space": space.to_dict()})
 
 
 def trial_line(number: int, ended: Ended, header: Header) -> bytes:
@@ -137,7 +132,7 @@ def _read_line(
     state: Mapping[str, Any], header: Header, spaces: list[SearchSpace], trials: dict[int, Ended]
 ) -> None:
     if "space" in state:
-        space = space_from_plain(state["space"])
+        space = SearchSpace.from_dict(state["space"])
         if space not in spaces:
             spaces.append(space)
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
@@ -11,6 +10,7 @@ from dre_plugins.plots.studies import Study, history_of
 from dre_plugins.plots.style import GREEN, GREY, ORANGE, PINK, SKY, ink, new_panel, plain
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.spaces.alignment import Alignment
 
 NOBODY = "–"
 LEARNT = "learnt from scratch"
@@ -21,24 +21,6 @@ HEADS = ("yours", "of the prior", "by", "")
 LINE = 0.32
 LETTER = 0.085
 GAP = 0.3
-
-
-@dataclass(frozen=True)
-class Row:
-    """Hold one row of the table: a parameter.
-
-    Args:
-        of_study: Its name in the study; "–" if the study does not have it.
-        of_prior: Its name in the prior; "–" if the prior does not have it.
-        by: What says that they are the same: "name", "alias" or "mapping"; "default" if the
-            prior's is set to its default, "–" if nothing is known.
-        remark: How the two differ, or what becomes of it.
-    """
-
-    of_study: str
-    of_prior: str
-    by: str
-    remark: str
 
 
 def plot_alignment(prior: Prior | str | os.PathLike[str], space: SearchSpace | Study) -> Axes:
@@ -55,8 +37,8 @@ def plot_alignment(prior: Prior | str | os.PathLike[str], space: SearchSpace | S
         prior = Prior.load(prior)
     if not isinstance(space, SearchSpace):
         space = history_of(space, 0).space
-    rows = rows_of(prior, space)
-    texts = [HEADS, *((row.of_study, row.of_prior, row.by, row.remark) for row in rows)]
+    rows = rows_of(prior.align(space))
+    texts = [HEADS, *rows]
     widths = [GAP + LETTER * max(len(text[place]) for text in texts) for place in range(4)]
     starts = [sum(widths[:place]) for place in range(4)]
     panel = new_panel(width=sum(widths) + GAP, height=LINE * (len(texts) + 2))
@@ -74,7 +56,7 @@ def plot_alignment(prior: Prior | str | os.PathLike[str], space: SearchSpace | S
     panel.hlines(0.5, -GAP / 2, sum(widths), color=GREY, lw=0.8)
     panel.set(xlim=(-GAP / 2, sum(widths)), ylim=(len(texts) - 0.5, -0.5))
     panel.set_axis_off()
-    linked = sum(row.of_study != NOBODY and row.of_prior != NOBODY for row in rows)
+    linked = sum(NOBODY not in row[:2] for row in rows)
     panel.set_title(
         plain(f"Prior {prior.card.name!r}") + f" knows {linked} of {len(space.names)} parameters",
         loc="left",
@@ -82,20 +64,19 @@ def plot_alignment(prior: Prior | str | os.PathLike[str], space: SearchSpace | S
     return panel
 
 
-def rows_of(prior: Prior, space: SearchSpace) -> list[Row]:
-    """Return a row for each parameter, those of the space first."""
-    alignment = prior.align(space)
-    notes = {row[0]: row[3] for row in alignment.rows()}
+def rows_of(alignment: Alignment) -> list[tuple[str, str, str, str]]:
+    """Return a row for each parameter, those of the study first.
+
+    Returns:
+        Its name in the study, its name in the prior, "–" where it is not there, what says that
+        they are the same, and a remark.
+    """
     links = {link.source: link for link in alignment.links}
     parameters = [
-        Row(name, links[name].target, links[name].how, links[name].note)
+        (name, links[name].target, links[name].how, links[name].note)
         if name in links
-        else Row(name, NOBODY, NOBODY, LEARNT)
-        for name in space.names
+        else (name, NOBODY, NOBODY, LEARNT)
+        for name in alignment.source.names
     ]
-    others = [Row(NOBODY, name, "default", notes[name]) for name in alignment.imputed]
-    return (
-        parameters
-        + others
-        + [Row(NOBODY, name, NOBODY, notes[name]) for name in alignment.missing]
-    )
+    others = [(of_study, name, by, note) for name, of_study, by, note in alignment.rows()]
+    return parameters + [row for row in others if row[0] == NOBODY]

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from dre_plugins.engine.runtime import isolated
 from dre_plugins.plots.fitted import SEED, Fitted
 from dre_plugins.plots.studies import Study
 from dre_plugins.plots.style import GREY, blue, legend_below, new_panel
@@ -42,6 +43,7 @@ class Predictions:
         return covered((self.true - self.mean) / self.spread, probability)
 
 
+@isolated()
 def plot_calibration(
     study: Study,
     *,

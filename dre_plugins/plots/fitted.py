@@ -1,6 +1,7 @@
 """A ranking ensemble fitted to a study, to be looked into.
 
-Notation: see docs/architecture.md.
+It is looked into within `isolated`, which leaves no trace in the user's torch. Notation: see
+docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
-from dre_plugins.plots.studies import Study, history_of, n_objectives
+from dre_plugins.plots.studies import Study, history_of
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.histories import StudyHistory, chosen_objective
 from dre_plugins.recommend.lists import final_value
@@ -62,7 +63,7 @@ class Fitted:
         history: StudyHistory = history_of(study, objective)
         loaded = prior_from(prior)
         if isinstance(loaded, tuple):
-            loaded = loaded[chosen_objective(n_objectives(study), objective)]
+            loaded = loaded[chosen_objective(len(study.directions), objective)]
         self.space: SearchSpace = history.space
         self.numbers = history.numbers
         self._trials = history.trials
@@ -79,11 +80,11 @@ class Fitted:
         self._recommender = Recommender(self.space, settings, seed=SEED, prior=loaded)
         self._n_threads = self._recommender.settings.n_threads
 
-    def ensemble(self) -> Ensemble:
+    def ensemble(self) -> FittedEnsemble:
         """Return the ensemble that the next suggestion would be chosen by."""
-        return Ensemble(self._fit(range(len(self._trials)), None), self._n_threads)
+        return self._fit(range(len(self._trials)), None)
 
-    def blind_ensemble(self, hidden: Sequence[int]) -> Ensemble:
+    def blind_ensemble(self, hidden: Sequence[int]) -> FittedEnsemble:
         """Return an ensemble that does not know some trials and ranks against all of them.
 
         Args:
@@ -91,7 +92,7 @@ class Fitted:
         """
         kept = [place for place in range(len(self._trials)) if place not in set(hidden)]
         has_value = ~np.isnan(self.values)
-        return Ensemble(self._fit(kept, self.units[has_value]), self._n_threads)
+        return self._fit(kept, self.units[has_value])
 
     def _fit(self, kept: Sequence[int], candidates: Units | None) -> FittedEnsemble:
         with isolated("cpu", self._n_threads):
@@ -133,32 +134,3 @@ class Fitted:
             places = rows[~np.isnan(rows[:, column]), column]
             row[column] = places[0] if len(places) else 0.5
         return row
-
-
-class Ensemble:
-    """Wrap a fitted model so that it leaves no trace in the user's torch.
-
-    Args:
-        model: The fitted model.
-        n_threads: Threads that it may use.
-    """
-
-    def __init__(self, model: FittedEnsemble, n_threads: int) -> None:
-        self._model = model
-        self._n_threads = n_threads
-        self.n_reference = model.n_reference
-
-    def predicted(self, units: Units) -> tuple[Units, Units]:
-        """Return mean ranks `[C]` and standard errors `[C]` of canonical coordinates `[C, P]`."""
-        with isolated("cpu", self._n_threads):
-            return self._model.predicted(units)
-
-    def member_ranks(self, units: Units) -> Units:
-        """Return the rank by each member `[M, C]`."""
-        with isolated("cpu", self._n_threads):
-            return self._model.member_ranks(units)
-
-    def acquisition_values(self, units: Units) -> Units:
-        """Return the acquisition `[C]`."""
-        with isolated("cpu", self._n_threads):
-            return self._model.acquisition_values(units)

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from dre_plugins.engine.runtime import isolated
 from dre_plugins.plots.fitted import SEED, Fitted
 from dre_plugins.plots.studies import Study
 from dre_plugins.plots.style import blue, ink, new_panel, plain
@@ -18,6 +19,7 @@ N_POINTS = 512
 N_REPEATS = 5
 
 
+@isolated()
 def plot_rank_importances(
     study: Study,
     *,

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from dre_plugins.plots.style import plain
-from dre_plugins.space import Domain, Float, Integer
-from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space import Domain, Float, Integer, SearchSpace
 
 Array = NDArray[np.float64]
 

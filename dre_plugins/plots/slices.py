@@ -14,8 +14,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
-from dre_plugins.plots.fitted import Ensemble, Fitted
+from dre_plugins.plots.fitted import Fitted
 from dre_plugins.plots.parameters import ParameterAxis, axis_of
 from dre_plugins.plots.studies import Study
 from dre_plugins.plots.style import (
@@ -28,6 +29,7 @@ from dre_plugins.plots.style import (
     new_panel,
     new_panels,
 )
+from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.transfer.knowledge import GivenPrior
 
@@ -39,6 +41,7 @@ TRIALS = "trials, as predicted"
 BEST = "best trial"
 
 
+@isolated()
 def plot_predicted_ranks(
     study: Study,
     params: str | Sequence[str],
@@ -86,6 +89,7 @@ def plot_predicted_ranks(
     return panels
 
 
+@isolated()
 def plot_acquisition(
     study: Study,
     params: str | Sequence[str],
@@ -133,6 +137,7 @@ def plot_acquisition(
     return panel
 
 
+@isolated()
 def plot_members(
     study: Study,
     param: str,
@@ -182,7 +187,7 @@ class _Slice:
     """
 
     fitted: Fitted
-    ensemble: Ensemble
+    ensemble: FittedEnsemble
     axes: tuple[ParameterAxis, ...]
     units: Array
     incumbent: Array

@@ -6,6 +6,7 @@ An `AskTell` needs no Optuna, which is therefore imported for its studies only.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import compress
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -23,18 +24,13 @@ if TYPE_CHECKING:
 Study: TypeAlias = "AskTell | inspection.Study"
 
 
-def n_objectives(study: Study) -> int:
-    """Return how many objectives a study has."""
-    return len(study.directions)
-
-
 def direction_of(study: Study) -> str:
     """Return "minimize" or "maximize".
 
     Raises:
         ValueError: If the study has several objectives.
     """
-    n = n_objectives(study)
+    n = len(study.directions)
     require(n == 1, "the number of objectives", n, "1")
     direction = study.directions[0]
     return direction if isinstance(direction, str) else direction.name.lower()
@@ -44,19 +40,18 @@ def history_of(study: Study, objective: int | None = None) -> StudyHistory:
     """Return the trials of a study that have begun.
 
     Args:
-        study: The study.
         objective: Which one, from 0; may be None if there is one only.
 
     Raises:
         ValueError: If the study has several objectives and none is chosen, or has no such one.
     """
-    if not isinstance(study, AskTell):
-        from dre_plugins.adapters.optuna import inspection
+    chosen = chosen_objective(len(study.directions), objective)
+    if isinstance(study, AskTell):
+        history = study.history()
+        return StudyHistory.of(study.space, history, range(len(history)), chosen)
+    from dre_plugins.adapters.optuna.inspection import begun_in
 
-        return inspection.history_of(study, objective)
-    chosen = chosen_objective(n_objectives(study), objective)
-    history = study.history()
-    return StudyHistory.of(study.space, history, range(len(history)), chosen)
+    return StudyHistory.of(*begun_in(study), chosen)
 
 
 def best_so_far(study: Study) -> NDArray[np.float64]:
@@ -67,20 +62,19 @@ def best_so_far(study: Study) -> NDArray[np.float64]:
     Raises:
         ValueError: If the study has several objectives.
     """
-    if not isinstance(study, AskTell):
-        from dre_plugins.adapters.optuna import inspection
+    chosen_objective(len(study.directions), None)
+    if isinstance(study, AskTell):
+        has_ended = [trial.state is not TrialState.RUNNING for trial in study.trials]
+        return best_values([*compress(study.history(), has_ended)])
+    from dre_plugins.adapters.optuna.inspection import ended_in
 
-        return inspection.best_so_far(study)
-    chosen_objective(n_objectives(study), None)
-    running = [trial.state is TrialState.RUNNING for trial in study.trials]
-    history = zip(study.history(), running, strict=True)
-    return best_values([trial for trial, is_running in history if not is_running])
+    return best_values(ended_in(study))
 
 
 def explanations_of(study: Study) -> Mapping[int, Explanation]:
     """Return the explanation of every trial that has begun, by number."""
-    if not isinstance(study, AskTell):
-        from dre_plugins.adapters.optuna import inspection
+    if isinstance(study, AskTell):
+        return {number: study.explain(number) for number in range(len(study.trials))}
+    from dre_plugins.adapters.optuna import inspection
 
-        return inspection.explanations_of(study)
-    return {number: study.explain(number) for number in range(len(study.trials))}
+    return inspection.explanations_of(study)

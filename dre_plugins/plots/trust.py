@@ -19,31 +19,19 @@ from dre_plugins.plots.style import (
     new_panel,
 )
 
-COLOUR_OF = {
-    "prior": PINK,
-    "model": BLUE,
-    "universal-prior": BLUE,
-    "exploration": SKY,
-    "contrast": ORANGE,
-    "random": GREEN,
-    "fallback": RED,
-    "exhausted": RED,
-    "independent": GREY,
-    "enqueued": GREY,
-    "unknown": GREY,
-}
 # Sources differ by their marks as well, for readers who do not see the colours.
-MARK_OF = {
-    "prior": "*",
-    "universal-prior": "d",
-    "exploration": "D",
-    "contrast": "s",
-    "random": "^",
-    "fallback": "X",
-    "exhausted": "P",
-    "independent": "v",
-    "enqueued": ">",
-    "unknown": ".",
+LOOK_OF = {
+    "prior": (PINK, "*"),
+    "model": (BLUE, "o"),
+    "universal-prior": (BLUE, "d"),
+    "exploration": (SKY, "D"),
+    "contrast": (ORANGE, "s"),
+    "random": (GREEN, "^"),
+    "fallback": (RED, "X"),
+    "exhausted": (RED, "P"),
+    "independent": (GREY, "v"),
+    "enqueued": (GREY, ">"),
+    "unknown": (GREY, "."),
 }
 # Where trials stand that no prior had a part in.
 NOWHERE = -0.12
@@ -75,27 +63,22 @@ def plot_prior_trust(study: Study) -> Axes:
     )
     panel = new_panel()
     panel.plot([*weights], [*weights.values()], "-", lw=1.2, color=GREY, zorder=1)
-    for source, colour in COLOUR_OF.items():
-        numbers = [
-            number for number, explanation in explained.items() if explanation.source == source
-        ]
+    for source, (colour, mark) in LOOK_OF.items():
+        numbers = [n for n, explanation in explained.items() if explanation.source == source]
         if numbers:
             heights = [weights.get(number, NOWHERE) for number in numbers]
-            mark = MARK_OF.get(source, "o")
             size = 11 if mark == "*" else 6
             panel.plot(numbers, heights, mark, ms=size, color=colour, label=source, zorder=2)
+    shares = np.linspace(0, 1, 6)
+    percent = [f"{share:.0%}" for share in shares]
     if len(weights) < len(explained):
         panel.axhline(NOWHERE / 2, color=GREY, lw=0.6, ls=":")
-        panel.set_yticks([NOWHERE, *np.linspace(0, 1, 6)], ["no part", *_percent()])
+        panel.set_yticks([NOWHERE, *shares], ["no part", *percent])
     else:
-        panel.set_yticks(np.linspace(0, 1, 6), [*_percent()])
+        panel.set_yticks(shares, percent)
     panel.set(title="Weight of the prior", xlabel="trial", ylabel="members from the prior")
     panel.set_ylim(top=1.06)
     count_along(panel)
     panel.grid(axis="y", alpha=0.3)
     panel.figure.legend(loc="outside right upper", title="source", frameon=False)
     return panel
-
-
-def _percent() -> list[str]:
-    return [f"{share:.0%}" for share in np.linspace(0, 1, 6)]

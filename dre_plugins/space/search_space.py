@@ -325,10 +325,14 @@ class SearchSpace:
         return f"SearchSpace({', '.join(parts)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the space as plain containers, ready for JSON if all its values are."""
+        """Return the space in terms that strict JSON has.
+
+        Raises:
+            ValueError: a value is of a type that no file can hold, named with its parameter.
+        """
         return {
-            "domains": {name: serial.to_dict(domain) for name, domain in self.domains.items()},
-            "conditions": [serial.to_dict(condition) for condition in self.conditions],
+            "domains": {name: serial.to_dict(name, part) for name, part in self.domains.items()},
+            "conditions": [serial.to_dict(part.child, part) for part in self.conditions],
             "optional": sorted(self.optional),
         }
 
@@ -337,7 +341,7 @@ class SearchSpace:
         """Rebuild a space from `to_dict`.
 
         Raises:
-            ValueError: a kind of domain or condition is unknown.
+            ValueError: a kind of domain, condition or value is unknown.
         """
         return cls(
             {name: serial.from_dict(domain) for name, domain in state["domains"].items()},

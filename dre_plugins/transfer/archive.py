@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import lzma
-import math
 import struct
 import tokenize
 import zipfile
@@ -16,7 +15,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +24,6 @@ from dre_plugins.engine.files import regular, replacing
 
 _HEADER = "header"
 _ARRAY = "array"  # {"array": "0"} in the header of an archive stands for its entry "0"
-_SPECIAL: Final[Mapping[float, str]] = {math.inf: "inf", -math.inf: "-inf"}
-_SPECIAL_OF: Final[Mapping[str | None, float]] = {
-    None: math.nan,
-    "inf": math.inf,
-    "-inf": -math.inf,
-}
 
 # Bytes that an archive may hold: deflate packs a thousand zeros into one, so that a small file
 # could fill the memory.
@@ -66,8 +59,6 @@ def write(
 
     Args:
         path: A file that ends in ".json" or ".npz".
-        tree: Dictionaries, lists, strings, numbers, booleans and arrays.
-        suffixes: What the name may end in.
 
     Raises:
         ValueError: The suffix is another one.
@@ -113,38 +104,28 @@ def numbers(node: Any) -> NDArray[np.float64]:
     """Return an array of a tree as float64, whichever file it is from.
 
     Raises:
-        ValueError: The node is no array of numbers.
+        ArithmeticError, TypeError, ValueError: The node is no array of numbers.
     """
-    return np.array(_numbers(node), dtype=np.float64)
-
-
-def _numbers(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_numbers(item) for item in node]
-    if isinstance(node, (str, type(None))):
-        if node not in _SPECIAL_OF:
-            raise ValueError(f"{node!r} is no number")
-        return _SPECIAL_OF[node]
-    return node
+    return np.array(node, dtype=np.float64)  # null is NaN, and "inf" is infinite
 
 
 def _write_json(file: IO[bytes], tree: Mapping[str, Any]) -> None:
-    text = json.dumps(tree, default=_listed, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(tree, default=listed, allow_nan=False, separators=(",", ":"))
     file.write(text.encode())
 
 
-def _listed(item: object) -> Any:
+def listed(item: object) -> Any:
+    """Return an array as JSON has it: lists, with null for NaN and "inf" for infinity.
+
+    Raises:
+        TypeError: It is no array.
+    """
     if not isinstance(item, np.ndarray):
         raise TypeError(f"{item!r} cannot be written as JSON.")
-    return _spelt(item.tolist())
-
-
-def _spelt(item: Any) -> Any:
-    if isinstance(item, list):
-        return [_spelt(part) for part in item]
-    if isinstance(item, float) and not math.isfinite(item):
-        return _SPECIAL.get(item)
-    return item
+    entries = item.astype(object)
+    for special, spelt in ((np.isnan, None), (np.isposinf, "inf"), (np.isneginf, "-inf")):
+        entries[special(item)] = spelt
+    return entries.tolist()
 
 
 def _read_json(path: Path) -> Any:

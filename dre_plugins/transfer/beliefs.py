@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.engine.settings import require
-from dre_plugins.space.candidates import mutate, sobol
-from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space import SearchSpace, mutate, sobol
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
 # How often a partial configuration is completed, each time by other values.
@@ -25,10 +24,8 @@ def metadata_of_beliefs(
     """Return the task that beliefs describe.
 
     Args:
-        space: The search space.
         configurations: Where good values are expected; parameters of which nothing is expected
             are left out.
-        seed: Seed of the points that are compared.
 
     Raises:
         ValueError: If there are no configurations, or they are not in the space.

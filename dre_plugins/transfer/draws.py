@@ -47,12 +47,6 @@ class Draws:
 
     What is drawn is a function of the state's generator and step, so that a training that was
     interrupted goes on with the same draws.
-
-    Args:
-        lists: What to learn from, where the training computes.
-        scorer: The ensemble.
-        settings: How to train.
-        state: The training's state.
     """
 
     def __init__(
@@ -151,13 +145,11 @@ def _slices(
     """Cut supports and queries out of shuffled lists.
 
     Args:
-        lists: All lists.
         orders: A random order of each `[T, N]`.
         chosen: Which lists `[M, B]`.
         start: Where in their orders to begin, as a share `[M, B]`.
         size: Size of each support `[M, B]`.
         max_support: Entries that a support is padded to.
-        length: Longest query.
     """
     lengths = lists.lengths[chosen][..., None]
     first = (start[..., None] * lengths).long()

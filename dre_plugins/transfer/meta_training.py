@@ -28,27 +28,9 @@ from dre_plugins.transfer import training_state
 from dre_plugins.transfer.draws import Batch, Draws, validation_batch
 from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.task_lists import TaskLists
+from dre_plugins.transfer.training_state import Progress, TrainingState
 
 __all__ = ["MetaTrained", "MetaTrainingSettings", "Progress", "meta_train"]
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Hold what one look at the validation tasks found.
-
-    Args:
-        step: Steps done.
-        n_steps: Steps planned.
-        loss: Mean training loss since the last look.
-        validation_loss: Mean validation loss; that of training without validation tasks.
-        best: Smallest validation loss so far.
-    """
-
-    step: int
-    n_steps: int
-    loss: float
-    validation_loss: float
-    best: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +62,12 @@ def meta_train(
     """Meta-train an ensemble (Algorithm 1).
 
     Args:
-        lists: What to learn from.
         validation: Lists of other tasks; the weights that rank them best are returned, of many
             lists `MAX_VALIDATION`. None returns the last weights.
-        scorer: The ensemble.
-        settings: How to train.
         seed: Seed of weights and draws; equal seeds give equal weights on the same machine.
-        device: Where to compute.
-        n_threads: Intra-op threads.
         checkpoint: File that the state of the training is written to at every look.
         resume: Whether to go on from that file if it exists. What comes out is the same as
             without the interruption.
-        on_progress: Called at every look.
 
     Raises:
         ValueError: If the checkpoint belongs to another training.
@@ -113,16 +89,16 @@ def meta_train(
                 on_progress(progress)
         best = state.best if validation is not None and state.best else state.parameters
         parameters = {name: value.detach().cpu().clone() for name, value in best.items()}
-    return MetaTrained(parameters, tuple(Progress(*entry) for entry in state.history))
+    return MetaTrained(parameters, tuple(state.history))
 
 
 def _initial_state(
     scorer: ScorerSettings, n_features: int, seed: int, device: str
-) -> training_state.TrainingState:
+) -> TrainingState:
     generator = torch.Generator(device="cpu").manual_seed(seed)
     drawn = initial_parameters(scorer, n_features, generator)
     parameters = {name: value.to(device).requires_grad_() for name, value in drawn.items()}
-    return training_state.TrainingState(
+    return TrainingState(
         parameters,
         {name: torch.zeros_like(value) for name, value in parameters.items()},
         {name: torch.zeros_like(value) for name, value in parameters.items()},
@@ -130,7 +106,7 @@ def _initial_state(
     )
 
 
-def _optimiser(state: training_state.TrainingState, learning_rate: float) -> torch.optim.Adam:
+def _optimiser(state: TrainingState, learning_rate: float) -> torch.optim.Adam:
     """Return an Adam that goes on with the moments of the state, and updates them in place."""
     optimiser = torch.optim.Adam(list(state.parameters.values()), lr=learning_rate, fused=True)
     for name, value in state.parameters.items():
@@ -143,7 +119,7 @@ def _optimiser(state: training_state.TrainingState, learning_rate: float) -> tor
 
 
 def _train(
-    state: training_state.TrainingState,
+    state: TrainingState,
     draws: Draws,
     held_out: Batch | None,
     scorer: ScorerSettings,
@@ -170,7 +146,7 @@ def _train(
 
 
 def _look(
-    state: training_state.TrainingState,
+    state: TrainingState,
     training_loss: float,
     held_out: Batch | None,
     scorer: ScorerSettings,
@@ -187,17 +163,17 @@ def _look(
             f"meta-training diverged before step {state.step}: the loss is {training_loss}; "
             f"use a smaller learning_rate than {settings.learning_rate}."
         )
-    best = min((entry[4] for entry in state.history), default=math.inf)
+    best = state.history[-1].best if state.history else math.inf
     if validation_loss < best:
         state.best = {name: value.detach().clone() for name, value in state.parameters.items()}
     best = min(best, validation_loss)
     progress = Progress(state.step, settings.n_steps, training_loss, validation_loss, best)
-    state.history.append((state.step, settings.n_steps, training_loss, validation_loss, best))
+    state.history.append(progress)
     return progress
 
 
-def _is_stagnating(state: training_state.TrainingState, settings: MetaTrainingSettings) -> bool:
-    losses = [entry[3] for entry in state.history]
+def _is_stagnating(state: TrainingState, settings: MetaTrainingSettings) -> bool:
+    losses = [look.validation_loss for look in state.history]
     return len(losses) > settings.patience and min(losses[-settings.patience :]) > min(losses)
 
 

@@ -22,7 +22,6 @@ from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.archive import MetadataError
-from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
 
 __all__ = ["EMPTY", "MetaDataset", "MetadataError", "Task"]
 
@@ -40,7 +39,6 @@ class Task:
     """Hold what was evaluated on one task (a study, a data set): larger values are better.
 
     Args:
-        name: Name of the task.
         space: The search space of its own.
         units: Canonical coordinates in `space` `[N, P]`; what was evaluated outside the ranges
             extrapolates, see `SearchSpace.to_units`.
@@ -279,7 +277,7 @@ class MetaDataset:
 
 def _task_to_tree(task: Task) -> dict[str, Any]:
     try:
-        space = space_to_plain(task.space)
+        space = task.space.to_dict()
     except ValueError as error:
         raise ValueError(f"Task {task.name!r}: {error}") from error
     return {
@@ -294,7 +292,7 @@ def _task_to_tree(task: Task) -> dict[str, Any]:
 
 
 def _task_from_tree(state: Mapping[str, Any]) -> Task:
-    space = space_from_plain(state["space"])
+    space = SearchSpace.from_dict(state["space"])
     values = archive.numbers(state["values"])
     steps = archive.numbers(state["steps"]).tolist()
     return Task(

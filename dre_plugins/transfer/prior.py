@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from dre_plugins.engine.settings import require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
-from dre_plugins.space.base import Domain
-from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.transfer.card import Card
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.spaces.alignment import Alignment, Link, align, aligned_if_any
@@ -95,8 +94,7 @@ class Prior:
 
     @staticmethod
     def of_beliefs(
-        space: SearchSpace | Mapping[str, Domain],
-        configurations: Sequence[Mapping[str, Any]],
+        space: SearchSpace | Mapping[str, Domain], configurations: Sequence[Mapping[str, Any]]
     ) -> Prior:
         """Make a prior of where good values are expected, in seconds.
 
@@ -118,11 +116,7 @@ class Prior:
         return Prior.of_few(metadata_of_beliefs(space, configurations))
 
     @staticmethod
-    def load(
-        prior: str | os.PathLike[str],
-        *,
-        mapping: Mapping[str, str] | None = None,
-    ) -> Prior:
+    def load(prior: str | os.PathLike[str], *, mapping: Mapping[str, str] | None = None) -> Prior:
         """Load a prior that ships with the package, by name, or one that `save` wrote, by path.
 
         Nothing in the file can run code.
@@ -183,7 +177,6 @@ class Prior:
         """Return how good configurations are expected to be `[N]`, larger is better.
 
         Args:
-            space: Their search space.
             units: Their canonical coordinates `[N, P]`.
 
         Raises:
@@ -207,8 +200,6 @@ class Prior:
         """Say whether a parameter of a study is one of the prior's, by name, alias or mapping.
 
         Args:
-            name: The parameter.
-            domain: Its domain.
             beside: Other parameters of the study, which tell what learner it belongs to.
         """
         links = self._links(SearchSpace({**(beside or {}), name: domain}))
@@ -219,9 +210,6 @@ class Prior:
 
         A define-by-run study reveals its parameters one after the other; until it does, the
         prior's stand in for those to come, so that each is chosen to go with the others.
-
-        Args:
-            domains: The study's parameters so far, by name.
         """
         linked = {link.target for link in self._links(SearchSpace(domains))}
         # Without the prior's conditions: `Alignment.convert` heeds them anyway.

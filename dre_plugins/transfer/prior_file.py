@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,10 +20,10 @@ from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.transfer.archive import DAMAGES, numbers
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.archive import DAMAGES, listed, numbers
 from dre_plugins.transfer.card import Card
 from dre_plugins.transfer.prior import Prior, PriorError
-from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
 
 # Version of the card. A file of a newer version is refused: its entries may mean something else.
 SCHEMA = 1
@@ -42,17 +41,14 @@ def save(path: str | os.PathLike[str], prior: Prior) -> None:
     header: dict[str, Any] = {
         "schema": SCHEMA,
         "card": prior.card.to_dict(),
-        "space": space_to_plain(prior.space),
-        "favourites": [
-            [None if math.isnan(unit) else unit for unit in row]
-            for row in prior.favourites.tolist()
-        ],
+        "space": prior.space.to_dict(),
+        "favourites": prior.favourites,
         # With the digits that float32 has.
         "contexts": contexts
         if contexts is None
         else [[float(str(entry)) for entry in row] for row in contexts],
     }
-    header = json.loads(json.dumps(header))
+    header = json.loads(json.dumps(header, default=listed))
     header["sha256"] = content_hash(ensemble.parameters, ensemble.settings, header)
     text = json.dumps(header)
     checkpoint.save(path, ensemble.parameters, ensemble.settings, ensemble.n_features, text)
@@ -74,10 +70,6 @@ def load(prior: str | os.PathLike[str]) -> Prior:
 def parsed(path: str, content: bytes) -> Prior:
     """Return the prior that a file holds.
 
-    Args:
-        path: Its name, for messages.
-        content: Its bytes.
-
     Raises:
         PriorError: If it is damaged, foreign, or from a newer version.
     """
@@ -95,7 +87,7 @@ def parsed(path: str, content: bytes) -> Prior:
             )
         if header["sha256"] != content_hash(parameters, settings, header):
             raise PriorError(f"{path}: damaged: the hash of its content is another one.")
-        space = space_from_plain(header["space"])
+        space = SearchSpace.from_dict(header["space"])
         prior = Prior(
             DeepRankingEnsemble(settings, n_features, parameters),
             space,

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.fitting import FittingError
-from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, PriorLike
+from dre_plugins.recommend.prior import UNIVERSAL, PriorLike
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import distinct, keys
+from dre_plugins.space import SearchSpace, distinct, keys
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
 
@@ -123,12 +122,9 @@ def leave_one_out(
     """Replay one task after the other, each with a prior of the others.
 
     Args:
-        metadata: Past tasks.
-        train: Makes a prior from the other tasks.
         names: The tasks to replay; None: all.
         n_picks: Most picks of a replay.
         seeds: One replay each; means are reported.
-        n_threads: Threads of the surrogates.
 
     Yields:
         The replay of each task, or why there is none; one that fails does not end the others.
@@ -138,27 +134,25 @@ def leave_one_out(
     """
     everything = {task.name for task in metadata}
     for task in metadata if names is None else metadata.subset(names):
-        reason = why_not(task)
-        outcome: Replay | LeftOut = LeftOut(task.name, reason)
-        if not reason:
-            try:
-                prior = train(metadata.subset(everything - {task.name}))
-                outcome = replay(task, prior, n_picks=n_picks, seeds=seeds, n_threads=n_threads)
-            # Nothing to learn from, nothing in common with this task, or numerics.
-            except (ValueError, FittingError, FloatingPointError) as error:
-                outcome = LeftOut(task.name, str(error))
-        yield outcome
+        try:
+            check_replayable(task)
+            prior = train(metadata.subset(everything - {task.name}))
+            yield replay(task, prior, n_picks=n_picks, seeds=seeds, n_threads=n_threads)
+        # Nothing to pick from or learn from, nothing in common with this task, or numerics.
+        except (ValueError, FittingError, FloatingPointError) as error:
+            yield LeftOut(task.name, str(error))
 
 
-def why_not(task: Task) -> str:
-    """Return why a task cannot be replayed; empty if it can."""
+def check_replayable(task: Task) -> None:
+    """Raise a ValueError that says why a task cannot be replayed, unless it can."""
     table = Table.of(task)
     if len(table) < MIN_CONFIGURATIONS:
-        return (
+        raise ValueError(
             f"it has {len(table)} different configurations with a value, fewer than "
             f"{MIN_CONFIGURATIONS}"
         )
-    return "all of its values are the same" if np.unique(table.values).size == 1 else ""
+    if np.unique(table.values).size == 1:
+        raise ValueError("all of its values are the same")
 
 
 def replay(
@@ -169,63 +163,38 @@ def replay(
     seeds: Sequence[int] = (0,),
     n_threads: int = 1,
 ) -> Replay:
-    """Replay a task, see `why_not` for which one can be.
+    """Replay a task, see `check_replayable` for which one can be.
 
     Args:
         task: The task; evaluations without a value are left out.
-        prior: What is known about its search space.
         n_picks: Most picks; at most all rows of its table.
-        seeds: One replay each; means are reported.
-        n_threads: Threads of the surrogates.
     """
     table = Table.of(task)
     n_picks = min(n_picks, len(table))
-    regret = table.regret
     settings = RecommenderSettings(n_threads=n_threads)
-
-    def orders_of(prior: GivenPrior) -> list[NDArray[np.intp]]:
-        return [
-            # Seeded by the name of the task, so that tasks do not share random draws.
-            picks(
-                table,
-                Recommender(
-                    task.space,
-                    settings,
-                    seed=zlib.crc32(f"{task.name}/{seed}".encode()),
-                    prior=prior,
-                ),
-                n_picks,
-            )
-            for seed in seeds
+    # Seeded by the name of the task, so that tasks do not share random draws.
+    hashes = [zlib.crc32(f"{task.name}/{seed}".encode()) for seed in seeds]
+    orders = {
+        way: [
+            picks(table, Recommender(task.space, settings, seed=seed, prior=known), n_picks)
+            for seed in hashes
         ]
-
-    rows = {PRIOR: orders_of(prior), FRESH: orders_of(UNIVERSAL), YOURS: [np.arange(len(table))]}
-    curves = {
-        way: np.mean([best_so_far(regret[order[:n_picks]]) for order in orders], axis=0)
-        for way, orders in rows.items()
+        for way, known in ((PRIOR, prior), (FRESH, UNIVERSAL))
     }
-    needed = {
-        way: float(np.mean([evaluations_needed(regret, order) for order in orders]))
-        for way, orders in rows.items()
-    }
-    curves[RANDOM] = expected_best(regret, n_picks)
-    needed[RANDOM] = evaluations_needed(regret, np.arange(0))
-    return Replay(
-        task.name,
-        len(table),
-        {way: curves[way] for way in WAYS},
-        {way: needed[way] for way in WAYS},
-    )
+    orders[YOURS] = [np.arange(len(table))]
+    regret = table.regret
+    curves = {RANDOM: expected_best(regret, n_picks)}
+    needed = {RANDOM: evaluations_needed(regret, np.arange(0))}
+    for way, rows in orders.items():
+        best = [np.minimum.accumulate(regret[order[:n_picks]]) for order in rows]
+        curves[way] = np.mean(best, axis=0)
+        needed[way] = float(np.mean([evaluations_needed(regret, order) for order in rows]))
+    by_way = {way: curves[way] for way in WAYS}, {way: needed[way] for way in WAYS}
+    return Replay(task.name, len(table), *by_way)
 
 
 def picks(table: Table, recommender: Recommender, n_picks: int) -> NDArray[np.intp]:
-    """Return the rows that a recommender picks, in order `[K]`.
-
-    Args:
-        table: What there is to pick from.
-        recommender: What picks.
-        n_picks: Number of picks K.
-    """
+    """Return the rows that a recommender picks, in order `[K]`."""
     row_of = {key: row for row, key in enumerate(keys(table.units))}
     history: list[Trial] = []
     picked: list[int] = []
@@ -235,11 +204,6 @@ def picks(table: Table, recommender: Recommender, n_picks: int) -> NDArray[np.in
         value = float(table.values[picked[-1]])
         history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
     return np.array(picked, dtype=np.intp)
-
-
-def best_so_far(regret: Floats) -> Floats:
-    """Return the smallest regret up to each pick `[K]`."""
-    return np.minimum.accumulate(regret)
 
 
 def expected_best(regret: Floats, n_picks: int) -> Floats:
@@ -279,18 +243,11 @@ def evaluations_needed(regret: Floats, picked: NDArray[np.intp]) -> float:
 
 def mean_replay(replays: Sequence[Replay]) -> Replay:
     """Return means over tasks; a table that is exhausted stays at its best."""
-    n_picks = max(len(entry.regret[PRIOR]) for entry in replays)
-    return Replay(
-        "mean",
-        round(sum(entry.n_configurations for entry in replays) / len(replays)),
-        {
-            way: np.array(
-                [
-                    np.mean([entry.regret_after(way, k) for entry in replays])
-                    for k in range(1, n_picks + 1)
-                ]
-            )
-            for way in WAYS
-        },
-        {way: float(np.mean([entry.needed[way] for entry in replays])) for way in WAYS},
-    )
+    steps = range(1, max(len(entry.regret[PRIOR]) for entry in replays) + 1)
+    curves: dict[str, Floats] = {
+        way: np.mean([[entry.regret_after(way, k) for k in steps] for entry in replays], axis=0)
+        for way in WAYS
+    }
+    needed = {way: float(np.mean([entry.needed[way] for entry in replays])) for way in WAYS}
+    n_configurations = round(sum(entry.n_configurations for entry in replays) / len(replays))
+    return Replay("mean", n_configurations, curves, needed)

@@ -52,28 +52,16 @@ class TaskLists:
         """Return the number of features D."""
         return self.features.shape[-1]
 
-    @property
-    def n_entries(self) -> int:
-        """Return the number of entries of all lists."""
-        return int(self.lengths.sum())
-
     def to(self, device: str | torch.device) -> TaskLists:
         """Return the lists on `device`."""
-        return TaskLists(
-            self.features.to(device),
-            self.values.to(device),
-            self.lengths.to(device),
-            self.weights.to(device),
-        )
+        return TaskLists(*(getattr(self, name).to(device) for name in self.__slots__))
 
     def spread(self, count: int) -> TaskLists:
         """Return at most `count` lists, evenly spaced."""
         chosen = evenly_spaced(len(self), count)
-        return (
-            self
-            if len(chosen) == len(self)
-            else TaskLists(*(getattr(self, name)[chosen] for name in self.__slots__))
-        )
+        if len(chosen) == len(self):
+            return self
+        return TaskLists(*(getattr(self, name)[chosen] for name in self.__slots__))
 
     def digest(self) -> str:
         """Return a hash that differs for other lists."""
@@ -90,7 +78,6 @@ class TaskLists:
         step at which many were. Lists whose values are all the same are left out.
 
         Args:
-            tasks: Past tasks.
             encode: Returns the features `[N, D]` of all evaluations of a task.
 
         Raises:

@@ -129,10 +129,7 @@ def contexts_of(
     """Return the contexts of past tasks `[T, Z]`, each from a random support set.
 
     Args:
-        ensemble: Meta-trained scorers with a context.
         lists: Lists of past tasks; of many, evenly spaced ones are taken.
-        n_entries: Largest support.
-        seed: Seed of the supports.
     """
     rng = np.random.default_rng(seed)
     lists = lists.spread(MAX_CONTEXTS)
@@ -163,10 +160,6 @@ def favourites_of(metadata: MetaDataset, space: SearchSpace) -> NDArray[np.float
 
 def train_prior_of_few(metadata: MetaDataset, *, seed: int = 0) -> Prior:
     """Meta-train a prior on a handful of past studies, in seconds.
-
-    Args:
-        metadata: Past tasks.
-        seed: Seed of the training.
 
     Raises:
         ValueError: If there is nothing to learn from.

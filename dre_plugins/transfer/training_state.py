@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import torch
@@ -25,8 +25,24 @@ from dre_plugins.engine.tensors import parsed
 FORMAT = "dre-plugins/meta-training"
 VERSION = 1
 
-# step, planned steps, loss, validation loss, best: see `meta_training.Progress`.
-Entry = tuple[int, int, float, float, float]
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Hold what one look at the validation tasks found.
+
+    Args:
+        step: Steps done.
+        n_steps: Steps planned.
+        loss: Mean training loss since the last look.
+        validation_loss: Mean validation loss; that of training without validation tasks.
+        best: Smallest validation loss so far.
+    """
+
+    step: int
+    n_steps: int
+    loss: float
+    validation_loss: float
+    best: float
 
 
 @dataclass(slots=True)
@@ -49,15 +65,13 @@ class TrainingState:
     generator: torch.Generator
     step: int = 0
     best: Parameters = field(default_factory=dict)
-    history: list[Entry] = field(default_factory=list)
+    history: list[Progress] = field(default_factory=list)
 
 
 def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, Any]) -> None:
     """Write the state; the file is replaced as a whole, so that an interruption harms nothing.
 
     Args:
-        path: Where to write.
-        state: What to write.
         plan: JSON-ready description of the training.
     """
     tensors: dict[str, Tensor] = {"generator": state.generator.get_state()}
@@ -69,7 +83,7 @@ def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
         "version": str(VERSION),
         "plan": json.dumps(plan, sort_keys=True),
         "step": str(state.step),
-        "history": json.dumps(state.history),
+        "history": json.dumps([astuple(look) for look in state.history]),
     }
     with replacing(path) as unfinished:
         unfinished.write_bytes(to_bytes(tensors, metadata=header))
@@ -95,7 +109,7 @@ def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
         state.best = {key.removeprefix("best/"): value.to(device) for key, value in best.items()}
         state.generator.set_state(tensors["generator"])
         state.step = int(header["step"])
-        state.history = [_entry(values) for values in json.loads(header["history"])]
+        state.history = [_look(values) for values in json.loads(header["history"])]
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"checkpoint {name!r} cannot be resumed ({error}); delete it or name another file."
@@ -111,6 +125,6 @@ def _restore(target: Parameters, kind: str, tensors: Mapping[str, Tensor]) -> No
             value.copy_(stored)
 
 
-def _entry(values: list[float]) -> Entry:
+def _look(values: list[float]) -> Progress:
     step, n_steps, loss, validation_loss, best = values
-    return int(step), int(n_steps), float(loss), float(validation_loss), float(best)
+    return Progress(int(step), int(n_steps), float(loss), float(validation_loss), float(best))

@@ -24,14 +24,7 @@ LEARNING: dict[str, Domain] = {"learning_rate": RATE, "gamma": Float(0.9, 0.999)
 
 def study_of(space: dict[str, Domain]) -> AskTell:
     options = Options(prior="auto", settings=Settings(preset=TINY))
-    return options.new_study(
-        SearchSpace(space),
-        direction="minimize",
-        seed=0,
-        prior=options.load_prior(),
-        logger=logging.getLogger("dre_plugins"),
-        framework="ask-tell",
-    )
+    return AskTell(SearchSpace(space), seed=0, prior=options.load_prior(), **options.for_study())
 
 
 def test_the_learner_is_recognised_and_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -20,7 +20,6 @@ from dre_plugins.transfer import training_state
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
 from dre_plugins.transfer.sources.tables import from_table
-from dre_plugins.transfer.spaces.plain import space_from_plain, space_to_plain
 from dre_plugins.transfer.training_state import TrainingState
 from dre_plugins.universal import file as universal
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
@@ -65,14 +64,14 @@ def make_csv(path: Path) -> None:
 
 
 def make_space(path: Path) -> None:
-    path.write_text(json.dumps(space_to_plain(SPACE)))
+    path.write_text(json.dumps(SPACE.to_dict()))
 
 
 def read_space(path: Path) -> object:
     from dre_plugins.transfer import archive
 
     try:
-        return space_from_plain(archive.read(path))
+        return SearchSpace.from_dict(archive.read(path))
     except archive.DAMAGES as error:  # as all who call it do
         raise ValueError(str(error)) from error
 

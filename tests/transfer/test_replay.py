@@ -30,7 +30,6 @@ from dre_plugins.transfer.replay import (
     leave_one_out,
     mean_replay,
     replay,
-    why_not,
 )
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
@@ -186,7 +185,7 @@ def test_what_cannot_be_replayed_is_left_out(prior: Prior) -> None:
     strange = Task("strange", other, line, np.arange(9.0), np.zeros(9, bool))
     metadata = MetaDataset.of([few, flat, strange, bowl("fine", 9)])
     *left_out, fine = leave_one_out(metadata, lambda others: prior, n_picks=2)
-    assert isinstance(fine, Replay) and why_not(metadata.tasks[3]) == ""
+    assert isinstance(fine, Replay)
     assert [one.task for one in left_out] == ["few", "flat", "strange"]
     said = ["2 different", "are the same", "no parameter in common"]
     for one, reason in zip(left_out, said, strict=True):

@@ -98,7 +98,7 @@ def test_shorter_lists_are_padded_with_zeros() -> None:
     assert lists.lengths.tolist() == [2, 4]
     assert not lists.features[0, 2:].any() and not lists.values[0, 2:].any()
     assert lists.values[0, :2].tolist() == [-0.5, 0.5]
-    assert (len(lists), lists.n_entries, lists.n_features) == (2, 6, 2)
+    assert (len(lists), int(lists.lengths.sum()), lists.n_features) == (2, 6, 2)
 
 
 def test_only_the_order_of_values_counts() -> None:

@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from dre_plugins.space import (
-    Categorical,
-    Domain,
-    UnsupportedDomainError,
-    ordered_choices,
-)
+from dre_plugins.space import Categorical, Domain, UnsupportedDomainError, ordered_choices
 
 
 @contextmanager

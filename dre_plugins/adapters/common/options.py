@@ -1,22 +1,19 @@
 """The arguments that the constructors of all frameworks share, checked in one place.
 
-A new argument of all samplers is a field of `Options` and a line in `Options.new_study`.
+A new argument of all samplers is a field of `Options`.
 """
 
 from __future__ import annotations
 
-import logging
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import UNIVERSAL, check_turns
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.space.base import is_integer
-from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import AUTO, GivenPrior, LoadedPrior, prior_from
 
 
@@ -64,10 +61,6 @@ class Options:
     def check_past(self, name: str, past: object) -> None:
         """Refuse past studies beside a prior that was made of others.
 
-        Args:
-            name: The framework's name for the argument.
-            past: What the user gave for it.
-
         Raises:
             ValueError: If both are given.
         """
@@ -88,51 +81,17 @@ class Options:
         check_turns(prior, checked_settings(self.settings).preset)
         return prior
 
-    def new_study(
-        self,
-        space: SearchSpace,
-        *,
-        direction: str | Sequence[str],
-        seed: int | None,
-        prior: LoadedPrior | None,
-        logger: logging.Logger,
-        framework: str,
-        name: str = "",
-    ) -> AskTell:
-        """Return a study with these options, for frameworks that keep no trials themselves.
-
-        Args:
-            space: What is searched.
-            direction: "minimize" or "maximize", or a list of these for several objectives.
-            seed: Seed of the study; None draws one.
-            prior: The loaded prior, which takes the place of `Options.prior`.
-            logger: Where messages go.
-            framework: Name of the framework in the memory.
-            name: Name of the study in the memory, such as its metric.
-        """
-        return AskTell(
-            space,
-            direction=direction,
-            seed=seed,
-            prior=prior,
-            n_startup_trials=self.n_startup_trials,
-            allow_duplicates=self.allow_duplicates,
-            failed=self.failed,
-            settings=self.settings,
-            logger=logger,
-            memory=self.memory,
-            framework=framework,
-            name=name,
-        )
+    def for_study(self) -> dict[str, Any]:
+        """Return these options as `AskTell` takes them, but for the prior."""
+        options = {option.name: getattr(self, option.name) for option in fields(self)}
+        return {name: value for name, value in options.items() if name != "prior"}
 
 
 def seed_from(seed: int | None, *, name: str = "seed", n_bits: int = 63) -> int:
     """Return a seed as a plain integer, drawn from the operating system if there is none.
 
     Args:
-        seed: What the user gave.
         name: The framework's name for the argument.
-        n_bits: Size of a seed that is drawn.
 
     Raises:
         ValueError: If it is negative or no integer.

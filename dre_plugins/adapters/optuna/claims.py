@@ -65,9 +65,6 @@ def conflicting_trials(
     """Return the study's trials if another one holds what `trial` claims, else None.
 
     Args:
-        study: The study.
-        trial: The trial that has claimed.
-        numbers: What it has claimed.
         search_space: The parameters to compare; None compares all.
         held_by: Returns what a trial holds, for all trials of a study faster than `numbers_of`.
     """

@@ -47,8 +47,6 @@ def domain_of(
     """Return the domain that an Optuna distribution describes.
 
     Args:
-        name: Name of the parameter, for the error message.
-        distribution: A float, int or categorical distribution.
         order_numeric_choices: Whether choices that are numbers in ascending order become an
             ordinal domain.
 
@@ -187,35 +185,20 @@ def _can_be(distribution: BaseDistribution, value: Any) -> bool:
     return is_real(value) and abs(value) <= sys.float_info.max
 
 
-def space_of(
-    search_space: Mapping[str, BaseDistribution],
-    trials: Sequence[FrozenTrial],
-    history: Sequence[Trial],
-    *,
-    order_numeric_choices: bool = True,
-) -> SearchSpace:
-    """Return the search space, with conditions learnt from what trials asked for.
-
-    Args:
-        search_space: Distributions of the parameters.
-        trials: Trials that are not waiting; `history` has the same ones, converted.
-        order_numeric_choices: See `domain_of`.
-    """
-    ordered = order_numeric_choices
-    return learnt_space(search_space, trials, history, order_numeric_choices=ordered)[0]
-
-
 def learnt_space(
     search_space: Mapping[str, BaseDistribution],
     trials: Sequence[FrozenTrial],
     history: Sequence[Trial],
-    *,
     order_numeric_choices: bool = True,
 ) -> tuple[SearchSpace, NDArray[np.bool_]]:
-    """Return what `space_of` does, and which trials asked for all that their values ask for `[N]`.
+    """Return the search space, with conditions learnt from what trials asked for.
 
-    A trial that failed or is still running may not have asked for everything, see
-    `define_by_run`.
+    Args:
+        trials: Trials that are not waiting; `history` has the same ones, converted.
+
+    Returns:
+        The space, and which trials asked for all that their values ask for `[N]`: one that failed
+        or is still running may not have, see `define_by_run`.
     """
     domains = {
         name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)

@@ -56,60 +56,55 @@ class History:
     ) -> tuple[list[FrozenTrial], list[Trial], str]:
         """Return the trials that can be read, the recommender's view of them, and what is wrong.
 
-        Args:
-            trials: Trials that are not waiting.
-            search_space: See `trial_of`.
-            directions: See `trial_of`.
-
         Returns:
             Trials, their views, and of the first one that is left out, because it has a value
             which its parameter cannot have, a sentence that says so; empty if there is none.
         """
-        views = self.converted(trials, search_space, directions)
-        pairs = [*zip(trials, views, strict=True)]
-        problems = [view for view in views if isinstance(view, str)]
-        return (
-            [trial for trial, view in pairs if isinstance(view, Trial)],
-            [view for view in views if isinstance(view, Trial)],
-            problems[0] if problems else "",
-        )
-
-    def converted(
-        self,
-        trials: Sequence[FrozenTrial],
-        search_space: Mapping[str, BaseDistribution],
-        directions: Sequence[StudyDirection],
-    ) -> list[Trial | str]:
-        """Return the view of each trial, or a sentence that says why there is none."""
         key = _key(search_space, directions)
         kept_key, kept = self._kept
         if key != kept_key:
             kept = {}
             self._kept = key, kept
-        views: list[Trial | str] = []
+        read: list[FrozenTrial] = []
+        views: list[Trial] = []
+        problem = ""
         for trial in trials:
             ended = kept.get(trial.number)
             if ended is not None and ended.source is trial:
-                views.append(ended.view)
-                continue
-            try:
-                views.append(trial_of(trial, search_space, directions))
-            except ValueError as error:
-                problem = (
-                    f"Nothing is learnt of trial {trial.number}: {error}, which it cannot be."
-                )
-                views.append(problem)
-            if trial.state.is_finished():
-                if ended is not None:  # of another study, of which nothing may stay behind
-                    kept = {}
-                    self._kept = key, kept
-                kept[trial.number] = _Ended(trial, numbers_of(trial), views[-1])
-        return views
+                view = ended.view
+            else:
+                view = _view_of(trial, search_space, directions)
+                if trial.state.is_finished():
+                    if ended is not None:  # of another study, of which nothing may stay behind
+                        kept = {}
+                        self._kept = key, kept
+                    kept[trial.number] = _Ended(trial, numbers_of(trial), view)
+            if isinstance(view, Trial):
+                read.append(trial)
+                views.append(view)
+            else:
+                problem = problem or view
+        return read, views, problem
 
     def numbers(self, trial: FrozenTrial) -> Mapping[str, float]:
         """Return the parameters of a trial in internal representation, see `numbers_of`."""
         ended = self._kept[1].get(trial.number)
         return ended.numbers if ended is not None and ended.source is trial else numbers_of(trial)
+
+
+def _view_of(
+    trial: FrozenTrial,
+    search_space: Mapping[str, BaseDistribution],
+    directions: Sequence[StudyDirection],
+) -> Trial | str:
+    """Return the view of a trial, or a sentence that says why there is none."""
+    try:
+        return trial_of(trial, search_space, directions)
+    except ValueError as error:
+        return (
+            f"Nothing is learnt of trial {trial.number}: {error}, which it cannot be. Further "
+            "trials of this kind are not mentioned."
+        )
 
 
 def trial_of(
@@ -120,9 +115,7 @@ def trial_of(
     """Return the recommender's view of a trial that is not waiting.
 
     Args:
-        trial: A trial of the study.
         search_space: The parameters to keep.
-        directions: Directions of the study, one for each objective.
 
     Raises:
         ValueError: See `configuration_of`.

@@ -2,69 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypeAlias
 
-import numpy as np
 import optuna
-from numpy.typing import NDArray
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna.conversion import (
-    STATES,
-    space_of,
-    union_of_distributions,
-)
+from dre_plugins.adapters.optuna.conversion import STATES, learnt_space, union_of_distributions
 from dre_plugins.adapters.optuna.explanation import explanation_of
 from dre_plugins.adapters.optuna.history import History, trial_of
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.histories import StudyHistory, best_values, chosen_objective
+from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.search_space import SearchSpace
 
 Study: TypeAlias = optuna.Study
 
 
-def history_of(study: Study, objective: int | None = None) -> StudyHistory:
-    """Return the trials of a study that have parameters, whatever sampler made them.
+def begun_in(study: Study) -> tuple[SearchSpace, list[Trial], list[int]]:
+    """Return the search space of a study, the trials that have begun, and their numbers.
 
     Conditions of the search space are learnt from the trials. Trials with a value that their
     parameter cannot have are left out.
-
-    Args:
-        study: The study.
-        objective: Which one, from 0; may be None if there is one only.
-
-    Raises:
-        ValueError: If the study has several objectives and none is chosen, or has no such one.
     """
-    chosen = chosen_objective(len(study.directions), objective)
     every = study.get_trials(deepcopy=False)
     distributions = union_of_distributions(every)
     begun = [trial for trial in every if trial.state in STATES]
     begun, history, _ = History().readable(begun, distributions, study.directions)
-    space = space_of(distributions, begun, history)
-    return StudyHistory.of(space, history, [trial.number for trial in begun], chosen)
+    space, _ = learnt_space(distributions, begun, history)
+    return space, history, [trial.number for trial in begun]
 
 
-def best_so_far(study: Study) -> NDArray[np.float64]:
-    """Return the best feasible value after each trial that has ended `[N]`; larger is better.
-
-    Before the first one it is −inf.
-
-    Raises:
-        ValueError: If the study has several objectives.
-    """
-    chosen_objective(len(study.directions), None)
+def ended_in(study: Study) -> list[Trial]:
+    """Return the values of the trials of a study that have ended, without their parameters."""
     trials = study.get_trials(deepcopy=False)
-    return best_values(
-        [trial_of(trial, {}, study.directions) for trial in trials if trial.state.is_finished()]
-    )
+    return [trial_of(trial, {}, study.directions) for trial in trials if trial.state.is_finished()]
 
 
 def explanations_of(study: Study) -> Mapping[int, Explanation]:
     """Return the explanation of every trial that has begun, by number."""
-    trials: Sequence[optuna.trial.FrozenTrial] = study.get_trials(deepcopy=False)
-    return {
-        trial.number: explanation_of(trial)
-        for trial in trials
-        if trial.state is not OptunaState.WAITING
-    }
+    trials = study.get_trials(deepcopy=False)
+    begun = [trial for trial in trials if trial.state is not OptunaState.WAITING]
+    return {trial.number: explanation_of(trial) for trial in begun}

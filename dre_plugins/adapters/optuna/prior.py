@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from optuna.logging import get_logger
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import Options
 from dre_plugins.adapters.common.past_tasks import learnt_prior
-from dre_plugins.adapters.optuna.messages import LOGGER_NAME
-from dre_plugins.adapters.optuna.remembered import (
-    FoundStudies,
-    MemoryOfStudies,
-    StudiesOfStorage,
-)
+from dre_plugins.adapters.optuna.attributes import logger
+from dre_plugins.adapters.optuna.remembered import StudiesOfStorage, memory_of_study, record
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies
 from dre_plugins.memory.agreement import memory_turns
 from dre_plugins.memory.memory import Memory
+from dre_plugins.memory.study import StudyMemory
 from dre_plugins.recommend.prior import UNIVERSAL, UniversalFile
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space import Domain
-from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.transfer.knowledge import LoadedPrior
 from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
     from dre_plugins.transfer.recognition import AutoPrior
-
-logger = get_logger(LOGGER_NAME)
 
 PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
 
@@ -47,9 +39,7 @@ class PastKnowledge:
     """Hold a prior, and the past studies that it was made of, or where they are to be found.
 
     Args:
-        options: The options of the sampler, with its prior and its memory.
         past_studies: Studies to make a prior of, here and now; "storage" finds them later.
-        stats: Counters of the sampler.
 
     Raises:
         ValueError: If both a prior and studies are given, there is no such prior, or there is
@@ -60,89 +50,92 @@ class PastKnowledge:
         self, options: Options, past_studies: PastStudies | None, stats: Counter[str]
     ) -> None:
         options.check_past("past_studies", past_studies)
-        self._metadata: MetaDataset | None = None
+        self._stats = stats
+        self._ordered = options.order_numeric_choices
+        self._metadata = MetaDataset(())
         self._names: frozenset[str] = frozenset()
         self._without: dict[str, Knowledge] = {}
-        self._found: dict[tuple[str, tuple[str, ...]], Knowledge] = {}
-        self._chosen: dict[tuple[str, int], Knowledge] = {}
-        memory = Memory.of(options.memory)
-        self._memory = None if memory is None else MemoryOfStudies(memory, stats)
-        self._source: FoundStudies | None = None
+        self._memory = Memory.of(options.memory)
+        # Where the past studies of a study are found, if they are not given.
+        self._source: Callable[[Study], StudiesOfStorage | StudyMemory] | None = None
         if past_studies == STORAGE:
-            self._source = StudiesOfStorage()
-        elif past_studies is None and options.prior == UNIVERSAL:
-            self._source = self._memory
+            self._source = self._storage_of
+        elif past_studies is None and options.prior == UNIVERSAL and self._memory is not None:
+            self._source = self._memory_of
+        # By the name of a study.
+        self._storages: dict[str, StudiesOfStorage] = {}
+        self._memories: dict[str, StudyMemory] = {}
+        self._found: dict[tuple[str, tuple[str, ...]], Knowledge] = {}
         if past_studies is None or past_studies == STORAGE:
-            self.whole = Knowledge(options.load_prior())
+            self._whole = Knowledge(options.load_prior())
             return
         if not isinstance(past_studies, MetaDataset):
             past_studies = metadata_from_studies(past_studies)
         self._metadata = past_studies
         self._names = frozenset(task.name for task in past_studies)
-        self.whole = Knowledge(learnt_prior(past_studies, logger))
+        self._whole = Knowledge(learnt_prior(past_studies, logger))
 
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial begins; what takes seconds is done before."""
         if trial.number == 0:  # another study may have had the name
-            self._found = {key: k for key, k in self._found.items() if key[0] != study.study_name}
-            for found in (self._source, self._memory):
-                if found is not None:
-                    found.begin(study)
-        self.of(study, trial)
-
-    def search(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> None:
-        """Find the past studies that help a trial, once for the parameters that it is to have.
-
-        Args:
-            study: The study.
-            trial: The trial.
-            space: Its parameters; or the name of the first one, if the study has shown no other.
-        """
-        key = study.study_name, trial.number
-        if self._source is None or key in self._chosen:
-            return
-        names = (space,) if isinstance(space, str) else tuple(sorted(space.names))
-        if (study.study_name, names) not in self._found:
-            prior = None
-            if len(study.directions) == 1:
-                prior = self._source.prior_for(study, space)
-            self._found[study.study_name, names] = (
-                self.whole if prior is None else Knowledge(prior, prior)
-            )
-        self._chosen[key] = self._found[study.study_name, names]
+            name = study.study_name
+            self._found = {key: k for key, k in self._found.items() if key[0] != name}
+            self._storages.pop(name, None)
+            self._memories.pop(name, None)
+        self._given_for(study)
 
     def end(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        state: OptunaState,
-        values: Sequence[float] | None,
-        *,
-        order_numeric_choices: bool,
+        self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
     ) -> None:
-        """Record a trial that has ended, see `MemoryOfStudies`."""
-        self._chosen.pop((study.study_name, trial.number), None)
+        """Record a trial that has ended, see `record`."""
         if self._memory is not None:
-            ordered = order_numeric_choices
-            self._memory.record(study, trial, state, values, order_numeric_choices=ordered)
+            record(self._memory_of(study), study, trial, state, values, self._ordered)
 
-    def of(self, study: Study, trial: FrozenTrial) -> Knowledge:
-        """Return what is known for a trial: of the past studies all but its own.
+    def of(self, study: Study, space: SearchSpace | str) -> Knowledge:
+        """Return what is known for a trial of a study.
+
+        Args:
+            space: The parameters that the trial is to have; or the name of the first one, if the
+                study has shown no other.
+        """
+        if self._source is None or len(study.directions) > 1:
+            return self._given_for(study)
+        names = (space,) if isinstance(space, str) else tuple(sorted(space.names))
+        key = study.study_name, names
+        if key not in self._found:
+            prior = self._source(study).prior_for(space)
+            self._found[key] = self._whole if prior is None else Knowledge(prior, prior)
+        return self._found[key]
+
+    def _storage_of(self, study: Study) -> StudiesOfStorage:
+        if study.study_name not in self._storages:
+            self._storages[study.study_name] = StudiesOfStorage(study)
+        return self._storages[study.study_name]
+
+    def _memory_of(self, study: Study) -> StudyMemory:
+        if study.study_name not in self._memories:
+            assert self._memory is not None
+            memory = memory_of_study(self._memory, study, self._stats)
+            self._memories[study.study_name] = memory
+        return self._memories[study.study_name]
+
+    def _given_for(self, study: Study) -> Knowledge:
+        """Return what was given, and of past studies all but the study itself.
 
         Otherwise a study that is resumed from the storage of its past studies would learn from
         itself, and go on differently than without the interruption.
         """
-        study_name = study.study_name
-        if self._metadata is None or study_name not in self._names:
-            return self._chosen.get((study_name, trial.number), self.whole)
-        if study_name not in self._without:
+        name = study.study_name
+        if name not in self._names:
+            return self._whole
+        if name not in self._without:
             try:
-                others = self._metadata.subset(self._names - {study_name})
+                others = self._metadata.subset(self._names - {name})
                 prior: LoadedPrior = learnt_prior(others, logger)
             except ValueError:  # nothing to learn from is left
                 prior = UNIVERSAL
-            self._without[study_name] = Knowledge(prior)
-        return self._without[study_name]
+            self._without[name] = Knowledge(prior)
+        return self._without[name]
 
 
 class Knowledge:
@@ -160,26 +153,19 @@ class Knowledge:
 
     def recommender(
         self,
+        new: Callable[..., Recommender],
         space: SearchSpace,
-        settings: RecommenderSettings,
-        seed: int,
-        stats: Counter[str],
         n_objectives: int,
         history: Sequence[Trial],
-        index: int,
+        number: int,
+        stats: Counter[str],
     ) -> tuple[Recommender, str]:
         """Return a recommender with the prior, or without where it knows nothing of the space.
 
         A define-by-run study may show shared parameters later, so that this ends no study.
 
         Args:
-            space: What is searched.
-            settings: See `Recommender`.
-            seed: See `Recommender`.
-            stats: See `Recommender`.
-            n_objectives: How many objectives the study has.
-            history: Its trials so far, larger values are better.
-            index: Number of the trial.
+            new: Returns a recommender, with what is given as `prior`.
 
         Returns:
             The recommender, and why the prior is not used; empty if it is.
@@ -188,28 +174,17 @@ class Knowledge:
             ValueError: If the priors are not as many as the objectives, or the space cannot be
                 searched at all.
         """
-
-        def with_prior(prior: LoadedPrior | None) -> Recommender:
-            return Recommender(
-                space,
-                settings,
-                seed=seed,
-                stats=stats,
-                prior=prior,
-                n_objectives=n_objectives,
-                logger=logger,
-            )
-
-        numbers = range(index, index + 1)
+        numbers = range(number, number + 1)
         if self._found and not memory_turns(self._found, space, history, numbers, stats):
-            return with_prior(UNIVERSAL), ""
+            return new(prior=UNIVERSAL), ""
         try:
-            return with_prior(self.prior), ""
+            return new(prior=self.prior), ""
         except ValueError as error:
             is_for_each = not isinstance(self.prior, tuple) or len(self.prior) == n_objectives
             if self.prior in (None, UNIVERSAL) or not is_for_each:
                 raise
-            return with_prior(self._usable_on(space)), str(error)
+            text = f"The prior is not used as long as this holds: {error}"
+            return new(prior=self._usable_on(space)), text
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return those priors of a list that have something in common with a search space.
@@ -223,17 +198,10 @@ class Knowledge:
         )
         return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
-    @property
-    def has_parameters(self) -> bool:
-        """Whether anything is known of single parameters: the universal prior knows none."""
-        return bool(self._priors())
-
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
         """Say whether a parameter of a study is one of a prior's.
 
         Args:
-            name: The parameter.
-            domain: Its domain.
             beside: What the trial has asked for so far, which tells the learner.
         """
         return any(_knows(prior, name, domain, beside) for prior in self._priors())

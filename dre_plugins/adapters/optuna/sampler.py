@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from optuna.distributions import BaseDistribution
@@ -17,9 +18,13 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import Options, seed_from
-from dre_plugins.adapters.optuna.attributes import ExplanationWriter
+from dre_plugins.adapters.optuna.attributes import (
+    ConstraintsFunc,
+    Notes,
+    StatedConstraints,
+    logger,
+)
 from dre_plugins.adapters.optuna.claims import MAX_MOVES, announce, claim, conflicting_trials
-from dre_plugins.adapters.optuna.constraints import ConstraintsFunc, StatedConstraints
 from dre_plugins.adapters.optuna.conversion import (
     ENDED,
     STATES,
@@ -35,8 +40,7 @@ from dre_plugins.adapters.optuna.conversion import (
 )
 from dre_plugins.adapters.optuna.explanation import explanation_of, trial_in
 from dre_plugins.adapters.optuna.history import History
-from dre_plugins.adapters.optuna.messages import Messages
-from dre_plugins.adapters.optuna.prior import PastKnowledge, PastStudies
+from dre_plugins.adapters.optuna.prior import Knowledge, PastKnowledge, PastStudies
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.memory import GivenMemory
@@ -45,9 +49,7 @@ from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space import Domain
-from dre_plugins.space.candidates import sobol_point
-from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space import Domain, SearchSpace, sobol_point
 from dre_plugins.transfer.knowledge import GivenPrior
 
 
@@ -190,14 +192,14 @@ class DRESampler(BaseSampler):
             memory=memory,
         )
         self._settings = options.for_recommender()
-        self._order_numeric_choices = options.order_numeric_choices
+        self._ordered = options.order_numeric_choices
         self._independent_sampler = independent_sampler
-        self._warn_independent_sampling = warn_independent_sampling
+        n_startup = N_STARTUP_TRIALS if n_startup_trials is None else n_startup_trials
+        self._warns_from = n_startup if warn_independent_sampling else float("inf")
         self.stats: Counter[str] = Counter()
-        self._knowledge = PastKnowledge(options, past_studies, self.stats)
-        self._messages = Messages()
-        self._explanations = ExplanationWriter(self.stats, self._messages)
-        self._constraints = StatedConstraints(constraints_func, self.stats, self._messages)
+        self._past = PastKnowledge(options, past_studies, self.stats)
+        self._notes = Notes(self.stats)
+        self._constraints = StatedConstraints(constraints_func, self.stats, self._notes)
         self._process = ThisProcess()
         self._history = History()
 
@@ -209,24 +211,19 @@ class DRESampler(BaseSampler):
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Mark enqueued trials."""
         self._process.begin(study, trial)
-        self._knowledge.begin(study, trial)
+        self._past.begin(study, trial)
         if "fixed_params" in trial.system_attrs:
-            self._explanations.write(study, trial, Explanation("enqueued"))
+            self._notes.write(study, trial, Explanation("enqueued"))
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
     def after_trial(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        state: OptunaState,
-        values: Sequence[float] | None,
+        self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
     ) -> None:
         """Evaluate the constraints and tell the independent sampler."""
         if state in ENDED:
             self._constraints.state(study, trial)
-        ordered = self._order_numeric_choices
-        self._knowledge.end(study, trial, state, values, order_numeric_choices=ordered)
+        self._past.end(study, trial, state, values)
         self._process.end(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
@@ -237,7 +234,6 @@ class DRESampler(BaseSampler):
         It reads nothing but the trial, so that it works after the study, in any process.
 
         Args:
-            study: The study of the trial.
             trial: The trial, or its number.
 
         Raises:
@@ -249,7 +245,7 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return every parameter that any trial of the study has asked for."""
-        self._explanations.warn_if(announce(study, trial), study, trial)
+        self._notes.warn_if(announce(study, trial), study, trial)
         return union_of_distributions(self._process.read(study, trial))
 
     def sample_relative(
@@ -258,26 +254,25 @@ class DRESampler(BaseSampler):
         """Suggest values of all parameters in the search space, also of inactive ones."""
         if not search_space:
             claim(study, trial, {})  # nothing yet: no other worker has to wait
-            self._explanations.explain(study, trial, Explanation("independent"))
+            self._notes.explain(study, trial, Explanation("independent"))
             return {}
         trials = self._process.trials(study, trial)
         for _ in range(MAX_MOVES):
             space, suggestion = self._suggest(study, trial, search_space, trials)
             numbers = as_numbers(search_space, suggestion.configuration)
-            self._explanations.warn_if(claim(study, trial, numbers), study, trial)
+            self._notes.warn_if(claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):
                 break
-            conflicting = conflicting_trials(
-                study, trial, numbers, search_space, self._history.numbers
-            )
-            if conflicting is None:
+            rivals = conflicting_trials(study, trial, numbers, search_space, self._history.numbers)
+            if rivals is None:
                 break
             self.stats["conflicts"] += 1
-            trials = conflicting
-        self._explanations.explain(study, trial, suggestion.explanation)
+            trials = rivals
+        self._notes.explain(study, trial, suggestion.explanation)
         values = space.to_configuration(suggestion.units, include_inactive=True)
-        self._process.choose(study, trial, values, suggestion.source)
+        choice = self._process.choice(study, trial)
+        choice.values, choice.source = values, suggestion.source
         return self._process.asked_of(study, search_space, values)
 
     def sample_independent(
@@ -289,18 +284,16 @@ class DRESampler(BaseSampler):
     ) -> Any:
         """Sample a parameter that is new to the study, or whose range has moved."""
         self._process.ask(study, param_name, param_distribution)
-        ordered = self._order_numeric_choices
-        domain = domain_of(param_name, param_distribution, order_numeric_choices=ordered)
-        chosen = self._process.chosen(study, trial)
+        domain = domain_of(param_name, param_distribution, order_numeric_choices=self._ordered)
+        chosen = self._process.choice(study, trial).values
         if param_name in chosen and domain.contains(chosen[param_name]):
             return chosen[param_name]
-        self._knowledge.search(study, trial, param_name)
-        knowledge = self._knowledge.of(study, trial)
-        asked = domains_of(trial, order_numeric_choices=ordered)
-        if knowledge.has_parameters and knowledge.knows(param_name, domain, asked):
+        asked = domains_of(trial, order_numeric_choices=self._ordered)
+        if self._knowledge(study, trial, param_name).knows(param_name, domain, asked):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
         else:
-            self._warn_of_independent(study, trial, param_name)
+            if trial.number >= self._warns_from:
+                self._notes.warn_of_independent(study, trial.number, param_name)
             if self._independent_sampler is not None:
                 return self._independent_sampler.sample_independent(
                     study, trial, param_name, param_distribution
@@ -315,41 +308,41 @@ class DRESampler(BaseSampler):
         so_far = numbers_of(trial)
         for shift in range(1, min(domain.n_values, MAX_MOVES) + 1):
             numbers = {**so_far, param_name: number_of(param_distribution, value)}
-            self._explanations.warn_if(claim(study, trial, numbers), study, trial)
+            self._notes.warn_if(claim(study, trial, numbers), study, trial)
             if conflicting_trials(study, trial, numbers, None, self._history.numbers) is None:
                 break
             self.stats["conflicts"] += 1
             value = domain.from_unit((unit + shift / domain.n_values) % 1.0)
         return value
 
-    def _warn_of_independent(self, study: Study, trial: FrozenTrial, name: str) -> None:
-        given = self._settings.n_startup_trials
-        n_startup_trials = N_STARTUP_TRIALS if given is None else given
-        if self._warn_independent_sampling and trial.number >= n_startup_trials:
-            self._messages.warn_of_independent(study, trial.number, name)
-
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
         """Return what the prior would have, given what the trial asked for so far."""
-        planned = self._process.planned(study, trial)
+        choice = self._process.choice(study, trial)
+        planned = choice.planned(trial)
         if name in planned and domain.contains(planned[name]):
             return planned[name]
-        domains = domains_of(trial, order_numeric_choices=self._order_numeric_choices)
-        space = self._knowledge.of(study, trial).completed({**domains, name: domain})
+        domains = domains_of(trial, order_numeric_choices=self._ordered)
+        space = self._knowledge(study, trial, name).completed({**domains, name: domain})
         # One trial is one suggestion, however many parameters it asks for one by one, and of
         # the model's suggestion that is completed here the source is the model.
-        asked = [part for part in trial.distributions.values() if not part.single()]
-        source = self._process.source(study, trial)
-        is_first = not self._process.is_planned(study, trial) and not (source and asked)
-        if is_first and source:  # of which nothing was asked for: the prior takes its place
-            self.stats.subtract([source, "suggestions"])
+        is_first = choice.plan is None and not (choice.source and domains)
+        if is_first and choice.source:  # nothing was asked of it: the prior takes its place
+            self.stats.subtract([choice.source, "suggestions"])
         stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
         recommender = self._recommender(study, trial, space, stats)
         fixed = within(trial.params, domains)
         suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
         if is_first:
-            self._explanations.explain(study, trial, suggestion.explanation)
-        self._process.plan(study, trial, suggestion.configuration)
+            self._notes.explain(study, trial, suggestion.explanation)
+        choice.plan = suggestion.configuration
         return suggestion.configuration[name]
+
+    def _knowledge(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> Knowledge:
+        """Return what is known for a trial, once for the parameters that it is to have."""
+        choice = self._process.choice(study, trial)
+        if choice.knowledge is None:
+            choice.knowledge = self._past.of(study, space)
+        return choice.knowledge
 
     def _recommender(
         self,
@@ -360,13 +353,20 @@ class DRESampler(BaseSampler):
         history: Sequence[Trial] = (),
     ) -> Recommender:
         """Return a recommender with what of the prior is of use in a search space."""
-        knowledge = self._knowledge.of(study, trial)
-        recommender, problem = knowledge.recommender(
-            space, self._settings, self._seed, stats, len(study.directions), history, trial.number
+        n_objectives = len(study.directions)
+        new = partial(
+            Recommender,
+            space,
+            self._settings,
+            seed=self._seed,
+            stats=stats,
+            n_objectives=n_objectives,
+            logger=logger,
         )
-        if problem:
-            text = f"The prior is not used as long as this holds: {problem}"
-            self._messages.warn(study, "<unused prior>", text)
+        recommender, problem = self._knowledge(study, trial, space).recommender(
+            new, space, n_objectives, history, trial.number, stats
+        )
+        self._notes.warn(study, "<unused prior>", problem)
         return recommender
 
     def _suggest(
@@ -378,20 +378,14 @@ class DRESampler(BaseSampler):
     ) -> tuple[SearchSpace, Suggestion]:
         begun = [t for t in trials if t.number != trial.number and t.state in STATES]
         others, history, problem = self._history.readable(begun, search_space, study.directions)
-        if problem:
-            text = f"{problem} Further trials of this kind are not mentioned."
-            self._messages.warn(study, "<unreadable>", text)
+        self._notes.warn(study, "<unreadable>", problem)
         history = self._constraints.added(study, others, history)
-        ordered = self._order_numeric_choices
-        space, whole = learnt_space(search_space, others, history, order_numeric_choices=ordered)
-        self._knowledge.search(study, trial, space)
+        space, whole = learnt_space(search_space, others, history, self._ordered)
         recommender = self._recommender(study, trial, space, self.stats, history)
-        if recommender.about_priors:
-            text = recommender.about_priors  # again only where the study shows new parameters
-            self._messages.inform(study, text, text)
+        text = recommender.about_priors  # again only where the study shows new parameters
+        self._notes.inform(study, text, text)
         rows = [row for row, view in enumerate(history) if view.configuration]
-        given = {name: value for name, value in given_to(trial).items() if name in search_space}
-        fixed = within(given, space.domains)
+        fixed = within(given_to(trial), space.domains)
         history = [history[row] for row in rows]
         suggestions = recommender.suggest(
             history, 1, index=trial.number, fixed=fixed, is_whole=whole[rows]

@@ -15,11 +15,7 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna.conversion import (
-    domain_of,
-    space_of,
-    union_of_distributions,
-)
+from dre_plugins.adapters.optuna.conversion import domain_of, learnt_space, union_of_distributions
 from dre_plugins.adapters.optuna.history import History
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
@@ -129,9 +125,7 @@ def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[
     """Return the studies of a storage as tasks, the one that went on longest first.
 
     Args:
-        storage: The storage.
         time: Only trials that ended before it count.
-        without: Name of a study to leave out.
     """
     found: list[tuple[datetime, Task]] = []
     for name, study in _studies(storage, None):
@@ -164,7 +158,7 @@ def _task(study: optuna.Study, trials: list[FrozenTrial], skipped: Counter[str])
     try:
         if not distributions:
             _check_domains(trials)
-        space = space_of(distributions, kept, history)
+        space, _ = learnt_space(distributions, kept, history)
         return Task.from_trials(study.study_name, space, history)
     except ValueError as error:  # a parameter that cannot be searched: the text names it
         skipped[f"study that cannot be used: {error}"] += 1

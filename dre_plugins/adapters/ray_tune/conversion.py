@@ -53,7 +53,6 @@ def space_of(param_space: Mapping[str, Any], *, order_numeric_choices: bool = Tr
     Args:
         param_space: Ray's domains and constants by name, in dictionaries of any depth; a grid is
             a list of choices.
-        order_numeric_choices: See `domain_of`.
 
     Raises:
         UnsupportedDomainError: A domain cannot be searched, is inside of a list or a choice, or a
@@ -74,10 +73,6 @@ class ParamSpace:
     ``tune.choice([{"name": "sgd", "lr": …}, {"name": "adam", "lr": …}])``, that key is the
     parameter, so that configurations and results have the same flat names. Branches share a
     parameter of theirs if its domain is the same.
-
-    Args:
-        space: What is searched.
-        root: How configurations are nested.
     """
 
     space: SearchSpace
@@ -88,10 +83,6 @@ class ParamSpace:
         cls, param_space: Mapping[str, Any], *, order_numeric_choices: bool = True
     ) -> ParamSpace:
         """Return the parameter space of domains and constants by name, nested in any way.
-
-        Args:
-            param_space: Ray's domains, constants and containers of both by name.
-            order_numeric_choices: See `domain_of`.
 
         Raises:
             UnsupportedDomainError: A domain cannot be searched, or a key has a "/"; the message
@@ -140,7 +131,6 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
     """Return the domain that a domain of Ray Tune describes; other objects are constants.
 
     Args:
-        name: Name of the parameter, for the error message.
         domain: An entry of a parameter space, no dictionary of domains.
         order_numeric_choices: Whether choices that are numbers in ascending order become an
             ordinal domain.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +14,11 @@ from ray.tune.result import TIME_TOTAL_S
 from ray.tune.search import Searcher
 
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.adapters.ray_tune.messages import logger
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.trials import TrialState, number_of
+
+logger = logging.getLogger("ray.tune.dre_plugins")
 
 
 @dataclass(slots=True)
@@ -80,8 +82,7 @@ class LearningSearcher(Searcher):
     _running: dict[str, Running]
     # Trials that crashed, which Ray may run again under the same id.
     _failed: dict[str, int]
-    _has_warned: bool
-    _has_warned_of_unknown: bool
+    _warned: set[str]
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Learn from what a trial reports on its way."""
@@ -97,8 +98,6 @@ class LearningSearcher(Searcher):
         """Learn from how a trial has ended.
 
         Args:
-            trial_id: The trial.
-            result: Its last result, if it has one.
             error: Whether it failed, whatever it reported before.
         """
         study, trial = self._study, self._resumed(trial_id, result or {})
@@ -111,7 +110,12 @@ class LearningSearcher(Searcher):
         value = value_in(self._metric, result or {})
         is_missing = value is None or bool(np.isnan(value).any())
         if result and is_missing and not error:
-            self._warn_of_missing(trial_id, result)
+            self._warn_once(
+                f"Trial {trial_id} has ended without a number for {self._metric!r}, so that it "
+                "counts by what it reported before, or as failed; it reports "
+                f"{sorted(name for name in result if not name.startswith('config/'))}.",
+                "missing",
+            )
         constraints = self._limits.violations(result or {})
         if error and is_missing:
             study.tell(trial.number, None, constraints=constraints)
@@ -159,28 +163,16 @@ class LearningSearcher(Searcher):
             self._study.add(configuration, None, state=TrialState.RUNNING)
         except ValueError as error:
             self._numbers[trial_id] = None
-            if not self._has_warned_of_unknown:
-                self._has_warned_of_unknown = True
-                logger.warning(
-                    "Nothing is learnt of trial %s, which this search has not suggested: %s "
-                    "Further ones are not mentioned.",
-                    trial_id,
-                    error,
-                )
+            text = f"Nothing is learnt of trial {trial_id}, which this search has not suggested: "
+            self._warn_once(f"{text}{error}", "unknown")
         else:
             self._numbers[trial_id] = number = len(self._study.trials) - 1
             self._running[trial_id] = Running(number)
 
-    def _warn_of_missing(self, trial_id: str, result: Mapping[str, Any]) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            logger.warning(
-                "Trial %s has ended without a number for %r, so that it counts by what it "
-                "reported before, or as failed; it reports %s. Further ones are not mentioned.",
-                trial_id,
-                self._metric,
-                sorted(name for name in result if not name.startswith("config/")),
-            )
+    def _warn_once(self, text: str, topic: str) -> None:
+        if topic not in self._warned:
+            self._warned.add(topic)
+            logger.warning("%s Further ones are not mentioned.", text)
 
     def _report(self, study: AskTell, trial: Running, result: Mapping[str, Any]) -> None:
         """Report a value on the way; those of several objectives count at the end only."""

@@ -26,8 +26,7 @@ from dre_plugins.adapters.ray_tune.arguments import (
     warm_start,
 )
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.adapters.ray_tune.history import Running, numbers_of
-from dre_plugins.adapters.ray_tune.messages import logger
+from dre_plugins.adapters.ray_tune.history import Running, logger, numbers_of
 from dre_plugins.adapters.ray_tune.state import RestorableSearcher
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
@@ -191,7 +190,7 @@ class DRESearch(RestorableSearcher):
         # Trials that crashed, which Ray may run again under the same id.
         self._failed: dict[str, int] = {}
         self._stop_criteria: dict[str, Any] = {}
-        self._has_warned = self._has_warned_of_unknown = False
+        self._warned: set[str] = set()
         if self._param_space is not None and metric and mode:
             self._begin(self._param_space)
 
@@ -281,7 +280,7 @@ class DRESearch(RestorableSearcher):
         is_empty = not param_space.space.n_parameters
         if is_empty:
             logger.warning("There are constants only: all trials get the same configuration.")
-        study = self._options.new_study(
+        study = AskTell(
             param_space.space,
             direction=directions_of(self._mode),
             seed=self._seed,
@@ -289,6 +288,7 @@ class DRESearch(RestorableSearcher):
             logger=logger,
             framework="ray-tune",
             name=self._metric if isinstance(self._metric, str) else "",
+            **self._options.for_study(),
         )
         for point in self._points:
             study.enqueue(param_space.to_configuration(point))

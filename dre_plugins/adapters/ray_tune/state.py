@@ -26,8 +26,7 @@ from typing import Any, NamedTuple
 from ray import cloudpickle
 from ray.tune.search.repeater import TRIAL_INDEX
 
-from dre_plugins.adapters.ray_tune.history import LearningSearcher, Running
-from dre_plugins.adapters.ray_tune.messages import logger
+from dre_plugins.adapters.ray_tune.history import LearningSearcher, Running, logger
 from dre_plugins.engine.files import regular, replacing
 
 STATE_FORMAT = "dre_plugins.DRESearch"

@@ -29,7 +29,6 @@ class Node(ABC):
         """Return the flat values of this part of Ray's configuration, or of a part of that.
 
         Args:
-            given: What Ray's configuration has here.
             is_strict: Whether to refuse numbers out of range, too.
 
         Raises:

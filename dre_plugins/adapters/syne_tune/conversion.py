@@ -10,14 +10,7 @@ from typing import Any
 from syne_tune import config_space as syne_tune
 
 from dre_plugins.adapters.common.domains import choice_of, holds, naming_parameter
-from dre_plugins.space import (
-    Constant,
-    Domain,
-    Float,
-    Integer,
-    Ordinal,
-    UnsupportedDomainError,
-)
+from dre_plugins.space import Constant, Domain, Float, Integer, Ordinal, UnsupportedDomainError
 from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
 
@@ -29,10 +22,6 @@ def space_of(
     config_space: Mapping[str, Any], *, order_numeric_choices: bool = True
 ) -> SearchSpace:
     """Return the search space that a configuration space describes.
-
-    Args:
-        config_space: Syne Tune's domains and constants by name.
-        order_numeric_choices: See `domain_of`.
 
     Raises:
         UnsupportedDomainError: A domain cannot be searched, or is inside a container.
@@ -51,8 +40,6 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
     Values of a nearest-neighbour ordinal and of a finite range are equally likely here.
 
     Args:
-        name: Name of the parameter, for the error message.
-        domain: An entry of a configuration space.
         order_numeric_choices: Whether choices that are numbers in ascending order become an
             ordinal domain.
 
@@ -86,7 +73,6 @@ def cast(configuration: Mapping[str, Any], config_space: Mapping[str, Any]) -> d
 
     Args:
         configuration: Values by name; constants and unknown names stay as they are.
-        config_space: Syne Tune's domains and constants by name.
 
     Raises:
         ValueError: If a parameter can never have its value.

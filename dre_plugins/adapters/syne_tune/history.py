@@ -6,24 +6,26 @@ trial with the same configuration is heard of.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from syne_tune.optimizer.schedulers.searchers.searcher import BaseSearcher
 
-from dre_plugins.adapters.common.options import Options, seed_from
+from dre_plugins.adapters.common.options import seed_from
 from dre_plugins.adapters.syne_tune.conversion import cast, hyperparameters, space_of
-from dre_plugins.adapters.syne_tune.messages import logger
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.recommend.settings import Settings, takes_settings
+from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import match_key
 from dre_plugins.transfer.knowledge import GivenPrior
+
+logger = logging.getLogger("syne_tune.dre_plugins")
 
 
 class StudySearcher(BaseSearcher):  # type: ignore[misc]
@@ -51,19 +53,17 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         memory: GivenMemory = None,
     ) -> None:
         super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
-        options = Options(
+        ordered = checked_settings(settings).order_numeric_choices
+        self._study = AskTell(
+            space_of(config_space, order_numeric_choices=ordered),
+            direction=self._direction,
+            seed=self.random_seed,
             prior=prior,
             n_startup_trials=n_startup_trials,
             allow_duplicates=allow_duplicates,
             failed=failed,
             settings=settings,
             memory=memory,
-        )
-        self._study = options.new_study(
-            space_of(config_space, order_numeric_choices=options.order_numeric_choices),
-            prior=options.load_prior(),
-            direction=self._direction,
-            seed=self.random_seed,
             logger=logger,
             framework="syne-tune",
         )
@@ -155,7 +155,6 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         """Learn that a trial failed.
 
         Args:
-            trial_id: The trial.
             config: Its configuration; without it, a trial of which nothing was heard before
                 cannot be told from others, and stays among the running ones.
         """
@@ -173,13 +172,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         config: Mapping[str, Any] | None = None,
         constraints: Mapping[str, float] | None = None,
     ) -> None:
-        """Learn that a scheduler has stopped a trial, which counts by what it reported.
-
-        Args:
-            trial_id: The trial.
-            config: Its configuration, see `on_trial_error`.
-            constraints: See `on_trial_complete`.
-        """
+        """Learn that a scheduler has stopped a trial, which counts by what it reported."""
         number = self._running(trial_id, config)
         if number is not None:
             self._study.stop(number, constraints=constraints)

@@ -11,7 +11,7 @@ from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
 
 from dre_plugins.adapters.syne_tune.history import StudySearcher, random_seed_from
-from dre_plugins.adapters.syne_tune.scheduler_base import TellingScheduler
+from dre_plugins.adapters.syne_tune.scheduler import TellingScheduler
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.trials import Trial as StudyTrial
@@ -83,8 +83,6 @@ class MultiObjectiveDRESearcher(StudySearcher):
         """Learn that a trial runs; values of several objectives count at the end only.
 
         Args:
-            trial_id: The trial.
-            config: Its configuration.
             metrics: Its values, small is good; None if the report lacked any.
 
         Raises:
@@ -103,8 +101,6 @@ class MultiObjectiveDRESearcher(StudySearcher):
         """Learn the final results of a trial; None, or a NaN among them, says that it failed.
 
         Args:
-            trial_id: The trial.
-            config: Its configuration.
             metrics: Its values, small is good; None if the last report lacked any.
             constraints: How far each constraint is violated, by name; at most 0 where it is met.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dre_plugins.adapters.common.past_tasks import Mode, learnt_prior, listed
-from dre_plugins.adapters.syne_tune.messages import logger
+from dre_plugins.adapters.syne_tune.history import logger
 from dre_plugins.adapters.syne_tune.sources import Source, metadata_from_experiments
 from dre_plugins.engine.settings import require
 from dre_plugins.transfer.metadata import MetaDataset

@@ -99,8 +99,6 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         """Learn an intermediate result; the last one of a resource level counts.
 
         Args:
-            trial_id: The trial.
-            config: Its configuration.
             metric: Its value, small is good; None if the report had none.
             resource_level: How far it got; None counts its reports.
         """
@@ -124,8 +122,6 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         """Learn the final result of a trial; NaN says that it failed.
 
         Args:
-            trial_id: The trial.
-            config: Its configuration.
             metric: Its value, small is good; None if the last report had none: then the trial
                 counts by those before.
             resource_level: How far it got, if that is known.

@@ -31,12 +31,11 @@ from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, list
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space import Domain
+from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.space.base import is_integer
-from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.sources.cells import configurations, fitted, number, typed
+from dre_plugins.transfer.sources.cells import configurations, number
 from dre_plugins.transfer.spaces.inference import infer_space
 
 if TYPE_CHECKING:
@@ -150,12 +149,8 @@ def _experiment_task(folder: Path, wanted: _Wanted, skipped: Counter[str]) -> Ta
     sign = SIGNS.get(wanted.mode or str(modes.get(metric)), SIGNS["min"])
 
     domains = _domains_in(metadata) if wanted.space is None else wanted.space.domains
-    cells = {
-        name: fitted(column, domains[name]) if name in domains else typed(column)
-        for key, column in columns.items()
-        if (name := key.removeprefix(_CONFIG)) != key
-    }
-    rows = configurations(cells, len(columns[metric]), skipped)
+    cells = {key.removeprefix(_CONFIG): columns[key] for key in columns if key.startswith(_CONFIG)}
+    rows = configurations(cells, domains, len(columns[metric]), skipped)
     space = wanted.space or _completed(domains, [*rows.values()], [*cells])
     values = [sign * number(cell) for cell in columns[metric]]
     trials = _trials(columns, rows, values, _resource_in(metadata))
@@ -302,10 +297,8 @@ def _offline_task(
     values = np.asarray(evaluations.objectives_evaluations, dtype=np.float64)
     means = SIGNS[wanted.mode or "min"] * _mean_over_seeds(values[..., names.index(metric)])
     table = evaluations.hyperparameters
-    cells = {
-        key: fitted(table[key].tolist(), space.domains[key]) for key in space.names if key in table
-    }
-    rows = configurations(cells, len(means), skipped)
+    cells = {key: table[key].tolist() for key in space.names if key in table}
+    rows = configurations(cells, space.domains, len(means), skipped)
     trials = [_offline_trial(configuration, means[row]) for row, configuration in rows.items()]
     return Task.from_trials(name, space, trials)
 

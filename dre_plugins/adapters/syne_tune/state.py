@@ -11,8 +11,7 @@ from syne_tune import Tuner
 from syne_tune.backend import LocalBackend
 from syne_tune.constants import ST_TUNER_DILL_FILENAME
 
-from dre_plugins.adapters.syne_tune.history import StudySearcher
-from dre_plugins.adapters.syne_tune.messages import logger
+from dre_plugins.adapters.syne_tune.history import StudySearcher, logger
 
 
 class DurableTuner(Tuner):  # type: ignore[misc]

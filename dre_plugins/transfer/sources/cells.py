@@ -68,24 +68,30 @@ def fitted(column: Iterable[Any], domain: Domain) -> list[Any]:
 
 
 def configurations(
-    columns: Mapping[str, Sequence[Any]], n: int, skipped: Counter[str]
+    columns: Mapping[str, Sequence[Any]],
+    domains: Mapping[str, Domain],
+    n: int,
+    skipped: Counter[str],
 ) -> dict[int, dict[str, Any]]:
-    """Return the configuration of each row that has no misfit; others are counted.
+    """Return the configuration of each of `n` rows that has no misfit; others are counted.
 
     Args:
-        columns: By parameter: what `typed` or `fitted` has returned `[N]`.
-        n: Number of rows `N`.
-        skipped: Where to count what is left out.
+        columns: Cells by parameter `[N]`.
+        domains: Those that are known; the types of other parameters are told by their cells.
     """
+    cells = {
+        name: fitted(column, domains[name]) if name in domains else typed(column)
+        for name, column in columns.items()
+    }
     rows = [*range(n)]
-    for name, column in columns.items():
+    for name, column in cells.items():
         misfits = [column[row].cell for row in rows if isinstance(column[row], Misfit)]
         if misfits:
             reason = f"rows without a fitting value in {name!r}, such as {misfits[0]!r}"
             skipped[reason] += len(misfits)
             rows = [row for row in rows if not isinstance(column[row], Misfit)]
     return {
-        row: {name: column[row] for name, column in columns.items() if column[row] is not EMPTY}
+        row: {name: column[row] for name, column in cells.items() if column[row] is not EMPTY}
         for row in rows
     }
 

@@ -13,7 +13,7 @@ from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.sources.cells import configurations, fitted, is_missing, number, typed
+from dre_plugins.transfer.sources.cells import configurations, is_missing, number
 from dre_plugins.transfer.spaces.inference import infer_space
 
 Columns: TypeAlias = dict[str, list[Any]]
@@ -76,11 +76,8 @@ def from_table(
     _check_log(log, parameters, space)
 
     domains = {} if space is None else space.domains
-    cells = {
-        name: fitted(columns[name], domains[name]) if name in domains else typed(columns[name])
-        for name in parameters
-    }
-    rows = configurations(cells, len(columns[value]), skipped)
+    cells = {name: columns[name] for name in parameters}
+    rows = configurations(cells, domains, len(columns[value]), skipped)
     if task is not None:
         named = {
             row: configuration
@@ -148,7 +145,6 @@ def read_csv(path: Path, skipped: Counter[str]) -> Columns:
 
     Args:
         path: The file: with a header, separated by comma, semicolon or tab.
-        skipped: Where rows with another number of cells are counted.
 
     Raises:
         ValueError: It is no CSV file, or two columns have the same name.

@@ -18,11 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from dre_plugins.transfer.spaces.prefixes import (
-    forms_of,
-    learner_of_prefix,
-    normalised,
-)
+from dre_plugins.transfer.spaces.prefixes import forms_of, learner_of_prefix, normalised
 
 
 @dataclass(frozen=True)
@@ -178,7 +174,6 @@ def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict
     the other names belong to one family of learners, and that is the word's.
 
     Args:
-        names: All names of a search space.
         learners: The families that they belong to; None: what they give away.
 
     >>> roles(["eta", "gamma"]), roles(["C", "gamma"])
@@ -198,9 +193,6 @@ def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict
 
 def other_names(names: Iterable[str]) -> dict[str, list[str]]:
     """Return what else each parameter of a search space may be called in a study.
-
-    Args:
-        names: All names of the search space.
 
     >>> other_names(["C", "gamma"])
     {'C': ['alpha', 'cost', 'lambda', 'reg_param']}

@@ -8,7 +8,7 @@ carries canonical units over, value by value.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,8 +27,6 @@ from dre_plugins.transfer.spaces.prefixes import (
     without_prefix,
 )
 
-# Canonical units at the end of a range agree with it to rounding errors.
-_SLACK = 1e-9
 # The unit of a domain's only value.
 _ONLY = 0.5
 
@@ -96,37 +94,33 @@ class Alignment:
         Raises:
             ValueError: the units have not one column a parameter of the source.
         """
-        converted = self._by_column(units)
+        if units.ndim != 2 or units.shape[1] != self.source.n_parameters:
+            raise ValueError(
+                f"units must have one column for each of {list(self.source.names)}, got an array "
+                f"of shape {units.shape}; make them with the source's to_units."
+            )
+        converted = np.tile(self._fixed, (len(units), 1))
+        for link in self.links:
+            if link.target not in self.target.constants:
+                column = self.target.names.index(link.target)
+                converted[:, column] = link.change(self._given(link, units))
         converted[~self._rules.active(converted)] = np.nan
         return converted
 
-    def outside(self, units: Array) -> dict[str, int]:
-        """Count the values that the target does not have, canonical units `[N, Ps]`.
+    def _given(self, link: Link, units: Array) -> Array:
+        """Return the units of a link's parameter in the source, `[N, Ps]` -> `[N]`."""
+        if link.source in self.source.constants:
+            return np.full(len(units), _ONLY)
+        return units[:, self.source.names.index(link.source)]
 
-        Returns:
-            For each linked parameter of the target how many numbers lie beyond its range and how
-            many values it does not list; inactive ones are not counted.
-        """
-        converted = self._by_column(units)
-        active = self._rules.active(converted)
-        counts: dict[str, int] = {}
-        for link, column in self._searched():
-            low, high = self.target.domains[link.target].snap(np.array([0.0, 1.0]))
-            places = converted[:, column]
-            is_inside = (places >= low - _SLACK) & (places <= high + _SLACK)
-            is_given = ~np.isnan(self._given(link, units)) & active[:, column]
-            counts[link.target] = int((is_given & ~is_inside).sum())
-        return counts
-
-    def report(self, units: Array | None = None) -> str:
-        """Return a table of what is linked and how, and what is not.
-
-        Args:
-            units: canonical units of the source, `[N, Ps]`; with them, values that the target does
-                not have are counted.
-        """
-        rows = [("parameter", "in the source", "by", "remark"), *self.rows(units)]
-        lines = [_row(row, rows) for row in rows]
+    def report(self) -> str:
+        """Return a table of what is linked and how, and what is not."""
+        rows = [("parameter", "in the source", "by", "remark"), *self.rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
         if self.ignored:
             lines.append(f"ignored, only in the source: {', '.join(self.ignored)}")
         return "\n".join(lines)
@@ -141,22 +135,9 @@ class Alignment:
         ]
         return f"knows {', '.join(shared)}; not: {', '.join(self.ignored) or 'none'}"
 
-    def rows(self, units: Array | None = None) -> list[tuple[str, str, str, str]]:
-        """Return what the report says of each parameter of the target.
-
-        Args:
-            units: see `report`.
-
-        Returns:
-            Its name, its name in the source, what says so, and remarks.
-        """
-        counts = {} if units is None else self.outside(units)
-        rows = []
-        for link in self.links:
-            count = counts.get(link.target, 0)
-            remarks = [link.note] if link.note else []
-            remarks += [f"{count} of {len(units)} outside"] if units is not None and count else []
-            rows.append((link.target, link.source, link.how, "; ".join(remarks)))
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Return of each parameter of the target: its name, that in the source, why, remarks."""
+        rows = [(link.target, link.source, link.how, link.note) for link in self.links]
         for name, value in self.imputed.items():
             rows.append((name, "–", "default", f"set to {_short(value)}" + self._remark(name)))
         for name in self.missing:
@@ -166,39 +147,10 @@ class Alignment:
     def _remark(self, name: str) -> str:
         return f"; {self.remarks[name]}" if name in self.remarks else ""
 
-    def _by_column(self, units: Array) -> Array:
-        """Return the converted values before the conditions of the target, `[N, Pt]`."""
-        if units.ndim != 2 or units.shape[1] != self.source.n_parameters:
-            raise ValueError(
-                f"units must have one column for each of {list(self.source.names)}, got an array "
-                f"of shape {units.shape}; make them with the source's to_units."
-            )
-        converted = np.tile(self._fixed, (len(units), 1))
-        for link, column in self._searched():
-            converted[:, column] = link.change(self._given(link, units))
-        return converted
-
-    def _searched(self) -> Iterator[tuple[Link, int]]:
-        """Yield the links to parameters that the target searches, and their columns there."""
-        for link in self.links:
-            if link.target not in self.target.constants:
-                yield link, self.target.names.index(link.target)
-
-    def _given(self, link: Link, units: Array) -> Array:
-        """Return the units of a link's parameter in the source, `[N, Ps]` -> `[N]`."""
-        if link.source in self.source.constants:
-            return np.full(len(units), _ONLY)
-        return units[:, self.source.names.index(link.source)]
-
 
 def _short(value: Any) -> str:
     """Return a value to read: the digits of a unit's rounding are left out."""
     return repr(float(f"{value:.6g}") if isinstance(value, float) else value)
-
-
-def _row(row: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(other[place]) for other in rows) for place in range(len(row))]
-    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def align(
@@ -240,8 +192,6 @@ def aligned_if_any(
     see `matching_names`.
 
     Args:
-        source: the space that configurations come from.
-        target: the space that they are to be expressed in.
         mapping: name in the source to name in the target, where names do not tell.
         defaults: values for parameters that only the target has, by any of their known names; a
             number outside the range becomes the nearest value of the range.
@@ -296,8 +246,6 @@ def matching_names(
     other side is taken for the same learner.
 
     Args:
-        sources: all names of the one side.
-        targets: all names of the other side.
         taken: names that are matched already, in the form of the result.
 
     Returns:
@@ -346,7 +294,6 @@ def _imputed(
     """Return the values given to unknown parameters of the target, and remarks.
 
     Args:
-        target: the space.
         unknown: parameters that the source does not have.
         defaults: values by name, as in `align`.
         refused: parameters that the source has with other values, which no default may hide.

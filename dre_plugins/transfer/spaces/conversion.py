@@ -16,10 +16,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, Domain, is_real, match_key
+from dre_plugins.space import Domain, Float, Integer, Normal, Ordinal
+from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_real, match_key
 from dre_plugins.space.conditions import listed_values
-from dre_plugins.space.discrete import Ordinal
-from dre_plugins.space.numeric import Float, Integer, Normal
 from dre_plugins.transfer.spaces.conventions import Change
 
 Number: TypeAlias = Float | Integer | Normal
@@ -34,8 +33,6 @@ def conversion(source: Domain, target: Domain, change: Change | None = None) -> 
     Two domains of numbers always have one, since numbers beyond a range extrapolate.
 
     Args:
-        source: The domain that units come from.
-        target: The domain that they are to be units of.
         change: What numbers of the source are in the target, see `conventions`.
     """
     if change is None and source == target:

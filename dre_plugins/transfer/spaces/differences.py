@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dre_plugins.space.base import Domain
+from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Normal
 from dre_plugins.space.conditions import listed_values
-from dre_plugins.space.discrete import Categorical, Constant
-from dre_plugins.space.numeric import Float, Integer, Normal
 from dre_plugins.transfer.spaces.conversion import Number, placed
 
 _MOST_LISTED = 5

@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dre_plugins.space import (
-    Categorical,
-    Constant,
-    Domain,
-    Float,
-    Integer,
-    UnsupportedDomainError,
-)
+from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, UnsupportedDomainError
 from dre_plugins.space.base import is_integer, match_key
 from dre_plugins.space.bounds import is_finite
 from dre_plugins.space.conditions import infer_conditions
@@ -65,8 +58,6 @@ def infer_domain(name: str, values: Sequence[Any], *, log: bool = False) -> Doma
     linear one (a thousand uniform draws from [0, 1] span such a factor, too).
 
     Args:
-        name: Name of the parameter, for error messages.
-        values: At least one value.
         log: Whether numbers are on the log scale for certain.
 
     Raises:
@@ -109,11 +100,6 @@ def flat_configuration(
 
     What remains are scalars as JSON has them and lists of such, and the values of parameters that
     are known, whatever they are.
-
-    Args:
-        configuration: Values by name, dictionaries among them.
-        known: Flat names of parameters.
-        prefix: What the flat names begin with.
     """
     flat: dict[str, Any] = {}
     for key, value in configuration.items():

@@ -25,9 +25,6 @@ def merged_space(spaces: Sequence[SearchSpace]) -> SearchSpace:
     Parameters come in order of first appearance and match by their exact names. One that some
     space lacks, or that spaces need under different conditions, is optional.
 
-    Args:
-        spaces: at least one.
-
     Raises:
         ValueError: no space, or a parameter is a number in one space and a word in another.
     """
@@ -72,10 +69,6 @@ def _type_and_text(value: Any) -> tuple[str, str]:
 
 def merged_domain(name: str, domains: Sequence[Domain]) -> Domain:
     """Return the smallest domain that holds all values of several.
-
-    Args:
-        name: name of the parameter, for the error message.
-        domains: at least one.
 
     Raises:
         ValueError: too many numbers to list them beside what is no number.
@@ -187,10 +180,6 @@ def _united(
 
     A space that states none says that the child is active for every value that the parent has
     there: in a study of trees only, the depth has no condition.
-
-    Args:
-        stated: the conditions of each space.
-        parents: the parent's domain in each space.
 
     Returns:
         At most one condition, and whether the spaces agree where they overlap.

@@ -75,11 +75,6 @@ def learner_of_prefix(name: str) -> str | None:
 
 
 def change_of(source: str, target: str) -> Change | None:
-    """Return how numbers of a parameter become those of another one; None: as they are.
-
-    Args:
-        source: Name of the parameter, with its prefixes.
-        target: Name of another parameter that plays the same role.
-    """
+    """Return how numbers of a parameter become those of another one; None: as they are."""
     ours, theirs = (_without_words(without_prefix(name)) for name in (source, target))
     return change_between(ours, theirs)

@@ -253,7 +253,7 @@ FOREST = frozen({"family": ("forest", FAMILY), "depth": (3, DEPTH)})
 
 def active_names(trials: list[FrozenTrial], **values: Any) -> set[str]:
     history = [trial_of(trial, CONDITIONAL, [StudyDirection.MINIMIZE]) for trial in trials]
-    space = conversion.space_of(CONDITIONAL, trials, history)
+    space = conversion.learnt_space(CONDITIONAL, trials, history)[0]
     configuration = {"C": 0.5, "depth": 3, **values}
     return set(space.to_configuration(space.to_units([configuration])[0]))
 

@@ -169,13 +169,13 @@ def test_a_changed_search_space_changes_the_conversion(second: str) -> None:
     for name in ("first", second, "first"):
         expected = [trial_of(trial, SPACES[name], MINIMIZE) for trial in trials]
         # By text: 1 is not True, and order matters.
-        assert repr(history.converted(trials, SPACES[name], MINIMIZE)) == repr(expected)
+        assert repr(history.readable(trials, SPACES[name], MINIMIZE)[1]) == repr(expected)
 
 
 def test_the_direction_counts() -> None:
     history, trials = History(), ended_trials()
-    down = history.converted(trials, SPACES["first"], MINIMIZE)
-    up = history.converted(trials, SPACES["first"], [StudyDirection.MAXIMIZE])
+    down = history.readable(trials, SPACES["first"], MINIMIZE)[1]
+    up = history.readable(trials, SPACES["first"], [StudyDirection.MAXIMIZE])[1]
     assert [trial.value for trial in down[3::3]] == [-3.0, -6.0, -9.0]
     assert [trial.value for trial in up[3::3]] == [3.0, 6.0, 9.0]
 
@@ -187,7 +187,7 @@ def test_a_trial_that_ends_is_converted_anew(tiny_sampler: MakeSampler) -> None:
     trial.suggest_float("x", 0.0, 1.0)
 
     def converted() -> Any:
-        (one,) = history.converted(study.get_trials(deepcopy=False), space, MINIMIZE)
+        (one,) = history.readable(study.get_trials(deepcopy=False), space, MINIMIZE)[1]
         return one
 
     assert (converted().state, [*converted().configuration]) == ("running", ["x"])
@@ -201,10 +201,10 @@ def test_a_trial_that_ends_is_converted_anew(tiny_sampler: MakeSampler) -> None:
 def test_a_part_of_the_trials_is_enough() -> None:
     """A pruner such as Hyperband shows a sampler now these trials and now those."""
     history, trials = History(), ended_trials()
-    whole = history.converted(trials, SPACES["first"], MINIMIZE)
-    odd = history.converted(trials[1::2], SPACES["first"], MINIMIZE)
+    whole = history.readable(trials, SPACES["first"], MINIMIZE)[1]
+    odd = history.readable(trials[1::2], SPACES["first"], MINIMIZE)[1]
     assert all(one is other for one, other in zip(odd, whole[1::2], strict=True))
-    again = history.converted(trials, SPACES["first"], MINIMIZE)
+    again = history.readable(trials, SPACES["first"], MINIMIZE)[1]
     assert all(one is other for one, other in zip(again, whole, strict=True))
 
 
@@ -212,7 +212,7 @@ def test_numbers_are_those_of_the_trial_that_is_asked_for() -> None:
     history, trials, others = History(), ended_trials(), ended_trials(6)[::-1]
     for number, other in enumerate(others):
         other.number = number
-    history.converted(trials, SPACES["first"], MINIMIZE)
+    history.readable(trials, SPACES["first"], MINIMIZE)
     for trial in [*trials, *others]:
         assert history.numbers(trial) == numbers_of(trial)
 
@@ -227,7 +227,7 @@ def test_threads_may_share_it() -> None:
         shown = (trials, other)[turn % 5 == 0][: 40 + turn]
         space = SPACES[("first", "range", "parameter")[turn % 3]]
         expected = [trial_of(trial, space, MINIMIZE) for trial in shown]
-        return repr(history.converted(shown, space, MINIMIZE)) == repr(expected)
+        return repr(history.readable(shown, space, MINIMIZE)[1]) == repr(expected)
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(converts_correctly, range(100)))
@@ -235,9 +235,9 @@ def test_threads_may_share_it() -> None:
 
 def test_a_study_that_is_over_is_forgotten() -> None:
     history, trials = History(), ended_trials()
-    history.converted(trials, SPACES["first"], MINIMIZE)
+    history.readable(trials, SPACES["first"], MINIMIZE)
     first, last = weakref.ref(trials[0]), weakref.ref(trials[-1])
     del trials
-    history.converted(ended_trials(2), SPACES["first"], MINIMIZE)
+    history.readable(ended_trials(2), SPACES["first"], MINIMIZE)
     gc.collect()
     assert first() is None and last() is None

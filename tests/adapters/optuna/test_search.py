@@ -16,7 +16,7 @@ from optuna_worker import small_objective
 from presets import TINY
 
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.adapters.optuna.conversion import space_of
+from dre_plugins.adapters.optuna.conversion import learnt_space
 from dre_plugins.adapters.optuna.explanation import explanation_of
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Ordinal
@@ -186,7 +186,7 @@ def trials_to_the_best_batch_size(choices: list[Any], seed: int) -> int:
 def test_numeric_choices_may_be_left_unordered() -> None:
     space = {"size": CategoricalDistribution([16, 32, 64])}
     for ordered, kind in ((True, Ordinal), (False, Categorical)):
-        space_ = space_of(space, [], [], order_numeric_choices=ordered)
+        space_ = learnt_space(space, [], [], ordered)[0]
         assert isinstance(space_.domains["size"], kind)
     study = optuna.create_study(
         sampler=DRESampler(seed=0, settings=Settings(order_numeric_choices=False))
