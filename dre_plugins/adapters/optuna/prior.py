@@ -20,14 +20,15 @@ from dre_plugins.adapters.optuna.remembered import (
     StudiesOfStorage,
 )
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies
-from dre_plugins.memory.agreement import memory_turns
 from dre_plugins.memory.memory import Memory
-from dre_plugins.recommend.prior import UNIVERSAL, UniversalFile
+from dre_plugins.memory.study import CONTRADICTED
+from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, UniversalFile
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.found import found_turns
 from dre_plugins.transfer.knowledge import LoadedPrior
 from dre_plugins.transfer.metadata import MetaDataset
 
@@ -200,8 +201,7 @@ class Knowledge:
                 logger=logger,
             )
 
-        numbers = range(index, index + 1)
-        if self._found and not memory_turns(self._found, space, history, numbers, stats):
+        if not self._has_turn(space, history, index, stats):
             return with_prior(UNIVERSAL), ""
         try:
             return with_prior(self.prior), ""
@@ -210,6 +210,23 @@ class Knowledge:
             if self.prior in (None, UNIVERSAL) or not is_for_each:
                 raise
             return with_prior(self._usable_on(space)), str(error)
+
+    def _has_turn(
+        self, space: SearchSpace, history: Sequence[Trial], index: int, stats: Counter[str]
+    ) -> bool:
+        """Say whether a suggestion starts from the prior, which is so if it was not found.
+
+        Of the learner that the parameters tell, the prior has all that the study shows anew: they
+        are asked for one by one, without a history. As the first trial tells the learner by its
+        last parameters only, the second one is the prior's as well.
+        """
+        if self._found is not None:
+            numbers = range(index, index + 1)
+            return found_turns(self._found, space, history, numbers, stats, CONTRADICTED) > 0
+        if isinstance(self.prior, FoundPrior) and history:
+            numbers = range(1) if index == 1 else range(index, index + 1)
+            return self.prior.turns(space, history, numbers, stats) > 0
+        return True
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return those priors of a list that have something in common with a search space.
