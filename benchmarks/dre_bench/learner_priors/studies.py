@@ -35,6 +35,9 @@ from dre_plugins.transfer import prior_file
 SAMPLERS = ("auto", "universal", "tpe", "gp", "random")
 METRICS = {"classification": ("accuracy", "log_loss"), "regression": ("rmse",)}
 LOOKS = (1, 2, 5, 10, 25)
+# Trials of a study, and of one whose evaluations take long.
+N_TRIALS, N_EXPENSIVE = 25, 10
+EXPENSIVE = ("random_forest", "extra_trees", "mlp", "catboost")
 SEED = 20261124
 
 
@@ -63,7 +66,7 @@ def suggest(trial: optuna.Trial, name: str, domain: Domain) -> Any:
 
 
 def losses_of_study(
-    title: str, archive: Path, dataset: str, metric: str, sampler: str, n: int, seed: int
+    title: str, archive: Path, dataset: str, metric: str, sampler: str, seed: int
 ) -> list[float | None]:
     """Return the loss of each trial of a study; None where the learner failed."""
     parts = {part.learner: part for part in parts_of(title)}
@@ -78,8 +81,9 @@ def losses_of_study(
         found = evaluate(archive, dataset, learner, configuration)["metrics"]
         return -SIGNS[metric] * float(mean_metric(found, metric)[-1])
 
+    n_trials = N_EXPENSIVE if {*parts} & {*EXPENSIVE} else N_TRIALS
     study = optuna.create_study(sampler=sampler_of(sampler, seed))
-    study.optimize(objective, n_trials=n, catch=(ValueError, FloatingPointError))
+    study.optimize(objective, n_trials=n_trials, catch=(ValueError, FloatingPointError))
     return [trial.value for trial in study.trials]
 
 
@@ -101,7 +105,7 @@ def plan(titles: Sequence[str], names: Sequence[str], rounds: range) -> Iterator
             }
 
 
-def run(archive: Path, folds: Path, out: Path, lines: Iterable[dict[str, Any]], n: int) -> None:
+def run(archive: Path, folds: Path, out: Path, lines: Iterable[dict[str, Any]]) -> None:
     """Append the studies that `out` does not have yet."""
     done = {key_of(line) for line in read(out)}
     names = archives.names(archive)
@@ -115,7 +119,6 @@ def run(archive: Path, folds: Path, out: Path, lines: Iterable[dict[str, Any]], 
             line["dataset"],
             line["metric"],
             line["sampler"],
-            n,
             line["seed"],
         )
         with out.open("a") as file:
@@ -234,7 +237,6 @@ def main() -> None:
     parser.add_argument(
         "--rounds", type=int, nargs=2, default=(0, 4), help="first, and after last"
     )
-    parser.add_argument("--trials", type=int, default=10)
     chosen = parser.parse_args()
     if chosen.what == "report":
         report(read(chosen.out), *read_tables(chosen.evaluations))
@@ -244,7 +246,7 @@ def main() -> None:
     titles = [*PIPELINES] if chosen.pipelines else titles
     studies = plan(titles, archives.names(chosen.data), range(*chosen.rounds))
     lines = ({**study, "sampler": name} for study in studies for name in chosen.samplers)
-    run(chosen.data, chosen.folds, chosen.out, lines, chosen.trials)
+    run(chosen.data, chosen.folds, chosen.out, lines)
 
 
 if __name__ == "__main__":
