@@ -47,7 +47,7 @@ def test_numbers_of_another_scale_are_the_same_values() -> None:
     found = space.configuration({"log10_C": 2.0, "log10_gamma": -3.0})
     assert found["C"] == pytest.approx(100.0) and found["gamma"] == pytest.approx(1e-3)
     flags = SPACES["random forest, scikit-learn"].configuration({"bootstrap": True})
-    assert flags == {"bootstrap": "true"}
+    assert flags == {"n_estimators": 100, "bootstrap": "true"}
 
 
 def test_each_learner_has_three_spaces_and_some_have_what_no_prior_knows() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 import optuna
 
 from dre_bench.lcbench import Lcbench
-from dre_bench.learner_priors.studies import SAMPLERS, print_means, sampler_of, suggest
+from dre_bench.learner_priors.studies import SAMPLERS, Gain, gain, sampler_of, suggest
 from dre_plugins.space import Domain, Float, Integer, Ordinal
 from dre_plugins.transfer.spaces.prefixes import change_of
 
@@ -69,8 +70,8 @@ def values_of_study(
     return [float(trial.value or np.nan) for trial in study.trials]
 
 
-def report(scenario: Lcbench, lines: list[dict[str, Any]]) -> None:
-    """Print mean regrets over what all samplers have run, and errors of differences to "auto"."""
+def report(scenario: Lcbench, lines: list[dict[str, Any]]) -> Gain:
+    """Print mean regrets with "auto" and with each other sampler; return the gain."""
     ends: dict[int, tuple[float, float]] = {}
     for task in scenario.validation:
         rng = np.random.default_rng(task)
@@ -83,12 +84,16 @@ def report(scenario: Lcbench, lines: list[dict[str, Any]]) -> None:
         best, median = ends[line["task"]]
         regret = (best - np.maximum.accumulate(line["values"])) / (best - median)
         found[line["space"], line["task"], line["seed"], line["sampler"]] = regret
+    gains = {}
     for title in (*SPACES, ""):
         keys = sorted({key[:3] for key in found if title in ("", key[0])})
-        keys = [key for key in keys if all((*key, name) in found for name in SAMPLERS)]
-        print(title or "all", len(keys), "studies")
-        if keys:
-            print_means({name: [found[(*key, name)] for key in keys] for name in SAMPLERS})
+        for other in SAMPLERS[1:]:
+            both = [k for k in keys if (*k, "auto") in found and (*k, other) in found]
+            if both:
+                ours, theirs = ([found[(*k, name)] for k in both] for name in ("auto", other))
+                gains[title, other] = gain(ours, theirs)
+                print(title or "all", other, gains[title, other])
+    return gains["", "universal"]
 
 
 def main() -> None:
@@ -96,6 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--lcbench", type=Path, required=True, help="folder of the surrogate")
     parser.add_argument("--out", type=Path, required=True, help="the file to add to (.jsonl)")
+    parser.add_argument("--write", type=Path, help="the file of the figures (.json)")
     parser.add_argument("--seeds", type=int, default=3)
     chosen = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -114,7 +120,9 @@ def main() -> None:
                     lines.append({**line, "values": values})
                     with chosen.out.open("a") as file:
                         file.write(json.dumps(lines[-1]) + "\n")
-    report(scenario, lines)
+    of_pairs = report(scenario, lines)
+    if chosen.write:
+        chosen.write.write_text(json.dumps(asdict(of_pairs), indent=1) + "\n")
 
 
 if __name__ == "__main__":

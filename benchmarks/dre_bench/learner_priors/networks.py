@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.stats.qmc import Sobol
 
 from dre_bench.lcbench import OUTPUTS, Lcbench
+from dre_bench.learner_priors.studies import Gain
 from dre_plugins.space import Float, Integer
 from dre_plugins.space.candidates import mutate
 from dre_plugins.space.search_space import SearchSpace
@@ -36,6 +37,7 @@ Array = NDArray[np.float64]
 
 NAME = "network"
 FILE = Path(__file__).parents[2] / "data" / "networks.npz"
+FIGURES = Path(__file__).parents[2] / "data" / "networks.json"  # what `network_studies` wrote
 # LCBench's ranges; small weight decays are told apart by their logarithm.
 SPACE = SearchSpace(
     {
@@ -159,8 +161,12 @@ def train(path: Path = FILE) -> Prior:
         settings=SETTINGS,
         rebuild=COMMAND,
     )
+    card = prior.card
+    if FIGURES.exists():
+        figures = Gain(**json.loads(FIGURES.read_text())).for_card()
+        card = replace(card, validation={**card.validation, **figures})
     best = best_on_average(metadata, n_shared)
-    return replace(prior, favourites=best[None])
+    return replace(prior, card=card, favourites=best[None])
 
 
 def best_on_average(metadata: MetaDataset, n_shared: int) -> Array:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,8 @@ from dre_plugins.transfer import prior_file
 SAMPLERS = ("auto", "universal", "tpe", "gp", "random")
 METRICS = {"classification": ("accuracy", "log_loss"), "regression": ("rmse",)}
 LOOKS = (1, 2, 5, 10, 25)
-# Trials of a study, and of one whose evaluations take long.
-N_TRIALS, N_EXPENSIVE = 25, 10
+# Studies whose evaluations take long have as many trials at most.
+N_EXPENSIVE = 10
 EXPENSIVE = ("random_forest", "extra_trees", "mlp", "catboost")
 SEED = 20261124
 
@@ -66,7 +67,7 @@ def suggest(trial: optuna.Trial, name: str, domain: Domain) -> Any:
 
 
 def losses_of_study(
-    title: str, archive: Path, dataset: str, metric: str, sampler: str, seed: int
+    title: str, archive: Path, dataset: str, metric: str, sampler: str, n: int, seed: int
 ) -> list[float | None]:
     """Return the loss of each trial of a study; None where the learner failed."""
     parts = {part.learner: part for part in parts_of(title)}
@@ -81,7 +82,7 @@ def losses_of_study(
         found = evaluate(archive, dataset, learner, configuration)["metrics"]
         return -SIGNS[metric] * float(mean_metric(found, metric)[-1])
 
-    n_trials = N_EXPENSIVE if {*parts} & {*EXPENSIVE} else N_TRIALS
+    n_trials = min(n, N_EXPENSIVE) if {*parts} & {*EXPENSIVE} else n
     study = optuna.create_study(sampler=sampler_of(sampler, seed))
     study.optimize(objective, n_trials=n_trials, catch=(ValueError, FloatingPointError))
     return [trial.value for trial in study.trials]
@@ -105,7 +106,7 @@ def plan(titles: Sequence[str], names: Sequence[str], rounds: range) -> Iterator
             }
 
 
-def run(archive: Path, folds: Path, out: Path, lines: Iterable[dict[str, Any]]) -> None:
+def run(archive: Path, folds: Path, out: Path, lines: Iterable[dict[str, Any]], n: int) -> None:
     """Append the studies that `out` does not have yet."""
     done = {key_of(line) for line in read(out)}
     names = archives.names(archive)
@@ -119,6 +120,7 @@ def run(archive: Path, folds: Path, out: Path, lines: Iterable[dict[str, Any]]) 
             line["dataset"],
             line["metric"],
             line["sampler"],
+            n,
             line["seed"],
         )
         with out.open("a") as file:
@@ -188,39 +190,81 @@ def _evaluated(
     return losses_of(table, rows)[metric], is_sobol, is_default
 
 
-def report(lines: Sequence[Mapping[str, Any]], names: Sequence[str], tables: Tables) -> None:
-    """Print mean regrets of what all samplers of a group have run, by learner and by space."""
+@dataclass(frozen=True)
+class Gain:
+    """Compare mean regrets of studies with "auto" and with "universal", by number of trials.
+
+    Attributes:
+        n_studies: Pairs of studies.
+        auto: With the prior.
+        universal: Without.
+        error: Standard errors of the differences, over pairs.
+    """
+
+    n_studies: int
+    auto: Mapping[str, float]
+    universal: Mapping[str, float]
+    error: Mapping[str, float]
+
+    @property
+    def is_worth_shipping(self) -> bool:
+        """Whether regret is smaller by more than the error after 5 and after 10 trials."""
+        return all(self.auto[n] + self.error[n] < self.universal[n] for n in ("5", "10"))
+
+    def for_card(self) -> dict[str, float]:
+        """Return what the card of a prior says of the studies."""
+        figures: dict[str, float] = {"studies in users' spaces": self.n_studies}
+        for look in ("5", "10"):
+            figures[f"regret after {look} trials"] = round(self.auto[look], 3)
+            figures[f"regret after {look} trials without"] = round(self.universal[look], 3)
+        return figures
+
+
+def gain(auto: Sequence[np.ndarray], universal: Sequence[np.ndarray]) -> Gain:
+    """Compare regrets so far `[trials]` of pairs of studies, at trials that all have reached."""
+    n = min(len(regret) for regret in (*auto, *universal))
+    looks = [look for look in LOOKS if look <= n]
+    ours, theirs = (
+        np.array([[regret[look - 1] for look in looks] for regret in regrets])
+        for regrets in (auto, universal)
+    )
+    error = (theirs - ours).std(axis=0, ddof=min(1, len(auto) - 1)) / np.sqrt(len(auto))
+    columns = (ours.mean(axis=0), theirs.mean(axis=0), error)
+    figures = [
+        {str(look): round(float(value), 4) for look, value in zip(looks, column, strict=True)}
+        for column in columns
+    ]
+    return Gain(len(auto), *figures)
+
+
+def report(
+    lines: Sequence[Mapping[str, Any]], names: Sequence[str], tables: Tables
+) -> dict[str, Gain]:
+    """Print regrets by learner, by space and of all, beside each other sampler; return gains."""
     found = curves(lines, names, tables)
     groups: dict[str, list[tuple[Any, ...]]] = {}
     for key in {key[:4] for key in found}:
         of_several = (SPACES[key[0]].key, "all") if key[0] in SPACES else ("all pipelines",)
         for title in (*of_several, key[0]):
             groups.setdefault(title, []).append(key)
+    gains = {}
     for title in sorted(groups):
-        for others in (("universal",), ("universal", "tpe", "gp", "random")):
-            samplers = ("auto", *others)
-            keys = [k for k in groups[title] if all((*k, name) in found for name in samplers)]
-            if keys:
-                default = np.mean([found[(*k, "auto")][1] for k in keys])
-                print(f"{title}: {len(keys)} studies, default {default:.3f}")
-                print_means({name: [found[(*k, name)][0] for k in keys] for name in samplers})
-
-
-def print_means(regrets_of: Mapping[str, Sequence[np.ndarray]]) -> None:
-    """Print mean regrets `[trials]` of each sampler, and errors of their differences to "auto"."""
-    n = min(len(regret) for found in regrets_of.values() for regret in found)
-    looks = [look for look in LOOKS if look <= n]
-    at = {
-        name: np.array([[regret[look - 1] for look in looks] for regret in found])
-        for name, found in regrets_of.items()
-    }
-    for name, found in at.items():
-        errors = (found - at["auto"]).std(axis=0, ddof=1) / np.sqrt(len(found))
-        cells = [
-            f"@{look} {mean:.3f} (±{error:.3f})"
-            for look, mean, error in zip(looks, found.mean(axis=0), errors, strict=True)
-        ]
-        print(f"   {name:10s}", *cells)
+        for other in SAMPLERS[1:]:
+            keys = [k for k in groups[title] if all((*k, s) in found for s in ("auto", other))]
+            if not keys:
+                continue
+            default = np.mean([found[(*k, "auto")][1] for k in keys])
+            ours, theirs = ([found[(*k, name)][0] for k in keys] for name in ("auto", other))
+            of_pairs = gain(ours, theirs)
+            cells = [
+                f"@{look} {of_pairs.auto[look]:.3f}/{of_pairs.universal[look]:.3f} "
+                f"± {of_pairs.error[look]:.3f}"
+                for look in of_pairs.auto
+            ]
+            print(f"{title}, auto/{other}, {len(keys)}:", *cells, f"default {default:.3f}")
+            if other == "universal":
+                gains[title] = of_pairs
+    return gains
 
 
 def main() -> None:
@@ -231,22 +275,27 @@ def main() -> None:
     parser.add_argument("--folds", type=Path, help="what `folds` wrote")
     parser.add_argument("--evaluations", type=Path, help="the exported file")
     parser.add_argument("--out", type=Path, required=True, help="the file to add to (.jsonl)")
+    parser.add_argument("--write", type=Path, help="the file of the figures (.json)")
     parser.add_argument("--learners", nargs="*", help="only spaces of these keys")
     parser.add_argument("--pipelines", action="store_true", help="choose between two learners")
     parser.add_argument("--samplers", nargs="*", choices=SAMPLERS, default=["auto", "universal"])
     parser.add_argument(
         "--rounds", type=int, nargs=2, default=(0, 4), help="first, and after last"
     )
+    parser.add_argument("--trials", type=int, default=25, help="of each study")
     chosen = parser.parse_args()
     if chosen.what == "report":
-        report(read(chosen.out), *read_tables(chosen.evaluations))
+        gains = report(read(chosen.out), *read_tables(chosen.evaluations))
+        if chosen.write:
+            figures = {title: asdict(of_pairs) for title, of_pairs in gains.items()}
+            chosen.write.write_text(json.dumps(figures, indent=1) + "\n")
         return
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     titles = [t for t, s in SPACES.items() if not chosen.learners or s.key in chosen.learners]
     titles = [*PIPELINES] if chosen.pipelines else titles
     studies = plan(titles, archives.names(chosen.data), range(*chosen.rounds))
     lines = ({**study, "sampler": name} for study in studies for name in chosen.samplers)
-    run(chosen.data, chosen.folds, chosen.out, lines)
+    run(chosen.data, chosen.folds, chosen.out, lines, chosen.trials)
 
 
 if __name__ == "__main__":

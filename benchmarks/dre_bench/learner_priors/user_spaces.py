@@ -18,6 +18,10 @@ from dre_plugins.space import Categorical, Domain, Float, Integer, Ordinal
 from dre_plugins.transfer.spaces.prefixes import change_of
 
 BOTH = (CLASSIFICATION, REGRESSION)
+# What an evaluation needs beside what is tuned: the libraries' defaults.
+BESIDES: Mapping[str, Mapping[str, int]] = {
+    name: {"n_estimators": 100} for name in ("lightgbm", "xgboost", "random_forest", "extra_trees")
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class UserSpace:
 
     def configuration(self, chosen: Mapping[str, Any]) -> Configuration:
         """Return what the learner is evaluated with."""
-        found: Configuration = dict(self.fixed)
+        found: Configuration = {**BESIDES.get(self.learner, {}), **self.fixed}
         for name, value in chosen.items():
             if name in self.names:
                 change = change_of(name, self.names[name])

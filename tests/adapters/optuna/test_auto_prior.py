@@ -100,7 +100,7 @@ def test_it_is_the_named_prior_once_the_space_is_known() -> None:
         sampler = DRESampler(seed=0, prior=prior, settings=SETTINGS)
         study = optuna.create_study(sampler=sampler)
         study.add_trial(first)
-        study.optimize(boosting, n_trials=2)
+        study.optimize(boosting, n_trials=1)
         following.append([trial.params for trial in study.trials])
     assert following[0] == following[1]
 
