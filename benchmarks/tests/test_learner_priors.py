@@ -14,8 +14,10 @@ pytest.importorskip("sklearn", reason="favourites are chosen by Gaussian process
 from dre_bench.learner_evaluations.parameters import number
 from dre_bench.learner_evaluations.plan import DEFAULT, POSITIONS
 from dre_bench.learner_evaluations.tables import Table, read_tables
-from dre_bench.learner_priors.__main__ import ELSEWHERE, FIGURES
+from dre_bench.learner_priors.__main__ import ELSEWHERE, FIGURES, gains_of
 from dre_bench.learner_priors.favourites import best_on_average
+from dre_bench.learner_priors.networks import NAME, SPACE, read
+from dre_bench.learner_priors.networks import best_on_average as best_of_networks
 from dre_bench.learner_priors.regrets import WORST, mean_regrets
 from dre_bench.learner_priors.report import Comparison, compared
 from dre_bench.learner_priors.tasks import LEARNERS, defaults_of, metadata_of, search_space
@@ -128,11 +130,12 @@ def test_a_first_trial_is_compared_with_the_default(loss: float | None, is_bette
     assert found.prior == (0.0 if is_better else WORST)
 
 
-def test_what_ships_has_beaten_the_default() -> None:
+def test_what_ships_has_beaten_the_default_or_none() -> None:
     figures = {
         name: Comparison(**found) for name, found in json.loads(FIGURES.read_text()).items()
     }
     worth = {name for name, found in figures.items() if found.is_worth_shipping}
+    worth |= {name for name, gain in gains_of().items() if gain.is_worth_shipping}
     assert {*names()} == worth | {*ELSEWHERE}
     for name in worth:
         card = Prior.load(name).card
@@ -141,4 +144,17 @@ def test_what_ships_has_beaten_the_default() -> None:
 
 
 def test_every_learner_can_be_recognised() -> None:
-    assert {*LEARNERS} == {learner.prior or key for key, learner in RECOGNISED.items()}
+    known = {learner.prior or key for key, learner in RECOGNISED.items()}
+    assert {*LEARNERS, NAME} == known
+
+
+def test_the_prior_of_networks_is_that_of_the_committed_evaluations() -> None:
+    metadata, n_shared = read()
+    assert len(metadata) == 24 and n_shared < min(len(task) for task in metadata)
+    # The odd positions of LCBench, and its validation tasks, are in no file.
+    assert not {"3945", "7593"} & {task.name.split(" by ")[0] for task in metadata}
+    prior = Prior.load(NAME)
+    learnt = metadata.subset({*prior.card.tasks})
+    assert prior.space == SPACE and prior.card.n_evaluations == learnt.n_evaluations > 8000
+    best = best_of_networks(metadata, n_shared)
+    np.testing.assert_allclose(prior.favourites, best[None], rtol=1e-6)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dre_plugins.memory.agreement import memory_turns
 from dre_plugins.memory.choices import prior_for
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
@@ -18,6 +17,7 @@ from dre_plugins.memory.recorder import Recorder
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
+from dre_plugins.transfer.found import found_turns
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
@@ -26,6 +26,8 @@ Result = TypeVar("Result")
 
 # Whatever a folder that is full, gone, or written by others makes of reading and writing.
 _FAILURES = (OSError, *DAMAGES)
+# Counts suggestions that do without past studies, as the trials contradict them.
+CONTRADICTED = "memory_contradicted"
 
 
 class StudyMemory:
@@ -37,7 +39,7 @@ class StudyMemory:
         memory: The folder.
         header: Which study it is.
         stats: Counts "memory_errors", "past_studies" that were learnt from, and
-            "memory_contradicted" suggestions, see `agreement.memory_turns`.
+            "memory_contradicted" suggestions, see `found.found_turns`.
         logger: Where messages go.
 
     Attributes:
@@ -107,8 +109,8 @@ class StudyMemory:
     def turns(
         self, prior: Any, space: SearchSpace, history: Sequence[Trial], numbers: range
     ) -> int:
-        """Return how many suggestions are the memory's, see `agreement.memory_turns`."""
-        return memory_turns(prior, space, history, numbers, self.stats)
+        """Return how many suggestions are the memory's, see `found.found_turns`."""
+        return found_turns(prior, space, history, numbers, self.stats, CONTRADICTED)
 
     def _guarded(self, action: Callable[[], Result]) -> Result | None:
         try:

@@ -1,4 +1,4 @@
-"""What `AskTell` has of a memory of past studies; `dre_plugins.memory` has the real one."""
+"""What `AskTell` finds by itself: past studies in a memory, and the prior of a learner."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dre_plugins.recommend.explanation import Suggestion
-from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior, NamedPrior, PriorLike
+from dre_plugins.recommend.prior import (
+    UNIVERSAL,
+    FoundPrior,
+    GivenPrior,
+    NamedPrior,
+    PriorLike,
+)
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
@@ -113,6 +119,7 @@ class Recommenders:
         remembered: PriorLike | None,
     ) -> None:
         self._new = new
+        self._prior = prior
         self._memory = memory
         self._remembered = remembered
         self._recommender = new(prior=prior)
@@ -125,7 +132,7 @@ class Recommenders:
     def suggest(
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
-        """Return suggestions, of which as many as the memory has turns start from past studies.
+        """Return suggestions; a prior that was found has some of them, see `found.found_turns`.
 
         Args:
             history: The trials, larger values are better.
@@ -133,24 +140,27 @@ class Recommenders:
             index: Number of the first one.
             fixed: Values that are given already, by parameter name.
         """
-        n_remembered, space = count, self._recommender.space
-        if self._memory is not None and self._remembered is not None:
-            numbers = range(index, index + count)
-            n_remembered = self._memory.turns(self._remembered, space, history, numbers)
+        n_turns = self._turns_of_prior(history, range(index, index + count))
         suggestions: list[Suggestion] = []
-        if n_remembered:
-            suggestions = self._recommender.suggest(
-                history, n_remembered, index=index, fixed=fixed
-            )
-        if n_remembered < count:
+        if n_turns:
+            suggestions = self._recommender.suggest(history, n_turns, index=index, fixed=fixed)
+        if n_turns < count:
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
             suggestions += self._new(prior=UNIVERSAL).suggest(
                 [*history, *pending],
-                count - n_remembered,
-                index=index + n_remembered,
+                count - n_turns,
+                index=index + n_turns,
                 fixed=fixed,
             )
         return suggestions
+
+    def _turns_of_prior(self, history: Sequence[Trial], numbers: range) -> int:
+        space, stats = self._recommender.space, self._recommender.stats
+        if self._memory is not None and self._remembered is not None:
+            return self._memory.turns(self._remembered, space, history, numbers)
+        if isinstance(self._prior, FoundPrior):
+            return self._prior.turns(space, history, numbers, stats)
+        return len(numbers)
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:
         """Write a trial that has ended, and who suggested it, to the memory."""

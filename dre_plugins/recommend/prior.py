@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
+    from dre_plugins.recommend.trials import Trial
 
 Encode = Callable[[NDArray[np.float64]], NDArray[np.float32]]
 
@@ -71,6 +73,16 @@ class PriorLike(Protocol):
         """
 
 
+@runtime_checkable
+class FoundPrior(PriorLike, Protocol):
+    """Describe a prior that a study finds by itself (for type checking; do not subclass)."""
+
+    def turns(
+        self, space: SearchSpace, history: Sequence[Trial], numbers: range, stats: Counter[str]
+    ) -> int:
+        """Return how many suggestions start from the prior, and the others without."""
+
+
 Several: TypeAlias = "list[PriorLike | None] | tuple[PriorLike | None, ...]"
 Universal: TypeAlias = "Literal['universal'] | UniversalFile"
 GivenPrior: TypeAlias = "PriorLike | Several | Universal | None"
@@ -100,7 +112,8 @@ def aligned(
 ) -> tuple[AlignedPrior | None, ...]:
     """Return what a prior knows of a search space: of all objectives as one, or of each.
 
-    The universal prior knows nothing of any search space.
+    The universal prior knows nothing of any search space, and one that was found nothing of
+    several objectives.
 
     Raises:
         ValueError: If the two spaces have no parameter in common, the objectives are more or
@@ -112,6 +125,8 @@ def aligned(
         is_any = any(part is not None for part in prior)
         require(is_any, "prior", prior, "a prior for one objective at least")
     if prior is None or isinstance(prior, (str, UniversalFile)) or not space.n_parameters:
+        return ()
+    if isinstance(prior, FoundPrior) and n_objectives not in (None, 1):
         return ()
     if not isinstance(prior, (list, tuple)):
         only = prior.on(space)

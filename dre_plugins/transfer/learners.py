@@ -2,7 +2,8 @@
 
 The weight of a name says how far it alone tells the learner: 2 or more where few others have it,
 1 where several do, and less where most do. Sources: the parameter pages of XGBoost 2.1, LightGBM
-4.5, CatBoost 1.2 and scikit-learn 1.5, and rpart.
+4.5, CatBoost 1.2 and scikit-learn 1.5, and rpart; for networks the tutorials of PyTorch, Keras,
+Lightning, Transformers and Optuna.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Learner:
         needs: Names of which a search space has one at least; empty: no such demand.
         foreign: Names that no search space of the learner has.
         prior: Name of its prior where that is not the learner's; empty: the same.
+        least_rate: What the range of a learning rate reaches at least.
     """
 
     title: str
@@ -34,6 +36,7 @@ class Learner:
     needs: frozenset[str] = frozenset()
     foreign: frozenset[str] = frozenset()
     prior: str = ""
+    least_rate: float = 0.0
 
 
 def _learner(
@@ -47,6 +50,7 @@ def _learner(
     needs: str = "",
     foreign: str = "",
     prior: str = "",
+    least_rate: float = 0.0,
 ) -> Learner:
     weights = {
         name: weight
@@ -60,6 +64,7 @@ def _learner(
         frozenset(needs.split()),
         frozenset(foreign.split()),
         prior,
+        least_rate,
     )
 
 
@@ -146,6 +151,24 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             common="momentum max_iter beta_1 beta_2 learning_rate epochs n_layers width",
             foreign="gamma n_estimators c",
         ),
+        "network": _learner(
+            "a neural network",
+            "nn net network dnn neural_network neural_net torch keras",
+            strong="weight_decay dropout dropout_rate dropout_prob max_dropout hidden_size"
+            " hidden_dim hidden_units n_units num_units max_units optimizer",
+            weak="batch_size batchsize bs per_device_train_batch_size train_batch_size momentum"
+            " sgd_momentum drop_rate n_layers num_layers n_hidden_layers num_hidden_layers"
+            " layer_size activation width",
+            common="learning_rate lr init_lr initial_lr base_lr epochs n_epochs num_epochs"
+            " num_train_epochs wd l2 units layers depth grad_clip max_grad_norm warmup_ratio"
+            " warmup_steps",
+            needs="batch_size batchsize bs per_device_train_batch_size train_batch_size momentum"
+            " sgd_momentum weight_decay dropout dropout_rate dropout_prob max_dropout drop_rate",
+            foreign="gamma tau gae_lambda ent_coef clip_range buffer_size n_estimators max_depth"
+            " num_leaves c kernel l2_leaf_reg iterations hidden_layer_sizes learning_rate_init"
+            " lora_r lora_alpha n_heads num_heads",
+            least_rate=1e-3,  # smaller ones are of fine-tuning, which the evaluations are not
+        ),
         "random-forest": _learner(
             "a random forest",
             "rf forest random_forest randomforest randomforestclassifier randomforestregressor",
@@ -178,10 +201,12 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
     }
 )
 
+RATES = frozenset("learning_rate lr eta learning_rate_init init_lr initial_lr base_lr".split())
+
 # Where a number of that name lies if it is what learners mean by it.
 RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
-        **dict.fromkeys(("learning_rate", "lr", "eta", "learning_rate_init"), (0.0, 2.0)),
+        **dict.fromkeys(RATES, (0.0, 2.0)),
         **dict.fromkeys(("subsample", "bagging_fraction", "feature_fraction"), (0.0, 1.0)),
         **dict.fromkeys(
             ("colsample_bytree", "colsample_bylevel", "colsample_bynode", "rsm", "l1_ratio"),
@@ -194,6 +219,8 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
         **dict.fromkeys(("n_neighbors", "min_samples_leaf"), (0.0, math.inf)),
         **dict.fromkeys(("max_depth", "depth"), (-1.0, 1000.0)),
         **dict.fromkeys(("c", "alpha", "reg_alpha", "reg_lambda"), (0.0, math.inf)),
+        **dict.fromkeys(("dropout", "dropout_rate", "max_dropout", "momentum"), (0.0, 1.0)),
+        "batch_size": (1.0, 1e6),
         "num_leaves": (2.0, 1e5),
     }
 )

@@ -7,7 +7,9 @@ the learner's, and nothing may speak against it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,20 +19,24 @@ from dre_plugins.space import Constant, Float, Integer
 from dre_plugins.space.base import Domain
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, Learner
+from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, RATES, SURE, Learner
 from dre_plugins.transfer.spaces.prefixes import change_of, learner_of_prefix, without_learner
 
 if TYPE_CHECKING:
     from dre_plugins.recommend.prior import AlignedPrior
+    from dre_plugins.recommend.trials import Trial
     from dre_plugins.transfer.prior import Prior
 
 THRESHOLD = 3.0
 MARGIN = 1.0
-# As many parameters of a learner must be there, and as large a share of all must be the learner's.
+# As many parameters of a learner must be there, where no prefix names it, and as large a share of
+# all must be the learner's.
 FEWEST = 2
 SHARE = 0.5
-# What a prefix such as ``svm_`` adds to the weight of a name.
-PREFIX = 1.0
+# Counts suggestions that do without the recognised prior, as the trials contradict it.
+CONTRADICTED = "prior_contradicted"
+# What a prefix such as ``svm_`` adds to the weight of a name: it tells the learner.
+PREFIX = SURE
 
 
 def recognised(domains: Mapping[str, Domain]) -> str | None:
@@ -57,15 +63,18 @@ def recognised(domains: Mapping[str, Domain]) -> str | None:
 def scores_of(domains: Mapping[str, Domain]) -> dict[str, float]:
     """Return how far each learner fits; those against which something speaks are left out."""
     searched = {name: part for name, part in domains.items() if not isinstance(part, Constant)}
-    if len({learner_of_prefix(name) for name in searched} - {None}) > 1:
+    prefixed = {name: key for name in searched if (key := learner_of_prefix(name))}
+    if len({*prefixed.values()}) > 1:
         return {}  # a prior of one learner would say nothing of the other branch
     scores = {}
     for key, learner in LEARNERS.items():
-        known = _weights(key, learner, searched)
-        names = {without_learner(name) for name in searched}
-        is_possible = not names & learner.foreign and (not learner.needs or names & learner.needs)
-        if is_possible and len(known) >= max(FEWEST, SHARE * len(searched)):
-            scores[key] = sum(known.values())
+        weights = _weights(key, learner, searched)
+        # Beside names that say the learner, others may be of any part of a pipeline.
+        telling = prefixed or searched
+        is_many = len(weights) >= max(1 if prefixed else FEWEST, SHARE * len(telling))
+        parts = {name: searched[name] for name in telling}
+        if is_many and _is_possible(learner, parts, is_named=bool(prefixed)):
+            scores[key] = sum(weights.values())
     return scores
 
 
@@ -81,14 +90,39 @@ def _weights(key: str, learner: Learner, domains: Mapping[str, Domain]) -> dict[
     return weights
 
 
+def _is_possible(learner: Learner, domains: Mapping[str, Domain], *, is_named: bool) -> bool:
+    """Say whether nothing speaks against a learner, and what it needs is there."""
+    names = {without_learner(name) for name in domains}
+    rates = [(name, domains[name]) for name in domains if without_learner(name) in RATES]
+    has_needs = is_named or not learner.needs or bool(names & learner.needs)
+    return (
+        has_needs
+        and not names & learner.foreign
+        and all(_highest(name, domain) >= learner.least_rate for name, domain in rates)
+    )
+
+
 def _is_in_range(name: str, domain: Domain) -> bool:
-    plain = without_learner(name)
-    if not isinstance(domain, (Float, Integer)) or plain not in RANGES:
+    plain, ends = without_learner(name), _ends(name, domain)
+    if ends is None or plain not in RANGES:
         return True
-    ends, change = np.array([domain.low, domain.high], dtype=np.float64), change_of(name, plain)
-    lowest, highest = sorted(ends if change is None else change(ends))
     low, high = RANGES[plain]
-    return bool(low <= lowest and highest <= high)
+    return low <= ends[0] and ends[1] <= high
+
+
+def _highest(name: str, domain: Domain) -> float:
+    ends = _ends(name, domain)
+    return math.inf if ends is None else ends[1]
+
+
+def _ends(name: str, domain: Domain) -> tuple[float, float] | None:
+    """Return the lowest and the highest value of a number, by what its name says it stands for."""
+    if not isinstance(domain, (Float, Integer)):
+        return None
+    ends = np.array([domain.low, domain.high], dtype=np.float64)
+    change = change_of(name, without_learner(name))
+    lowest, highest = sorted((ends if change is None else change(ends)).tolist())
+    return lowest, highest
 
 
 def _has_choices(key: str, name: str, domain: Domain) -> bool:
@@ -120,6 +154,17 @@ class AutoPrior:
         """Fill up the parameters known of a study with those of the recognised prior."""
         prior = self.prior_of(domains)
         return SearchSpace(domains) if prior is None else prior.completed(domains)
+
+    def turns(
+        self, space: SearchSpace, history: Sequence[Trial], numbers: range, stats: Counter[str]
+    ) -> int:
+        """Return how many suggestions start from the recognised prior, see `found_turns`."""
+        from dre_plugins.transfer.found import found_turns  # imports torch
+
+        prior = self.prior_of(space.domains)
+        if prior is None:
+            return 0
+        return found_turns(prior, space, history, numbers, stats, CONTRADICTED)
 
     def prior_of(self, domains: Mapping[str, Domain]) -> Prior | None:
         """Return the prior of the learner that a search space tunes; None if there is none."""

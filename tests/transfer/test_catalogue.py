@@ -8,7 +8,12 @@ from dre_plugins.space import SearchSpace
 from dre_plugins.transfer.learners import LEARNERS
 from dre_plugins.transfer.prior_file import CATALOGUE, names
 
-SURROGATES = ("decision-tree", "xgboost")  # of YAHPO Gym
+# Of YAHPO Gym's surrogates: where each is from, the command that makes it, and its evaluations.
+SURROGATES = {
+    "decision-tree": ("YAHPO", "dre_bench.priors", 100_000),
+    "xgboost": ("YAHPO", "dre_bench.priors", 100_000),
+    "network": ("LCBench", "dre_bench.learner_priors.networks", 1_000),
+}
 MEASURED = [name for name in names() if name not in SURROGATES]
 MOST_BYTES = 4_000_000
 
@@ -24,20 +29,20 @@ def test_a_shipped_prior_is_small_and_tells_where_it_is_from(name):
     assert (CATALOGUE / f"{name}.safetensors").stat().st_size < 1_000_000
     card = Prior.load(name).card
     assert card.licence == "Apache-2.0" and card.created and card.defaults
-    source, command = (
-        ("YAHPO", "dre_bench.priors")
-        if name in SURROGATES
-        else ("benchmarks/data/learner_evaluations", "dre_bench.learner_priors")
-    )
+    measured = ("benchmarks/data/learner_evaluations", "dre_bench.learner_priors", 100)
+    source, command, n_evaluations = SURROGATES.get(name, measured)
     assert source in card.source and command in card.rebuild
-    assert card.n_evaluations > (100_000 if name in SURROGATES else 100)
+    assert card.n_evaluations > n_evaluations
 
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_a_measured_prior_has_beaten_the_default_and_begins_with_its_favourite(name):
     prior = Prior.load(name)
     figures = prior.card.validation
-    assert figures["regret of the first trial"] < figures["regret of the library's default"]
+    if figures["regret of the first trial"] >= figures["regret of the library's default"]:
+        for look in (5, 10):
+            regret = f"regret after {look} trials"
+            assert figures[regret] < figures[f"{regret} without"]
     assert figures["data sets held out"] >= 9 and len(prior.favourites) == 1
     if prior.space.assignments(MAX_TABLE) is not None:
         return  # of a table, the weights choose

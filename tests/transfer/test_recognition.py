@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dre_plugins.space import Categorical, Domain, Float, Integer, Ordinal
-from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES
+from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, RATES
 from dre_plugins.transfer.recognition import recognised, scores_of
+from dre_plugins.transfer.spaces.prefixes import learner_of_prefix
 
 RATE, TREES = Float(1e-3, 0.3, "log"), Integer(50, 1000)
 SHARE, PENALTY = Float(0.4, 1.0), Float(1e-8, 10.0, "log")
@@ -103,13 +104,62 @@ TUTORIALS: dict[str, tuple[str | None, dict[str, Domain]]] = {
         {"depth": Integer(4, 10), "learning_rate": RATE, "l2_leaf_reg": Float(1.0, 10.0)},
     ),
     "a network in PyTorch": (
-        None,
+        "network",
         {
             "lr": Float(1e-5, 1e-1, "log"),
             "batch_size": Ordinal((32, 64, 128)),
             "weight_decay": PENALTY,
             "dropout": Float(0.0, 0.5),
         },
+    ),
+    "a network in Keras": (
+        "network",
+        {
+            "learning_rate": Float(1e-4, 1e-2, "log"),
+            "units": Integer(32, 512, step=32),
+            "num_layers": Integer(1, 4),
+            "dropout_rate": Float(0.0, 0.5),
+        },
+    ),
+    "Transformers' trainer": (
+        "network",
+        {
+            "learning_rate": Float(1e-5, 1e-2, "log"),
+            "per_device_train_batch_size": Ordinal((16, 32, 64)),
+            "weight_decay": Float(0.0, 0.3),
+            "num_train_epochs": Integer(1, 5),
+        },
+    ),
+    "fine-tuning, whose learning rates are smaller": (
+        None,
+        {
+            "learning_rate": Float(1e-6, 1e-4, "log"),
+            "per_device_train_batch_size": Ordinal((4, 8, 16)),
+            "weight_decay": Float(0.0, 0.3),
+            "num_train_epochs": Integer(1, 5),
+        },
+    ),
+    "a learning rate and a batch": (
+        None,
+        {"lr": Float(1e-5, 1e-1, "log"), "batch_size": Ordinal((32, 64, 128))},
+    ),
+    "stable baselines": (
+        None,
+        {
+            "learning_rate": Float(1e-5, 1e-1, "log"),
+            "batch_size": Ordinal((32, 64, 128)),
+            "gamma": Float(0.9, 0.9999),
+            "gae_lambda": Float(0.8, 1.0),
+            "n_epochs": Integer(1, 20),
+        },
+    ),
+    "neighbours after components": (
+        "k-nearest-neighbours",
+        {"n_components": Integer(2, 10), "knn__n_neighbors": Integer(1, 50)},
+    ),
+    "a branch of a pipeline": (
+        "svm",
+        {"scaler": Categorical((True, False)), "classifier": Categorical((1, 2)), "svc__C": COST},
     ),
     "reinforcement learning": (
         None,
@@ -171,9 +221,11 @@ def test_what_a_tutorial_tunes(tutorial: str) -> None:
     assert recognised(space) == expected, scores_of(space)
 
 
-def test_one_parameter_is_too_little() -> None:
+def test_one_parameter_is_too_little_unless_a_prefix_names_the_learner() -> None:
     for _, space in TUTORIALS.values():
-        assert all(recognised({name: domain}) is None for name, domain in space.items())
+        for name, domain in space.items():
+            assert recognised({name: domain}) in (None, learner_of_prefix(name))
+    assert recognised({"svc__C": COST}) == recognised({"svc__gamma": COST}) == "svm"
 
 
 def test_a_range_that_no_learner_has_does_not_count() -> None:
@@ -184,7 +236,7 @@ def test_a_range_that_no_learner_has_does_not_count() -> None:
 
 def test_the_tables_name_what_there_is() -> None:
     known = {name for learner in LEARNERS.values() for name in learner.weights}
-    assert {*RANGES} <= known
+    assert {*RANGES} <= known and known >= RATES
     for key, name in CHOICES:
         assert name in LEARNERS[key].weights
     for learner in LEARNERS.values():

@@ -4,7 +4,8 @@
         --evaluations benchmarks/data/learner_evaluations/evaluations.npz
 
 A prior is written only if its first trial has beaten the library's default on data sets held out,
-by the figures that `report` wrote; they go into its card.
+by the figures that `report` wrote, or if studies in users' spaces were better with it than without
+after 5 and 10 trials, by those that `studies report` wrote; both go into its card.
 """
 
 from __future__ import annotations
@@ -16,26 +17,40 @@ from pathlib import Path
 
 from dre_bench.learner_evaluations.tables import read_tables
 from dre_bench.learner_priors.report import Comparison
+from dre_bench.learner_priors.studies import Gain
 from dre_bench.learner_priors.tasks import LEARNERS
 from dre_bench.learner_priors.training import train
+from dre_plugins.transfer.learners import LEARNERS as RECOGNISED
 from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.prior_file import CATALOGUE
 
 FIGURES = Path(__file__).parents[2] / "data" / "learner_priors.json"
-# These ship as meta-trained on surrogates of many more data sets, by `dre_bench.priors`.
-ELSEWHERE = ("decision-tree", "xgboost")
+GAINS = Path(__file__).parents[2] / "data" / "user_spaces.json"
+# These ship as meta-trained on surrogates, by `dre_bench.priors` and `networks`.
+ELSEWHERE = ("decision-tree", "network", "xgboost")
 
 
-def with_figures(prior: Prior, found: Comparison) -> Prior:
-    """Return a prior whose card says how good its first trial was on data sets held out."""
+def with_figures(prior: Prior, found: Comparison, gain: Gain | None) -> Prior:
+    """Return a prior whose card says how good it was on data sets held out."""
     figures = {
         "data sets held out": found.n_datasets,
         "regret of the first trial": round(found.prior, 3),
         "regret of the library's default": round(found.default, 3),
         "regret of a random trial": round(found.chance, 3),
+        **(gain.for_card() if gain else {}),
     }
     card = replace(prior.card, validation={**prior.card.validation, **figures})
     return replace(prior, card=card)
+
+
+def gains_of(path: Path = GAINS) -> dict[str, Gain]:
+    """Return the gain of each prior, by its name."""
+    found = json.loads(path.read_text())
+    return {
+        learner.prior or key: Gain(**found[key])
+        for key, learner in RECOGNISED.items()
+        if key in found
+    }
 
 
 def main() -> None:
@@ -52,18 +67,20 @@ def main() -> None:
     figures = {
         name: Comparison(**found) for name, found in json.loads(chosen.figures.read_text()).items()
     }
+    gains = gains_of()
     for name in chosen.names or LEARNERS:
         if name not in figures:
             print(f"{name}: not written; its first trial was not measured")
             continue
-        if not figures[name].is_worth_shipping:
-            print(f"{name}: not written; its first trial does not beat the library's default")
+        gain = gains.get(name)
+        if not (figures[name].is_worth_shipping or (gain and gain.is_worth_shipping)):
+            print(f"{name}: not written; neither its first trial nor later ones are better")
             continue
         prior = train(name, datasets, tables)
         if prior is None:
             continue
         path = chosen.out / f"{name}.safetensors"
-        with_figures(prior, figures[name]).save(path)
+        with_figures(prior, figures[name], gain).save(path)
         print(f"{path}: {path.stat().st_size / 1024:.0f} KiB", flush=True)
 
 

@@ -15,13 +15,13 @@ from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.optuna.attributes import logger
 from dre_plugins.adapters.optuna.remembered import StudiesOfStorage, memory_of_study, record
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies
-from dre_plugins.memory.agreement import memory_turns
 from dre_plugins.memory.memory import Memory
-from dre_plugins.memory.study import StudyMemory
-from dre_plugins.recommend.prior import UNIVERSAL, UniversalFile
+from dre_plugins.memory.study import CONTRADICTED, StudyMemory
+from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, UniversalFile
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
+from dre_plugins.transfer.found import found_turns
 from dre_plugins.transfer.knowledge import LoadedPrior
 from dre_plugins.transfer.metadata import MetaDataset
 
@@ -174,8 +174,7 @@ class Knowledge:
             ValueError: If the priors are not as many as the objectives, or the space cannot be
                 searched at all.
         """
-        numbers = range(number, number + 1)
-        if self._found and not memory_turns(self._found, space, history, numbers, stats):
+        if not self._has_turn(space, history, number, stats):
             return new(prior=UNIVERSAL), ""
         try:
             return new(prior=self.prior), ""
@@ -185,6 +184,23 @@ class Knowledge:
                 raise
             text = f"The prior is not used as long as this holds: {error}"
             return new(prior=self._usable_on(space)), text
+
+    def _has_turn(
+        self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
+    ) -> bool:
+        """Say whether a suggestion starts from the prior, which is so if it was not found.
+
+        Of the learner that the parameters tell, the prior has all that the study shows anew: they
+        are asked for one by one, without a history. As the first trial tells the learner by its
+        last parameters only, the second one is the prior's as well.
+        """
+        if self._found is not None:
+            numbers = range(number, number + 1)
+            return found_turns(self._found, space, history, numbers, stats, CONTRADICTED) > 0
+        if isinstance(self.prior, FoundPrior) and history:
+            numbers = range(1) if number == 1 else range(number, number + 1)
+            return self.prior.turns(space, history, numbers, stats) > 0
+        return True
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return those priors of a list that have something in common with a search space.

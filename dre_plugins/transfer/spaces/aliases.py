@@ -8,8 +8,7 @@ out or counts for one family of learners only. Left out on purpose:
 - ``max_features`` and ``mtry``: a share, a word or a count, depending on who says it.
 - ranger's ``min.node.size``: the size below which a node is not split, not that of a leaf.
 - R gbm's ``interaction.depth``: it counts splits, not levels.
-- ``warmup_steps`` and ``warmup_ratio``, ``per_device_train_batch_size``: their meaning depends on
-  the length of the run and on the number of devices.
+- ``warmup_steps`` and ``warmup_ratio``: their meaning depends on the length of the run.
 """
 
 from __future__ import annotations
@@ -87,18 +86,31 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         # `conventions` turns the strength of a penalty into the cost, which is its inverse.
         "svm cost": _role("c cost", "alpha lambda reg_param", "linear"),
         "weight decay": _role("weight_decay wd l2_penalty", "alpha l2 l2_reg", "network"),
-        "batch": _role("batch_size batchsize minibatch_size train_batch_size"),
+        # On one device, as small networks are trained.
+        "batch": _role(
+            "batch_size batchsize minibatch_size mini_batch_size train_batch_size bs"
+            " per_device_train_batch_size"
+        ),
+        "momentum": _role("momentum sgd_momentum nesterov_momentum"),
         "epochs": _role(
             "epochs n_epochs num_epochs max_epochs num_train_epochs", "max_iter", "network"
         ),
-        "dropout": _role("dropout dropout_rate dropout_prob p_dropout", "drop_rate", "network"),
+        "dropout": _role(
+            "dropout dropout_rate dropout_prob dropout_p p_dropout max_dropout hidden_dropout"
+            " hidden_dropout_prob",
+            "drop_rate",
+            "network",
+        ),
         "beta 1": _role("beta1 beta_1 adam_beta1 adam_beta_1"),
         "beta 2": _role("beta2 beta_2 adam_beta2 adam_beta_2"),
         "layers": _role(
-            "n_layers num_layers n_hidden_layers num_hidden_layers", "layers depth", "network"
+            "n_layers num_layers n_hidden_layers num_hidden_layers hidden_layers",
+            "layers depth",
+            "network",
         ),
         "layer width": _role(
-            "hidden_size hidden_dim hidden_units n_units num_units layer_size",
+            "hidden_size hidden_dim hidden_units n_units num_units max_units layer_size"
+            " hidden_width hidden_features n_hidden n_hidden_units num_hidden_units",
             "units width",
             "network",
         ),
@@ -123,9 +135,10 @@ TELLING: Mapping[str, frozenset[str]] = MappingProxyType(
             " scale_pos_weight".split()
         ),
         "network": frozenset(
-            "hidden_layer_sizes learning_rate_init batch_size weight_decay momentum dropout"
-            " optimizer epochs n_epochs num_epochs max_epochs n_layers num_layers hidden_size"
-            " hidden_dim hidden_units n_units activation beta_1 beta_2 beta1 beta2".split()
+            "hidden_layer_sizes learning_rate_init batch_size per_device_train_batch_size"
+            " weight_decay momentum dropout dropout_rate max_dropout optimizer epochs n_epochs"
+            " num_epochs max_epochs n_layers num_layers hidden_size hidden_dim hidden_units"
+            " n_units max_units activation beta_1 beta_2 beta1 beta2".split()
         ),
         "svm": frozenset("c cost kernel degree coef0".split()),
         "linear": frozenset("penalty l1_ratio".split()),
@@ -136,7 +149,7 @@ TELLING: Mapping[str, frozenset[str]] = MappingProxyType(
 FAMILY_OF: Mapping[str | None, str] = MappingProxyType(
     {
         **dict.fromkeys(("catboost", "hist-gradient-boosting", "lightgbm", "xgboost"), "boosting"),
-        "mlp": "network",
+        **dict.fromkeys(("mlp", "network"), "network"),
         "svm": "svm",
     }
 )
@@ -149,10 +162,13 @@ AMBIGUOUS: frozenset[str] = frozenset().union(*(role.words for role in ROLES.val
 def families(names: Iterable[str]) -> frozenset[str]:
     """Return the families of learners that parameters belong to, by names that give them away.
 
+    Beside names whose prefix says the learner, others are of other parts of a pipeline.
+
     >>> sorted(families(["C", "gamma"])), sorted(families(["gamma"])), families(["svc_gamma"])
     (['svm'], [], frozenset({'svm'}))
     """
     names = list(names)
+    names = [name for name in names if learner_of_prefix(name)] or names
     forms = set[str]().union(*(forms_of(name) for name in names))
     told = {family for family, telling in TELLING.items() if telling & forms}
     return frozenset(told | {FAMILY_OF.get(learner_of_prefix(name), "") for name in names} - {""})

@@ -43,7 +43,54 @@ def test_a_learner_is_recognised_and_named_once(caplog: pytest.LogCaptureFixture
     assert "prior 'xgboost-small' knows learning_rate" in said[0]
     assert "if not, prior='universal'" in said[0]
     sources = [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials]
-    assert sources[0] == "prior" and "random" not in sources
+    # The prior has the first two trials, and then those of even numbers.
+    assert sources[0] == "prior" and sources[3] == "random" and "random" not in sources[:2]
+
+
+def test_what_trials_contradict_has_no_turns() -> None:
+    def mirrored(trial: optuna.Trial) -> float:
+        return -boosting(trial)
+
+    studies = [tuned(objective, "auto", 12) for objective in (boosting, mirrored)]
+    contradicted = [study.sampler.stats["prior_contradicted"] for study in studies]
+    assert max(contradicted) > 0  # one of an objective and its opposite disagrees with any prior
+    assert min(contradicted) < 5
+    resumed = optuna.create_study(sampler=DRESampler(seed=0, prior="auto", settings=SETTINGS))
+    resumed.add_trials(studies[1].trials[:11])
+    resumed.optimize(mirrored, n_trials=1)
+    assert resumed.trials[11].params == studies[1].trials[11].params
+
+
+def choice(trial: optuna.Trial) -> float:
+    if trial.suggest_categorical("classifier", ["neighbours", "trees"]) == "neighbours":
+        return float(trial.suggest_int("knn__n_neighbors", 1, 50))
+    leaf = trial.suggest_int("et__min_samples_leaf", 1, 50, log=True)
+    return leaf + trial.suggest_float("et__max_features", 0.1, 1.0)
+
+
+def test_each_branch_begins_with_the_prior_of_its_learner() -> None:
+    study = tuned(choice, "auto", 6)
+    firsts = {trial.params["classifier"]: trial for trial in reversed(study.trials)}
+    assert {*firsts} == {"neighbours", "trees"}
+    for number in range(3):  # the same first values whatever the seed
+        sampler = DRESampler(seed=number + 5, prior="auto", settings=SETTINGS)
+        again = optuna.create_study(sampler=sampler)
+        again.optimize(choice, n_trials=1)
+        first = again.trials[0]
+        known = {name: value for name, value in first.params.items() if "__" in name}
+        expected = firsts[first.params["classifier"]].params
+        assert known == pytest.approx({name: expected[name] for name in known})
+    assert study.trials[0].user_attrs["dre:explanation"]["source"] == "prior"
+
+
+def test_several_objectives_have_no_prior_that_was_not_given() -> None:
+    found = []
+    for prior in ("auto", "universal"):
+        sampler = DRESampler(seed=0, prior=prior, settings=SETTINGS)
+        study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
+        study.optimize(lambda trial: (boosting(trial), 1.0), n_trials=4)
+        found.append([trial.params for trial in study.trials[1:]])
+    assert found[0] == found[1]
 
 
 def test_it_is_the_named_prior_once_the_space_is_known() -> None:
@@ -53,7 +100,7 @@ def test_it_is_the_named_prior_once_the_space_is_known() -> None:
         sampler = DRESampler(seed=0, prior=prior, settings=SETTINGS)
         study = optuna.create_study(sampler=sampler)
         study.add_trial(first)
-        study.optimize(boosting, n_trials=2)
+        study.optimize(boosting, n_trials=1)
         following.append([trial.params for trial in study.trials])
     assert following[0] == following[1]
 

@@ -1,0 +1,437 @@
+"""Search spaces of learners as published tutorials write them.
+
+They are narrower than those of the evaluations, have other names and other scales, lack
+parameters, and some have one that no prior knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dre_bench.learner_evaluations.parameters import Configuration
+from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION
+from dre_plugins.space import Categorical, Domain, Float, Integer, Ordinal
+from dre_plugins.transfer.spaces.prefixes import change_of
+
+BOTH = (CLASSIFICATION, REGRESSION)
+# What an evaluation needs beside what is tuned: the libraries' defaults.
+BESIDES: Mapping[str, Mapping[str, int]] = {
+    name: {"n_estimators": 100} for name in ("lightgbm", "xgboost", "random_forest", "extra_trees")
+}
+
+
+@dataclass(frozen=True)
+class UserSpace:
+    """Describe a search space of a user.
+
+    Attributes:
+        learner: The name among the evaluations.
+        key: What the space is to be recognised as.
+        domains: The parameters as the user tunes them.
+        names: What the learner calls them; what is not there is unknown to priors.
+        fixed: Values that the user does not tune, where they are not the library's defaults.
+        tasks: Classification, regression or both.
+    """
+
+    learner: str
+    key: str
+    domains: Mapping[str, Domain]
+    names: Mapping[str, str]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    tasks: tuple[str, ...] = BOTH
+
+    def configuration(self, chosen: Mapping[str, Any]) -> Configuration:
+        """Return what the learner is evaluated with."""
+        found: Configuration = {**BESIDES.get(self.learner, {}), **self.fixed}
+        for name, value in chosen.items():
+            if name in self.names:
+                change = change_of(name, self.names[name])
+                found[self.names[name]] = (
+                    _plain(value) if change is None else float(change(np.array([value]))[0])
+                )
+        return found
+
+
+def _plain(value: Any) -> Any:
+    return str(value).lower() if value is None or isinstance(value, bool) else value
+
+
+def _space(
+    learner: str,
+    key: str,
+    parameters: Mapping[str, tuple[str | None, Domain]],
+    fixed: Mapping[str, Any] | None = None,
+    tasks: tuple[str, ...] = BOTH,
+) -> UserSpace:
+    return UserSpace(
+        learner,
+        key,
+        {name: domain for name, (_, domain) in parameters.items()},
+        {name: other for name, (other, _) in parameters.items() if other is not None},
+        fixed or {},
+        tasks,
+    )
+
+
+PENALTY, RATE, SHARE = Float(1e-8, 10.0, "log"), Float(0.01, 0.3, "log"), Float(0.4, 1.0)
+FLAG, UNKNOWN = Categorical((True, False)), Integer(1, 10)
+NETWORK = {"epochs": 50, "activation": "relu", "solver": "adam"}
+
+SPACES: Mapping[str, UserSpace] = {
+    "lightgbm, Optuna's example": _space(
+        "lightgbm",
+        "lightgbm",
+        {
+            "lambda_l1": ("reg_alpha", PENALTY),
+            "lambda_l2": ("reg_lambda", PENALTY),
+            "num_leaves": ("num_leaves", Integer(2, 256)),
+            "feature_fraction": ("colsample_bytree", SHARE),
+            "bagging_fraction": ("subsample", SHARE),
+            "bagging_freq": (None, Integer(1, 7)),
+            "min_child_samples": ("min_child_samples", Integer(5, 100)),
+        },
+    ),
+    "lightgbm, scikit-learn": _space(
+        "lightgbm",
+        "lightgbm",
+        {
+            "learning_rate": ("learning_rate", RATE),
+            "n_estimators": ("n_estimators", Integer(50, 500)),
+            "max_depth": ("max_depth", Integer(3, 12)),
+            "num_leaves": ("num_leaves", Integer(8, 128)),
+            "min_data_in_leaf": ("min_child_samples", Integer(5, 50)),
+        },
+    ),
+    "lightgbm, pipeline": _space(
+        "lightgbm",
+        "lightgbm",
+        {
+            "n_components": (None, UNKNOWN),
+            "lgbm__log10_lr": ("learning_rate", Float(-3.0, 0.0)),
+            "lgbm__num_leaves": ("num_leaves", Integer(4, 64)),
+            "lgbm__reg_lambda": ("reg_lambda", Float(1e-3, 100.0, "log")),
+        },
+    ),
+    "xgboost, Optuna's example": _space(
+        "xgboost",
+        "xgboost",
+        {
+            "lambda": ("reg_lambda", Float(1e-8, 1.0, "log")),
+            "alpha": ("reg_alpha", Float(1e-8, 1.0, "log")),
+            "subsample": ("subsample", Float(0.2, 1.0)),
+            "colsample_bytree": ("colsample_bytree", Float(0.2, 1.0)),
+            "max_depth": ("max_depth", Integer(3, 9, step=2)),
+            "min_child_weight": ("min_child_weight", Integer(2, 10)),
+            "eta": ("learning_rate", Float(1e-8, 1.0, "log")),
+            "gamma": ("gamma", Float(1e-8, 1.0, "log")),
+            "grow_policy": ("grow_policy", Categorical(("depthwise", "lossguide"))),
+        },
+    ),
+    "xgboost, scikit-learn": _space(
+        "xgboost",
+        "xgboost",
+        {
+            "n_estimators": ("n_estimators", Integer(50, 500)),
+            "max_depth": ("max_depth", Integer(3, 10)),
+            "learning_rate": ("learning_rate", RATE),
+            "subsample": ("subsample", Float(0.5, 1.0)),
+            "colsample_bytree": ("colsample_bytree", Float(0.5, 1.0)),
+            "min_child_weight": ("min_child_weight", Integer(1, 10)),
+        },
+    ),
+    "xgboost, pipeline": _space(
+        "xgboost",
+        "xgboost",
+        {
+            "n_features": (None, UNKNOWN),
+            "xgb-log10-eta": ("learning_rate", Float(-3.0, 0.0)),
+            "xgb-max-depth": ("max_depth", Integer(2, 12)),
+            "xgb-reg-lambda": ("reg_lambda", Float(1e-3, 100.0, "log")),
+        },
+    ),
+    "catboost, at length": _space(
+        "catboost",
+        "catboost",
+        {
+            "iterations": ("iterations", Integer(100, 500)),
+            "learning_rate": ("learning_rate", RATE),
+            "depth": ("depth", Integer(4, 8)),
+            "l2_leaf_reg": ("l2_leaf_reg", Float(1.0, 10.0)),
+            "border_count": ("border_count", Integer(32, 254)),
+        },
+    ),
+    "catboost, short": _space(
+        "catboost",
+        "catboost",
+        {
+            "depth": ("depth", Integer(2, 8)),
+            "lr": ("learning_rate", Float(1e-3, 0.5, "log")),
+            "l2_leaf_reg": ("l2_leaf_reg", Float(0.1, 100.0, "log")),
+        },
+        {"iterations": 200},
+    ),
+    "catboost, pipeline": _space(
+        "catboost",
+        "catboost",
+        {
+            "cb_random_strength": ("random_strength", Float(1e-2, 10.0, "log")),
+            "cb_learning_rate": ("learning_rate", RATE),
+            "cb_depth": ("depth", Integer(3, 9)),
+            "patience": (None, UNKNOWN),
+        },
+        {"iterations": 200},
+    ),
+    "random forest, scikit-learn": _space(
+        "random_forest",
+        "random-forest",
+        {
+            "n_estimators": ("n_estimators", Integer(50, 300)),
+            "max_depth": ("max_depth", Integer(2, 32, "log")),
+            "min_samples_split": ("min_samples_split", Integer(2, 20)),
+            "min_samples_leaf": ("min_samples_leaf", Integer(1, 10)),
+            "bootstrap": ("bootstrap", FLAG),
+        },
+    ),
+    "random forest, pipeline": _space(
+        "random_forest",
+        "random-forest",
+        {
+            "k_best": (None, UNKNOWN),
+            "rf__n_estimators": ("n_estimators", Ordinal((50, 100, 200))),
+            "rf__max_depth": ("max_depth", Integer(3, 20)),
+            "rf__max_features": ("max_features", Float(0.1, 1.0)),
+        },
+    ),
+    "random forest, shares": _space(
+        "random_forest",
+        "random-forest",
+        {
+            "forest_max_features": ("max_features", Float(0.05, 1.0, "log")),
+            "forest_max_samples": ("max_samples", Float(0.3, 1.0)),
+            "forest_min_samples_leaf": ("min_samples_leaf", Integer(1, 20, "log")),
+        },
+        {"bootstrap": "true"},
+    ),
+    "extra trees, short": _space(
+        "extra_trees",
+        "extra-trees",
+        {
+            "et_n_estimators": ("n_estimators", Integer(50, 300)),
+            "et_max_depth": ("max_depth", Integer(3, 30)),
+            "et_min_samples_leaf": ("min_samples_leaf", Integer(1, 20)),
+        },
+    ),
+    "extra trees, pipeline": _space(
+        "extra_trees",
+        "extra-trees",
+        {
+            "imputer": (None, Categorical(("mean", "median"))),
+            "extratreesclassifier__max_features": ("max_features", Float(0.1, 1.0)),
+            "extratreesclassifier__min_samples_split": ("min_samples_split", Integer(2, 20)),
+            "extratreesclassifier__bootstrap": ("bootstrap", FLAG),
+        },
+    ),
+    "extra trees, by logarithms": _space(
+        "extra_trees",
+        "extra-trees",
+        {
+            "et-log2-max-features": ("max_features", Float(-4.0, 0.0)),
+            "et-min-samples-leaf": ("min_samples_leaf", Integer(1, 20, "log")),
+        },
+    ),
+    "decision tree, scikit-learn": _space(
+        "decision_tree",
+        "decision-tree",
+        {
+            "max_depth": ("max_depth", Integer(2, 20)),
+            "min_samples_split": ("min_samples_split", Integer(2, 40)),
+            "min_samples_leaf": ("min_samples_leaf", Integer(1, 20)),
+            "splitter": ("splitter", Categorical(("best", "random"))),
+        },
+    ),
+    "decision tree, pipeline": _space(
+        "decision_tree",
+        "decision-tree",
+        {
+            "n_bins": (None, UNKNOWN),
+            "dt__max_depth": ("max_depth", Integer(2, 12)),
+            "dt__ccp_alpha": ("ccp_alpha", Float(1e-5, 0.05, "log")),
+        },
+    ),
+    "decision tree, pruned": _space(
+        "decision_tree",
+        "decision-tree",
+        {
+            "ccp_alpha": ("ccp_alpha", Float(1e-6, 0.1, "log")),
+            "max_depth": ("max_depth", Integer(1, 20)),
+            "max_leaf_nodes": ("max_leaf_nodes", Integer(2, 100)),
+        },
+    ),
+    "svm, pipeline": _space(
+        "svm",
+        "svm",
+        {"svc__C": ("C", Float(1e-2, 1e3, "log")), "svc__gamma": ("gamma", Float(1e-4, 1, "log"))},
+    ),
+    "svm, by logarithms": _space(
+        "svm",
+        "svm",
+        {"log10_C": ("C", Float(-3.0, 3.0)), "log10_gamma": ("gamma", Float(-5.0, 1.0))},
+    ),
+    "svm, with components": _space(
+        "svm",
+        "svm",
+        {
+            "n_components": (None, UNKNOWN),
+            "svm_c": ("C", Float(1e-3, 1e3, "log")),
+            "svm_gamma": ("gamma", Float(1e-5, 1e1, "log")),
+            "svm_class_weight": ("class_weight", Categorical((None, "balanced"))),
+        },
+        tasks=(CLASSIFICATION,),
+    ),
+    "logistic regression, scikit-learn": _space(
+        "linear",
+        "logistic-regression",
+        {
+            "C": ("C", Float(1e-4, 1e2, "log")),
+            "penalty": ("penalty", Categorical(("l1", "l2"))),
+        },
+        tasks=(CLASSIFICATION,),
+    ),
+    "logistic regression, pipeline": _space(
+        "linear",
+        "logistic-regression",
+        {
+            "k_best": (None, UNKNOWN),
+            "logisticregression__C": ("C", Float(1e-3, 1e3, "log")),
+            "logisticregression__class_weight": (
+                "class_weight",
+                Categorical((None, "balanced")),
+            ),
+        },
+        {"penalty": "l2"},
+        tasks=(CLASSIFICATION,),
+    ),
+    "logistic regression, mixed": _space(
+        "linear",
+        "logistic-regression",
+        {
+            "log10_C": ("C", Float(-4.0, 4.0)),
+            "l1_ratio": ("l1_ratio", Float(0.0, 1.0)),
+        },
+        {"penalty": "elasticnet"},
+        tasks=(CLASSIFICATION,),
+    ),
+    "elastic net, scikit-learn": _space(
+        "linear",
+        "elastic-net",
+        {"alpha": ("alpha", Float(1e-4, 10, "log")), "l1_ratio": ("l1_ratio", Float(0.0, 1.0))},
+        tasks=(REGRESSION,),
+    ),
+    "elastic net, by logarithms": _space(
+        "linear",
+        "elastic-net",
+        {"log10_alpha": ("alpha", Float(-5.0, 1.0)), "l1_ratio": ("l1_ratio", Float(0.1, 0.9))},
+        tasks=(REGRESSION,),
+    ),
+    "elastic net, pipeline": _space(
+        "linear",
+        "elastic-net",
+        {
+            "degree": (None, UNKNOWN),
+            "enet__alpha": ("alpha", Float(1e-3, 100, "log")),
+            "enet__l1_ratio": ("l1_ratio", Float(0.0, 1.0)),
+        },
+        tasks=(REGRESSION,),
+    ),
+    "neighbours, scikit-learn": _space(
+        "k_nearest_neighbours",
+        "k-nearest-neighbours",
+        {
+            "n_neighbors": ("n_neighbors", Integer(1, 50)),
+            "weights": ("weights", Categorical(("uniform", "distance"))),
+        },
+    ),
+    "neighbours, pipeline": _space(
+        "k_nearest_neighbours",
+        "k-nearest-neighbours",
+        {
+            "knn__n_neighbors": ("n_neighbors", Integer(3, 30)),
+            "knn__weights": ("weights", Categorical(("uniform", "distance"))),
+            "knn__metric": ("metric", Categorical(("euclidean", "manhattan"))),
+        },
+    ),
+    "neighbours, with components": _space(
+        "k_nearest_neighbours",
+        "k-nearest-neighbours",
+        {
+            "n_components": (None, UNKNOWN),
+            "kneighborsclassifier__n_neighbors": ("n_neighbors", Integer(1, 99, "log")),
+            "kneighborsclassifier__metric": (
+                "metric",
+                Categorical(("euclidean", "manhattan", "cosine")),
+            ),
+        },
+    ),
+    "perceptron, scikit-learn": _space(
+        "mlp",
+        "mlp",
+        {
+            "learning_rate_init": ("learning_rate_init", Float(1e-4, 1e-1, "log")),
+            "alpha": ("alpha", Float(1e-6, 1e-1, "log")),
+            "batch_size": ("batch_size", Ordinal((16, 32, 64, 128))),
+        },
+        {**NETWORK, "n_layers": 1, "width": 100},
+    ),
+    "perceptron, pipeline": _space(
+        "mlp",
+        "mlp",
+        {
+            "k_best": (None, UNKNOWN),
+            "mlp__learning_rate_init": ("learning_rate_init", Float(1e-4, 0.3, "log")),
+            "mlp__log10_alpha": ("alpha", Float(-6.0, 0.0)),
+            "mlp__activation": ("activation", Categorical(("tanh", "relu"))),
+        },
+        {**NETWORK, "n_layers": 2, "width": 64, "batch_size": 32},
+    ),
+    "network, PyTorch": _space(
+        "mlp",
+        "network",
+        {
+            "lr": ("learning_rate_init", Float(1e-4, 1e-1, "log")),
+            "batch_size": ("batch_size", Ordinal((16, 32, 64, 128))),
+            "weight_decay": ("alpha", Float(1e-6, 1.0, "log")),
+            "n_layers": ("n_layers", Integer(1, 3)),
+            "hidden_dim": ("width", Ordinal((32, 64, 128, 256))),
+        },
+        NETWORK,
+    ),
+    "network, momentum": _space(
+        "mlp",
+        "network",
+        {
+            "learning_rate": ("learning_rate_init", Float(1e-4, 0.5, "log")),
+            "momentum": ("momentum", Float(0.0, 0.99)),
+            "bs": ("batch_size", Ordinal((16, 32, 64, 128))),
+            "l2": ("alpha", Float(1e-6, 1e-1, "log")),
+        },
+        {**NETWORK, "solver": "sgd", "n_layers": 1, "width": 100},
+    ),
+}
+
+# Studies that choose between learners, each with the parameters of one of the spaces.
+PIPELINES: Mapping[str, tuple[str, ...]] = {
+    "svm or logistic regression": ("svm, pipeline", "logistic regression, pipeline"),
+    "svm or random forest": ("svm, with components", "random forest, pipeline"),
+    "neighbours or lightgbm": ("neighbours, pipeline", "lightgbm, pipeline"),
+    "elastic net or xgboost": ("elastic net, pipeline", "xgboost, pipeline"),
+    "neighbours or svm": ("neighbours, pipeline", "svm, pipeline"),
+}
+
+
+def parts_of(title: str) -> tuple[UserSpace, ...]:
+    """Return the spaces of a study: one, or several of which each trial chooses one."""
+    return tuple(SPACES[part] for part in PIPELINES.get(title, (title,)))
