@@ -27,6 +27,7 @@ from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain
+from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import LoadedPrior
 from dre_plugins.transfer.metadata import MetaDataset
@@ -160,7 +161,7 @@ class Knowledge:
 
     def recommender(
         self,
-        space: SearchSpace,
+        rule: Rule,
         settings: RecommenderSettings,
         seed: int,
         stats: Counter[str],
@@ -173,7 +174,7 @@ class Knowledge:
         A define-by-run study may show shared parameters later, so that this ends no study.
 
         Args:
-            space: What is searched.
+            rule: What is searched.
             settings: See `Recommender`.
             seed: See `Recommender`.
             stats: See `Recommender`.
@@ -191,17 +192,18 @@ class Knowledge:
 
         def with_prior(prior: LoadedPrior | None) -> Recommender:
             return Recommender(
-                space,
+                rule.space,
                 settings,
                 seed=seed,
                 stats=stats,
                 prior=prior,
                 n_objectives=n_objectives,
                 logger=logger,
+                rule=rule,
             )
 
         numbers = range(index, index + 1)
-        if self._found and not memory_turns(self._found, space, history, numbers, stats):
+        if self._found and not memory_turns(self._found, rule.space, history, numbers, stats):
             return with_prior(UNIVERSAL), ""
         try:
             return with_prior(self.prior), ""
@@ -209,7 +211,7 @@ class Knowledge:
             is_for_each = not isinstance(self.prior, tuple) or len(self.prior) == n_objectives
             if self.prior in (None, UNIVERSAL) or not is_for_each:
                 raise
-            return with_prior(self._usable_on(space)), str(error)
+            return with_prior(self._usable_on(rule.space)), str(error)
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return those priors of a list that have something in common with a search space.

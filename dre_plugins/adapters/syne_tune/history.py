@@ -23,6 +23,7 @@ from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import match_key
+from dre_plugins.space.rules import Valid
 from dre_plugins.transfer.knowledge import GivenPrior
 
 
@@ -49,6 +50,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         failed: str = "worst",
         settings: Settings | None = None,
         memory: GivenMemory = None,
+        valid: Valid | None = None,
     ) -> None:
         super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
         options = Options(
@@ -58,6 +60,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             failed=failed,
             settings=settings,
             memory=memory,
+            valid=valid,
         )
         self._study = options.new_study(
             space_of(config_space, order_numeric_choices=options.order_numeric_choices),
