@@ -15,20 +15,23 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend import configurations, results
+from dre_plugins.recommend import configurations
 from dre_plugins.recommend.directions import Directions, checked_constraints
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
-from dre_plugins.recommend.locking import Locked, locked
+from dre_plugins.recommend.kept_trials import KeptTrials
+from dre_plugins.recommend.locking import locked
 from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
 from dre_plugins.recommend.prior import UNIVERSAL, NamedPrior, loaded
 from dre_plugins.recommend.recommender import LOGGER, Recommender
+from dre_plugins.recommend.results import has_tried_all
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
-from dre_plugins.recommend.trials import Trial, TrialState, as_of_now
+from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Domain
+from dre_plugins.space.rules import Rule, Valid
 from dre_plugins.space.search_space import SearchSpace
 
 
-class AskTell(Locked):
+class AskTell(KeptTrials):
     """Keep the trials of one study in memory and suggest the next ones.
 
     A trial is `ask`ed for and then ends by `tell` (it ended by itself) or by `stop` (something
@@ -57,6 +60,11 @@ class AskTell(Locked):
             folder of the user's data), the path of a folder, a `Memory`, False (none), or None
             (the folder that the environment variable DRE_MEMORY names, if any). A prior other
             than "universal" takes precedence: then the study is only recorded.
+        valid: Says of a configuration, a dictionary of its active parameters, whether it may be
+            tried: a rule known beforehand, such as `lambda c: c["low"] <= c["high"]`. All that is
+            suggested satisfies it; what is enqueued or told need not (one warning,
+            `stats["invalid"]` counts). It is asked thousands of times a suggestion, and
+            must answer the same each time. To pickle the study, it must be picklable.
         name: Name of the study in the memory, for people.
         framework: What tunes, for people.
 
@@ -67,7 +75,8 @@ class AskTell(Locked):
             them as the trials contradict them ("memory_contradicted"), and "memory_errors".
 
     Raises:
-        ValueError: If an argument is invalid; the message names it.
+        ValueError: If an argument is invalid; the message names it. If `valid` raises, or holds
+            for no configuration that was tried.
 
     Examples:
         >>> from dre_plugins.space import Float
@@ -80,7 +89,7 @@ class AskTell(Locked):
         random: a space-filling start-up point
     """
 
-    DERIVED = ("_recommenders",)
+    DERIVED = ("_recommenders", "_rule")
 
     @takes_settings
     def __init__(
@@ -96,11 +105,11 @@ class AskTell(Locked):
         settings: Settings | None = None,
         logger: logging.Logger | None = None,
         memory: GivenMemory = None,
+        valid: Valid | None = None,
         name: str = "",
         framework: str = "ask-tell",
     ) -> None:
-        super().__init__()
-        self._directions = Directions.of(direction)
+        super().__init__(Directions.of(direction))
         self.space = configurations.space_of(space)
         self.stats: Counter[str] = Counter()
         self._settings = checked_settings(settings).for_recommender(
@@ -108,9 +117,7 @@ class AskTell(Locked):
         )
         self._seed = int(np.random.default_rng().integers(2**32)) if seed is None else seed
         self._logger = LOGGER if logger is None else logger
-        self._trials: list[Trial] = []
-        self._explanations: dict[int, Explanation] = {}
-        self._stopped: set[int] = set()
+        self._valid = valid
         self._queue: list[dict[str, Any]] = []
         self._warned: set[str] = set()
         self._memory = memory_of_study(
@@ -126,14 +133,15 @@ class AskTell(Locked):
         self._recommenders = self._new_recommenders()
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # Older states have no explanations, no logger and no memory.
+        # Older states have no explanations, no logger, no memory and no rule.
         defaults = {"_explanations": {}, "_logger": LOGGER, "_memory": None, "_remembered": None}
-        super().__setstate__({**defaults, **state})
+        super().__setstate__({**defaults, "_valid": None, **state})
         if self._memory is not None:
             self._memory.stats = self.stats
         self._recommenders = self._new_recommenders()
 
     def _new_recommenders(self) -> Recommenders:
+        self._rule = Rule(self.space, self._valid, seed=self._seed)
         recommender = partial(
             Recommender,
             self.space,
@@ -142,73 +150,16 @@ class AskTell(Locked):
             stats=self.stats,
             n_objectives=len(self.directions),
             logger=self._logger,
+            rule=self._rule,
         )
         return Recommenders(recommender, self._prior, self._memory, self._remembered)
-
-    # ---- what there is
-
-    @property
-    def directions(self) -> tuple[str, ...]:
-        """Return "minimize" or "maximize" for each objective."""
-        return self._directions.names
-
-    @property
-    @locked
-    def trials(self) -> tuple[Trial, ...]:
-        """All trials so far, in order, with the values that were told."""
-        as_ended = results.as_ended(self.history(), self._trials)
-        return tuple(map(self._directions.in_users_sign, as_ended))
-
-    @property
-    @locked
-    def best(self) -> Trial:
-        """The complete trial of the best value among those that meet all constraints.
-
-        Raises:
-            ValueError: If there is no such trial, or there are several objectives.
-        """
-        valid = results.valid_trials(self.history(), self._trials)
-        return self._directions.in_users_sign(results.best(valid, len(self.directions)))
-
-    @property
-    @locked
-    def best_trials(self) -> tuple[Trial, ...]:
-        """The complete trials that meet all constraints and that no other one beats throughout."""
-        valid = results.valid_trials(self.history(), self._trials)
-        return tuple(map(self._directions.in_users_sign, results.best_trials(valid)))
 
     @property
     @locked
     def is_exhausted(self) -> bool:
         """Whether every configuration of a finite space was asked for, so that any repeats one."""
         may_differ = bool(self._queue) or self._settings.allow_duplicates
-        return not may_differ and results.has_tried_all(self.space, self._trials)
-
-    @locked
-    def is_running(self, number: int) -> bool:
-        """Say whether a trial was asked for and has not ended."""
-        return 0 <= number < len(self._trials) and self._trials[number].state is TrialState.RUNNING
-
-    @locked
-    def explain(self, number: int) -> Explanation:
-        """Say where a configuration came from and what was expected of it.
-
-        Args:
-            number: What `ask` returned; a trial that was added is of source "unknown".
-
-        Raises:
-            ValueError: If there is no such trial.
-        """
-        self._trial(number)
-        return self._explanations.get(number, Explanation("unknown"))
-
-    @locked
-    def history(self) -> list[Trial]:
-        """Return the trials as the recommender sees them: larger values are better.
-
-        What has reported, and has not ended by itself, counts by what it reported.
-        """
-        return as_of_now(self._trials, self._stopped)
+        return not may_differ and has_tried_all(self._rule, self._trials)
 
     # ---- asking
 
@@ -371,7 +322,9 @@ class AskTell(Locked):
     def _completed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is wanted, with the model's choice of what is missing."""
         if not configurations.missing(self.space, wanted):
-            return {**self.space.constants, **configurations.active_part(self.space, wanted)}
+            whole = {**self.space.constants, **configurations.active_part(self.space, wanted)}
+            self._recommenders.check(whole)
+            return whole
         fixed = configurations.wanted_part(self.space, wanted)
         return {**self._suggest(1, fixed)[0].configuration, **wanted}
 
@@ -388,10 +341,6 @@ class AskTell(Locked):
         if what not in self._warned:
             self._warned.add(what)
             self._logger.log(level, text)
-
-    def _trial(self, number: int) -> Trial:
-        require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
-        return self._trials[number]
 
     def _running(self, number: int) -> Trial:
         trial = self._trial(number)

@@ -14,7 +14,7 @@ Notation: see docs/architecture.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,13 +49,20 @@ class _Branch:
     n_since: int
 
 
-def branch_to_try(space: SearchSpace, history: Sequence[Trial], units: Units) -> Units | None:
+def branch_to_try(
+    space: SearchSpace,
+    history: Sequence[Trial],
+    units: Units,
+    may_hold: Callable[[Units], bool],
+) -> Units | None:
     """Return coordinates `[P]` that lead into the branch with the fewest trials, NaN elsewhere.
 
     Args:
         space: The search space.
         history: Trials in the order in which they began, larger values are better.
         units: Canonical coordinates of their configurations `[N, P]`.
+        may_hold: Says whether a branch, coordinates `[P]`, has any configuration that may be
+            tried.
 
     Returns:
         None if all branches but the leading one are beaten, or the space has none.
@@ -78,7 +85,8 @@ def branch_to_try(space: SearchSpace, history: Sequence[Trial], units: Units) ->
                 live.append(branch)
     for branch in sorted(live, key=lambda branch: branch.n_trials):
         led = space.leading_to(branch.column, branch.place, best_first)
-        if not any(is_within(led[None], other)[0] for other in beaten):
+        is_beaten = any(is_within(led[None], other)[0] for other in beaten)
+        if not is_beaten and may_hold(led):
             return led
     return None
 

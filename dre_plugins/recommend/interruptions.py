@@ -12,6 +12,8 @@ import sys
 from types import CodeType
 from typing import Any
 
+from dre_plugins.space.rules import RuleError
+
 # Whose classes of exceptions a surrogate may raise; with those of Python itself.
 SURROGATES = {"dre_plugins", "numpy", "safetensors", "safetensors_rust", "scipy", "torch"}
 
@@ -19,10 +21,11 @@ SURROGATES = {"dre_plugins", "numpy", "safetensors", "safetensors_rust", "scipy"
 def is_interruption(error: Exception) -> bool:
     """Return whether an exception is none of a surrogate's.
 
-    It came through a signal handler, or it says that time is up, or its class is the user's: such
-    are raised in a running thread from another one, which leaves no trace of where from.
+    The user's rule has raised it, it came through a signal handler, it says that time is up, or
+    its class is the user's: such are raised in a running thread from another one, which leaves no
+    trace of where from.
     """
-    if is_from_signal_handler(error) or isinstance(error, TimeoutError):
+    if is_from_signal_handler(error) or isinstance(error, (RuleError, TimeoutError)):
         return True
     package = type(error).__module__.partition(".")[0]
     return package not in SURROGATES and package not in sys.stdlib_module_names

@@ -123,11 +123,17 @@ class Recommenders:
         self._memory = memory
         self._remembered = remembered
         self._recommender = new(prior=prior)
+        self._recommender.check_rule()
 
     @property
     def about_priors(self) -> str:
         """Say in one line which parameters the trained priors know; empty without any."""
         return self._recommender.about_priors
+
+    def check(self, configuration: Mapping[str, Any]) -> None:
+        """Count a complete configuration that is tried although it breaks the rule."""
+        if not self._recommender.rule.allows(configuration):
+            self._recommender.count_invalid()
 
     def suggest(
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]

@@ -38,6 +38,7 @@ from dre_plugins.recommend.schedule import (
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.streams import stream
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Recommender:
             weights. Either takes turns with the universal prior; None is the ensemble alone.
         n_objectives: Number of objectives; None takes it from the history.
         logger: Where messages go, such as a framework's own; None takes "dre_plugins".
+        rule: Which configurations may be suggested; None: all. Of fixed values that none with
+            them may be, the rest is chosen as without a rule: one warning, and "invalid" counts.
 
     Raises:
         ValueError: If the seed is not a non-negative integer, the prior has no parameter in
@@ -86,8 +89,10 @@ class Recommender:
         prior: GivenPrior = UNIVERSAL,
         n_objectives: int | None = None,
         logger: logging.Logger | None = None,
+        rule: Rule | None = None,
     ) -> None:
         self._logger = LOGGER if logger is None else logger
+        self.rule = Rule(space, None) if rule is None else rule
         self.space = space
         self.settings = settings if settings is not None else RecommenderSettings()
         is_seed = isinstance(seed, (int, np.integer)) and seed >= 0
@@ -148,9 +153,15 @@ class Recommender:
         Raises:
             ValueError: If `count` is below 1, or if a fixed value, or one of a configuration in
                 the history, is none that its parameter can have.
+            RuleError: If the rule raises, or nothing satisfies it (a ValueError, too).
         """
         require(count >= 1, "count", count, "at least 1")
         given = self._fixed_units(fixed or {})
+        self.check_rule()
+        rule = self._rule_beside(given)
+        if candidates is not None:
+            candidates = rule.kept(candidates)
+            require(len(candidates) > 0, "candidates", "none", "some that satisfy the rule")
         suggestions: list[Suggestion] = []
         for n_together in parts_of(count):
             first = index + len(suggestions)
@@ -158,6 +169,7 @@ class Recommender:
             batch = Batch(
                 self._evidence([*history, *pending], first),
                 range(first, first + n_together),
+                rule,
                 given,
                 candidates,
                 is_whole,
@@ -192,7 +204,8 @@ class Recommender:
             FittingError: If the fit diverged.
         """
         numbers = range(index, index + 1)
-        batch = Batch(self._evidence(history, index), numbers, self._fixed_units({}), candidates)
+        evidence, free = self._evidence(history, index), self._fixed_units({})
+        batch = Batch(evidence, numbers, self.rule, free, candidates)
         return self._surrogates(batch, self.settings.device).fitted_ensemble()
 
     @property
@@ -238,7 +251,7 @@ class Recommender:
         )
 
     def _space_filling(self, batch: Batch, turn: Turn) -> list[Choice]:
-        filling, seen = SpaceFilling(self.space, self.seed, batch.candidates), batch.seen()
+        filling, seen = SpaceFilling(batch.rule, self.seed, batch.candidates), batch.seen()
         choices = []
         for number in batch.numbers:
             choice = filling.propose(Request(number, turn, seen, batch.fixed))
@@ -276,7 +289,34 @@ class Recommender:
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
 
+    def _rule_beside(self, given: Units) -> Rule:
+        """Return the rule; one that everything satisfies if no configuration with `given` does."""
+        if self.rule.may_hold(given):
+            return self.rule
+        self.count_invalid()
+        return Rule(self.space, None)
+
     # ---- what is counted and said
+
+    def check_rule(self) -> None:
+        """Say once if hardly any configuration satisfies the rule.
+
+        Raises:
+            RuleError: If none was found that does, or the rule raises.
+        """
+        problem = self.rule.check()
+        if problem and not self.stats["thin_rule"]:
+            self.stats["thin_rule"] += 1
+            self._logger.warning(problem)
+
+    def count_invalid(self) -> None:
+        """Count a configuration that its user wants although it breaks the rule; say it once."""
+        if not self.stats["invalid"]:
+            self._logger.warning(
+                "A configuration that you gave breaks the rule `valid`; it is tried all the same. "
+                "Further ones are only counted."
+            )
+        self.stats["invalid"] += 1
 
     def _count_skipped_turns(self, batch: Batch) -> None:
         """Count turns that the universal prior does not take, and say once why."""

@@ -10,7 +10,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.directions import values_of
 from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
-from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.rules import Rule
 from dre_plugins.space.seen import distinct
 
 
@@ -55,10 +55,11 @@ def best_trials(valid: Sequence[Trial]) -> list[Trial]:
     return [trial for trial, is_best in zip(valid, front, strict=True) if is_best]
 
 
-def has_tried_all(space: SearchSpace, trials: Sequence[Trial]) -> bool:
-    """Return whether every configuration of a finite space is among the trials'."""
-    n = space.n_configurations
+def has_tried_all(rule: Rule, trials: Sequence[Trial]) -> bool:
+    """Return whether every valid configuration of a finite space is among the trials'."""
+    space, n = rule.space, rule.n_configurations
     if not space.n_parameters or n is None or len(trials) < n:
         return False
     inside = [trial.configuration for trial in trials if space.contains(trial.configuration)]
-    return int(distinct(space.to_units(inside)).sum()) >= n
+    valid = rule.kept(space.to_units(inside))
+    return int(distinct(valid).sum()) >= n

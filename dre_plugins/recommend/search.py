@@ -17,12 +17,8 @@ from numpy.typing import NDArray
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.pending import is_apart, reach_of
 from dre_plugins.recommend.proposers import Request
-from dre_plugins.space.candidates import (
-    mutate,
-    sobol,
-    unseen,
-    with_fixed,
-)
+from dre_plugins.space.candidates import sobol, with_fixed
+from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen, first_new
 
@@ -67,21 +63,26 @@ class CandidateSearch:
     """Search a space, or a table of candidates.
 
     Args:
-        space: The search space.
+        rule: Which configurations of the search space may be tried.
         candidates: Canonical coordinates of all that may be chosen `[C, P]`; None: all there is.
         seed: Seed of the reference points: the same for all suggestions of a study.
     """
 
-    space: SearchSpace
+    rule: Rule
     candidates: Units | None
     seed: int
+
+    @property
+    def space(self) -> SearchSpace:
+        """Return the search space."""
+        return self.rule.space
 
     @cached_property
     def table(self) -> Units | None:
         """Return all candidates `[C, P]` where they are given or few, None for too many."""
         if self.candidates is not None:
             return self.candidates
-        return self.space.assignments(MAX_TABLE)
+        return self.rule.assignments(MAX_TABLE)
 
     @cached_property
     def reference(self) -> Units:
@@ -130,18 +131,19 @@ class CandidateSearch:
         fixed, branch = request.fixed, request.branch
         if self.table is not None:
             units = with_fixed(self.table, fixed)
+            units = units if np.isnan(fixed).all() else self.rule.kept(units)
             if branch is not None and is_within(units, branch).any():
                 units = units[is_within(units, branch)]
             return CandidatePool(units, predict(units))
         if branch is not None:
             fixed = np.where(np.isnan(fixed), branch, fixed)
             elite = elite[is_within(elite, branch)]
-        first = np.concatenate([self._spread(elite, rng), favourites])
+        spread = self._spread(elite, rng, fixed)
+        first = np.concatenate([spread, self.rule.kept(with_fixed(favourites, fixed))])
 
         def children(parents: Units) -> Units:
-            return with_fixed(mutate(self.space, parents, N_CHILDREN, rng), fixed)
+            return self.rule.children(parents, N_CHILDREN, rng, fixed)
 
-        first = with_fixed(first, fixed)
         return evolved(first, predict, acquisition, N_ROUNDS, N_PARENTS, children)
 
     def far(self, elite: Units, observed: Units, rng: np.random.Generator) -> Units:
@@ -152,7 +154,7 @@ class CandidateSearch:
             observed: Canonical coordinates of the trials `[N, P]`.
             rng: Source of all draws.
         """
-        pool = self._spread(elite, rng)
+        pool = self._spread(elite, rng, np.full(self.space.n_parameters, np.nan))
         features = torch.from_numpy(self.space.features(self.space.canonical(pool)))
         trials = torch.from_numpy(self.space.features(observed))
         far: Units = pool[far_half(features, N_SOBOL, trials).numpy()]
@@ -194,7 +196,7 @@ class CandidateSearch:
         best, is_new = self._first(units, acquisition(predictions), seen)
         if not is_new and self.candidates is None:
             # The last configurations of a finite space are easily missed by a search.
-            left = unseen(self.space, request.fixed, seen, rng, MAX_TABLE)
+            left = self.rule.unseen(request.fixed, seen, rng, MAX_TABLE)
             if len(left):
                 units, predictions = left, predict(left)
                 best, is_new = self._first(units, acquisition(predictions), seen)
@@ -218,12 +220,12 @@ class CandidateSearch:
             new = first_new(self.space, pool[order], seen)
         return int(order[new or 0]), new is not None
 
-    def _spread(self, elite: Units, rng: np.random.Generator) -> Units:
+    def _spread(self, elite: Units, rng: np.random.Generator, fixed: Units) -> Units:
         """Return points spread over the space, then children of the elite, `[C, P]`."""
-        spread = sobol(self.space.n_parameters, N_SOBOL, rng)
+        spread = self.rule.spread(N_SOBOL, rng, fixed)
         if not len(elite):
             return spread
-        return np.concatenate([spread, mutate(self.space, elite, N_CHILDREN, rng)])
+        return np.concatenate([spread, self.rule.children(elite, N_CHILDREN, rng, fixed)])
 
 
 def evolved(
@@ -248,6 +250,8 @@ def evolved(
     for _ in range(n_rounds):
         order = np.argsort(-acquisition(predictions).numpy(), kind="stable")
         children = vary(units[order[:n_parents]])
+        if not len(children):  # a rule may leave none
+            continue
         units = np.concatenate([units, children])
         predictions = torch.cat([predictions, predict(children)], dim=-1)
     return CandidatePool(units, predictions)

@@ -73,7 +73,7 @@ class Surrogates:
         self._universal = universal
         self._settings = settings
         self._seed = seed
-        self._search = CandidateSearch(batch.evidence.space, batch.candidates, seed)
+        self._search = CandidateSearch(batch.rule, batch.candidates, seed)
         self._proposers: dict[str, Proposer] = {}
         self._pending = [batch.evidence.pending] if len(batch.evidence.pending) else []
         self._n_told: Counter[str] = Counter()
@@ -145,7 +145,8 @@ class Surrogates:
         evidence = batch.evidence
         pending = [Trial({}, TrialState.RUNNING)] * len(chosen)
         units = np.concatenate([evidence.units, chosen])
-        return branch_to_try(evidence.space, (*evidence.trials, *pending), units)
+        trials = (*evidence.trials, *pending)
+        return branch_to_try(evidence.space, trials, units, batch.rule.may_hold)
 
     def _needs_contrast(self, chosen: Units) -> bool:
         """Return whether too little is known of where the priors expect nothing, see `trust`."""
@@ -181,7 +182,7 @@ class Surrogates:
     def _new_proposer(self, name: str) -> Proposer:
         evidence, expectation, search = self._batch.evidence, self._expectation, self._search
         if name == "space-filling":
-            return SpaceFilling(evidence.space, self._seed, self._batch.candidates)
+            return SpaceFilling(self._batch.rule, self._seed, self._batch.candidates)
         if name == "universal-prior":
             rng = self._stream("universal-prior")
             return UniversalProposer(self._universal, evidence, expectation, search, rng)

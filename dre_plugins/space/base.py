@@ -73,8 +73,16 @@ class Domain(ABC):
         """
 
     @abstractmethod
+    def from_units(self, units: Array) -> list[Any]:
+        """Return the values at `units` `[N]` (clipped to `[0, 1]`) as plain Python objects.
+
+        Raises:
+            ValueError: a unit is NaN.
+        """
+
     def from_unit(self, unit: float) -> Any:
-        """Return the value at `unit` (clipped to `[0, 1]`) as a plain Python object."""
+        """Return the value at one unit, see `from_units`."""
+        return self.from_units(np.array([unit], dtype=np.float64))[0]
 
     def to_unit(self, value: Any) -> float:
         """Return the canonical unit of one value, see `to_units`."""

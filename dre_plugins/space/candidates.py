@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dre_plugins.space.base import Array, Domain
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.space.seen import Seen, distinct
 
 # The generator's direction numbers end at 21201 parameters; further ones are plain uniform draws.
 _MAX_SOBOL = 21201
@@ -29,8 +28,6 @@ _SCALES = (0.3, 0.1, 0.03, 0.01)
 _BOUND_SHARE, _UNIFORM_SHARE = 0.15, 0.10
 # Share of coordinates that a recombined child has from its donor.
 _DONATED = 0.2
-# Finite spaces of up to this many configurations are searched to the last one.
-MAX_ENUMERATED = 100_000
 
 
 def sobol(n_parameters: int, n: int, rng: np.random.Generator) -> Array:
@@ -170,26 +167,3 @@ def _another_bin(domain: Domain, before: Array, draw: Array) -> Array:
 def with_fixed(units: Array, fixed: Array) -> Array:
     """Return coordinates `[n, P]` with those of `fixed` `[P]` in place; NaN leaves one free."""
     return np.where(np.isnan(fixed), units, fixed)
-
-
-def unseen(
-    space: SearchSpace, fixed: Array, seen: Seen, rng: np.random.Generator, most: int
-) -> Array:
-    """Return what is left of a small finite space, in random order.
-
-    Args:
-        space: The search space.
-        fixed: Coordinates that every configuration must have `[P]`, NaN leaves one free.
-        seen: Configurations to leave out.
-        rng: Source of the order.
-        most: How many to return at most.
-
-    Returns:
-        Coordinates `[n, P]`; none if all are seen, or the space has more than `MAX_ENUMERATED`
-        configurations.
-    """
-    table = space.assignments(MAX_ENUMERATED)
-    if table is None:
-        return np.empty((0, space.n_parameters))
-    table = with_fixed(rng.permutation(table), fixed)
-    return table[distinct(space.canonical(table), seen)][:most]

@@ -65,8 +65,8 @@ class _Listed(Domain):
             raise ValueError(f"{unknown!r} is not one of {list(self._values)!r}.") from None
         return self.centres(np.array(index, dtype=np.float64))
 
-    def from_unit(self, unit: float) -> Any:
-        return self._values[int(self.index(np.array([unit]))[0])]
+    def from_units(self, units: Array) -> list[Any]:
+        return [self._values[int(index)] for index in self.index(units).tolist()]
 
 
 @dataclass(frozen=True, slots=True)

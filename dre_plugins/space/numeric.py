@@ -189,29 +189,29 @@ class _Numeric(Domain):
         centres = self.centres(np.where(inside, index, 0.0))
         return np.where(inside, centres, self._positions(numbers))
 
-    def from_unit(self, unit: float) -> float | int:
-        if math.isnan(unit):
+    def from_units(self, units: Array) -> list[float | int]:
+        if np.isnan(units).any():
             raise ValueError(f"there is no value of {self!r} at NaN; NaN marks a missing value.")
-        unit = min(max(float(unit), 0.0), 1.0)
+        inside = np.minimum(np.maximum(units, 0.0), 1.0)
         if self._grid is not None:
-            return self._decode(self._grid, self._index_at(unit, self._grid))
+            return [self._decode(self._grid, k) for k in self._indices(inside, self._grid)]
         low, high = self._bounds
-        unit = round(unit, self._decimals)
-        if unit in (0.0, 1.0):
-            return high if unit else low
-        value = self._warp.inverse(np.array([self._start + unit * self._width]))[0]
-        return float(min(max(value, low), high))
+        rounded = [round(unit, self._decimals) for unit in inside.tolist()]
+        values = self._warp.inverse(self._start + np.array(rounded) * self._width)
+        ends = {0.0: low, 1.0: high}
+        return [
+            ends.get(unit, float(min(max(value, low), high)))
+            for unit, value in zip(rounded, values.tolist(), strict=True)
+        ]
 
     def _decode(self, grid: Grid, k: int) -> float | int:
         return (grid.first + k * grid.stride) / grid.divisor
 
-    def _index_at(self, unit: float, grid: Grid) -> int:
+    def _indices(self, units: Array, grid: Grid) -> list[int]:
         if self.is_binned:
-            k = int(self.index(np.array([unit]))[0])
-        else:
-            numerator, denominator = unit.as_integer_ratio()
-            k = numerator * grid.n // denominator
-        return min(k, grid.n - 1)
+            return [min(int(k), grid.n - 1) for k in self.index(units).tolist()]
+        ratios = (unit.as_integer_ratio() for unit in units.tolist())
+        return [min(part * grid.n // whole, grid.n - 1) for part, whole in ratios]
 
     def index(self, units: Array) -> Array:
         n = self._n_bins()

@@ -195,17 +195,29 @@ class SearchSpace:
             units: full or canonical coordinates; NaN leaves a parameter out.
             include_inactive: also decode inactive parameters whose coordinate is known.
         """
-        units = np.asarray(units, dtype=np.float64)
+        return self.to_configurations(
+            np.asarray(units, dtype=np.float64)[None], include_inactive=include_inactive
+        )[0]
+
+    def to_configurations(
+        self, units: Array, *, include_inactive: bool = False
+    ) -> list[dict[str, Any]]:
+        """Return the configurations at `units` `[C, P]`, see `to_configuration`."""
         wanted = ~np.isnan(units)
         if not include_inactive:
-            wanted &= self.active(units[None])[0]
-        configuration = dict(self.constants)
-        for name, domain, unit, is_wanted in zip(
-            self.names, self._searched, units.tolist(), wanted, strict=True
-        ):
-            if is_wanted:
-                configuration[name] = domain.from_unit(unit)
-        return {name: configuration[name] for name in self.domains if name in configuration}
+            wanted &= self.active(units)
+        configurations: list[dict[str, Any]] = [{} for _ in units]
+        columns = {name: column for column, name in enumerate(self.names)}
+        for name, domain in self.domains.items():
+            if name in self.constants:
+                for configuration in configurations:
+                    configuration[name] = self.constants[name]
+                continue
+            rows = np.flatnonzero(wanted[:, columns[name]])
+            values = domain.from_units(units[rows, columns[name]])
+            for row, value in zip(rows.tolist(), values, strict=True):
+                configurations[row][name] = value
+        return configurations
 
     # ---- units -> activity, canonical units, features
 

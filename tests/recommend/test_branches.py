@@ -9,6 +9,7 @@ from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import is_branch_turn
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
+from dre_plugins.space.rules import Rule
 
 SPACE = SearchSpace(
     {
@@ -49,7 +50,7 @@ def net(value: float, solver: str = "adam") -> Trial:
 def chosen(history: list[Trial], space: SearchSpace = FLAT) -> dict[str, object]:
     """Return the values that lead into the branch that is chosen, by name."""
     units = space.to_units([trial.configuration for trial in history])
-    branch = branch_to_try(space, history, units)
+    branch = branch_to_try(space, history, units, Rule(space, None).may_hold)
     if branch is None:
         return {}
     return {
@@ -75,7 +76,7 @@ def test_half_of_the_suggestions_are_free(monkeypatch) -> None:
 def test_a_space_without_conditions_has_no_branches() -> None:
     history = [Trial({"x": 0.5, "kind": "a"}, TrialState.COMPLETE, 1.0)] * 9
     units = PLAIN.to_units([trial.configuration for trial in history])
-    assert branch_to_try(PLAIN, history, units) is None
+    assert branch_to_try(PLAIN, history, units, Rule(PLAIN, None).may_hold) is None
 
 
 def test_a_branch_is_beaten_when_its_last_trials_did_not_improve_it() -> None:

@@ -31,7 +31,7 @@ from dre_plugins.space import (
     sobol,
     sobol_point,
 )
-from dre_plugins.space.candidates import unseen
+from dre_plugins.space.rules import Rule
 
 
 def seen_of(units: np.ndarray) -> Seen:
@@ -320,6 +320,6 @@ def test_the_rest_of_a_finite_space_is_what_no_part_covers() -> None:
     tried = space.to_units([{"k": "a"}, {"k": "b", "n": 1}])
     seen = Seen.of(space, tried, np.array([True, True]))
     free = np.full(2, np.nan)
-    left = unseen(space, free, seen, np.random.default_rng(0), 9)
+    left = Rule(space, None).unseen(free, seen, np.random.default_rng(0), 9)
     found = [space.to_configuration(row) for row in left]
     assert sorted(one["n"] for one in found) == [2, 3] and {one["k"] for one in found} == {"b"}

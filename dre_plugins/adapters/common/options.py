@@ -14,6 +14,7 @@ from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import UNIVERSAL, check_turns
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.space.base import is_integer
+from dre_plugins.space.rules import Valid
 from dre_plugins.transfer.knowledge import AUTO, GivenPrior, LoadedPrior, prior_from
 
 
@@ -29,6 +30,7 @@ class Options:
         failed: "worst" ranks failed trials last, "ignore" leaves them out.
         settings: What most users leave as it is; None takes the defaults.
         memory: Where studies are recorded and found by later ones, as `Memory.of` takes it.
+        valid: Says which configurations may be tried, see `AskTell`; None: all.
 
     Raises:
         TypeError: If `settings` is no `Settings`.
@@ -41,6 +43,7 @@ class Options:
     failed: str = "worst"
     settings: Settings | None = None
     memory: GivenMemory = None
+    valid: Valid | None = None
 
     def __post_init__(self) -> None:
         self.for_recommender()

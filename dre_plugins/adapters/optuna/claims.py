@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from typing import Any
 
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from dre_plugins.adapters.optuna.attributes import set_attributes
-from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, numbers_of
+from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, number_of, numbers_of
 
 # Optuna's RDB storage holds up to 2046 characters in one attribute on MySQL.
 MAX_ATTRIBUTE_LENGTH = 2000
@@ -84,6 +85,40 @@ def conflicting_trials(
         if is_settled:
             break
     return trials if rivals else None
+
+
+def unclaimed(
+    study: Study,
+    trial: FrozenTrial,
+    name: str,
+    distribution: BaseDistribution,
+    values: Iterable[Any],
+    held_by: Callable[[FrozenTrial], Mapping[str, float]],
+) -> tuple[Any, int, str]:
+    """Claim values of a parameter of a trial, one after the other, until no other trial has all.
+
+    Args:
+        study: The study.
+        trial: The trial, with the parameters that it has asked for before.
+        name: Name of the parameter.
+        distribution: Its distribution.
+        values: What it may be, one value at least; the last one is taken in any case.
+        held_by: See `conflicting_trials`.
+
+    Returns:
+        The value, how many others were in conflict, and why a claim was not written, if so.
+    """
+    so_far, n_conflicts, problem = numbers_of(trial), 0, ""
+    for value in values:
+        chosen = value
+        if n_conflicts == MAX_MOVES:
+            break
+        numbers = {**so_far, name: number_of(distribution, value)}
+        problem = claim(study, trial, numbers) or problem
+        if conflicting_trials(study, trial, numbers, None, held_by) is None:
+            break
+        n_conflicts += 1
+    return chosen, n_conflicts, problem
 
 
 def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:

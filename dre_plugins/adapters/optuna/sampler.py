@@ -24,7 +24,13 @@ from dre_plugins.adapters.optuna.attributes import (
     StatedConstraints,
     logger,
 )
-from dre_plugins.adapters.optuna.claims import MAX_MOVES, announce, claim, conflicting_trials
+from dre_plugins.adapters.optuna.claims import (
+    MAX_MOVES,
+    announce,
+    claim,
+    conflicting_trials,
+    unclaimed,
+)
 from dre_plugins.adapters.optuna.conversion import (
     ENDED,
     STATES,
@@ -33,14 +39,13 @@ from dre_plugins.adapters.optuna.conversion import (
     domains_of,
     given_to,
     learnt_space,
-    number_of,
-    numbers_of,
     union_of_distributions,
     within,
 )
 from dre_plugins.adapters.optuna.explanation import explanation_of, trial_in
 from dre_plugins.adapters.optuna.history import History
 from dre_plugins.adapters.optuna.prior import Knowledge, PastKnowledge, PastStudies
+from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.memory import GivenMemory
@@ -50,6 +55,7 @@ from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace, sobol_point
+from dre_plugins.space.rules import Valid
 from dre_plugins.transfer.knowledge import GivenPrior
 
 
@@ -81,8 +87,7 @@ class DRESampler(BaseSampler):
     - With several objectives each trial pushes the Pareto front in a direction of its own, and
       the ensemble proposes all trials after the first ten.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
-    - If a model fails, a Sobol point takes its place: one warning, and
-      `sampler.stats["fallbacks"]` counts.
+    - If a model fails, a Sobol point takes its place: one warning; `stats["fallbacks"]` counts.
 
     Example:
         ```python
@@ -104,35 +109,36 @@ class DRESampler(BaseSampler):
             None is the ensemble alone; "auto" takes the trained prior of the learner that the
             parameters belong to, where names and ranges tell, and is otherwise "universal". A
             trained prior is the name of one that ships with the package (`dre priors list`), its
-            path, or a `dre_plugins.Prior`: it
-            proposes the first trial, even if the search spaces differ, and the ensemble starts
-            from its weights; from the eleventh trial on the universal prior has its turns as
-            well. The path of a file of `dre-bench train-universal` is another universal prior.
-            With several objectives a list with one for each, None where there is none.
-        past_studies: Studies of the same kind to learn from: studies, a storage or its URL,
-            several of these, or a `dre_plugins.MetaDataset`. Learning takes some seconds, here
-            and now. Their search spaces, metrics and directions may differ; one that has the
-            name of the present study is left out. For more than about 20 of them train a prior
-            (`Prior.train`, `dre meta-train`). "storage": all other studies of the study's own
-            storage that tuned some of the same parameters, with what had ended when the study
-            began.
-        n_startup_trials: Trials that must have ended before the surrogate takes over; until then
-            parameters are points of one scrambled Sobol sequence. Trials of all workers count,
-            as do enqueued and added ones. None takes 10 for the ensemble and 5 for the universal
-            prior in its turns, or 0 with a trained prior.
+            path, or a `dre_plugins.Prior`: it proposes the first trial, even if the search spaces
+            differ, and the ensemble starts from its weights; from the eleventh trial on the
+            universal prior has its turns as well. The path of a file of `dre-bench
+            train-universal` is another one. A list has one for each objective, or None.
+        past_studies: Studies of the same kind to learn from, which takes some seconds, here and
+            now: studies, a storage or its URL, several of these, or a `dre_plugins.MetaDataset`.
+            Spaces, metrics and directions may differ; one with the name of the present study is
+            left out. For more than about 20 train a prior (`Prior.train`, `dre meta-train`).
+            "storage": the other studies of the study's own storage that tuned some of the same
+            parameters, with what had ended when the study began.
+        n_startup_trials: Trials of all workers, also enqueued and added ones, that must have ended
+            before the surrogate takes over; until then points of one scrambled Sobol sequence.
+            None takes 10 for the ensemble and 5 for the universal prior, or 0 with a trained one.
         independent_sampler: Optuna sampler of parameters that no earlier trial had and the prior
             does not know; without a prior every parameter of the first trial. None takes the
             Sobol sequence.
-        warn_independent_sampling: Whether to warn, once per study and parameter, that a parameter
-            is sampled independently of the model after the start-up trials.
+        warn_independent_sampling: Whether to warn of that, once per study and parameter, after
+            the start-up trials.
         allow_duplicates: Whether a configuration may be suggested again, as one may want when
             the objective is noisy. Otherwise only an exhausted finite space repeats any.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out. A trial
             that returns NaN is a failed one in Optuna.
         constraints_func: Called with each trial that has ended, returns how far each constraint
-            is violated, at most 0 where it is met. With Optuna 5 `Trial.set_constraint` does the
-            same from within the objective. If it raises, the trial's constraints are unknown: one
-            warning, and `sampler.stats["constraint_errors"]` counts.
+            is violated, at most 0 where it is met, as `Trial.set_constraint` of Optuna 5 does. If
+            it raises, they are unknown: one warning; `stats["constraint_errors"]` counts.
+        valid: Says of a configuration, a dictionary of the parameters that a trial has, whether it
+            may be tried, such as `lambda c: c["low"] <= c["high"]`: a rule known beforehand. It
+            counts as met where a trial lacks a parameter that it reads. All that is suggested
+            satisfies it; what is enqueued is tried all the same, and a first trial whose last
+            parameter cannot make up for the others (one warning, `stats["invalid"]` counts).
         settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
             device, threads, how many trials are fitted, whether numeric choices are ordered.
         memory: Where studies of any framework are recorded, and found by later ones that tune
@@ -142,25 +148,21 @@ class DRESampler(BaseSampler):
             "universal" the study is only recorded.
 
     Attributes:
-        stats: Counts "suggestions" and among them "random", "prior", "model",
-            "universal-prior", "contrast", "exploration", "fallback" and "exhausted"; further
-            "independent" parameters, "conflicts" with other workers, "fallbacks",
-            "device_fallbacks" to the CPU, "skipped_turns" of the universal prior, which the
-            ensemble took (several objectives, violated constraints, `preset="paper"`), and
-            "unwritten" attributes, which the storage refused; "past_studies" that the memory
-            offered, "memory_contradicted" suggestions, which did without them as the trials
-            contradict them, and "memory_errors".
+        stats: Counts "suggestions" and the sources of `explain`; "independent" parameters,
+            "conflicts" with other workers, "invalid" configurations, "fallbacks",
+            "device_fallbacks" to the CPU, "skipped_turns" of the universal prior (see
+            `schedule.hindrance`) and "unwritten" attributes, which the storage refused; of a
+            memory "past_studies", "memory_contradicted" suggestions, which did without them as
+            the trials contradict them, and "memory_errors".
 
     Note:
         `explain` reads the user attribute "dre:explanation" of a trial. Its source is "random"
         (start-up), "prior" (a trained prior, before anything was observed), "model" (the
-        ensemble), "universal-prior", "contrast" (a Sobol point by which a trained prior is
-        checked), "exploration" (the best candidate far from all trials, while the study
-        stagnates), "independent" (the parameters were new to the study), "fallback" (a model
-        failed), "exhausted" (every configuration was tried) or "enqueued".
+        ensemble), "universal-prior", "contrast" (a check of a trained prior), "exploration" (far
+        from all trials, while the study stagnates), "independent" (the parameters were new),
+        "fallback" (a model failed), "exhausted" (every configuration was tried) or "enqueued".
 
-        A prior that has no parameter in common with what the study has asked for is not used,
-        with one warning: a define-by-run study may ask for others later.
+        A prior that shares no parameter with the study is not used, with one warning.
 
     Raises:
         ValueError: If an argument is invalid, or no past study has anything to learn from.
@@ -179,6 +181,7 @@ class DRESampler(BaseSampler):
         allow_duplicates: bool = False,
         failed: str = "worst",
         constraints_func: ConstraintsFunc | None = None,
+        valid: Valid | None = None,
         settings: Settings | None = None,
         memory: GivenMemory = None,
     ) -> None:
@@ -201,6 +204,7 @@ class DRESampler(BaseSampler):
         self._notes = Notes(self.stats)
         self._constraints = StatedConstraints(constraints_func, self.stats, self._notes)
         self._process = ThisProcess()
+        self._rules = StudyRules(valid, self._seed, self.stats, self._process, self._notes)
         self._history = History()
 
     def reseed_rng(self) -> None:
@@ -214,6 +218,7 @@ class DRESampler(BaseSampler):
         self._past.begin(study, trial)
         if "fixed_params" in trial.system_attrs:
             self._notes.write(study, trial, Explanation("enqueued"))
+        self._rules.begin(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
@@ -286,8 +291,9 @@ class DRESampler(BaseSampler):
         self._process.ask(study, param_name, param_distribution)
         domain = domain_of(param_name, param_distribution, order_numeric_choices=self._ordered)
         chosen = self._process.choice(study, trial).values
-        if param_name in chosen and domain.contains(chosen[param_name]):
-            return chosen[param_name]
+        if param_name in chosen and domain.contains(value := chosen[param_name]):
+            if self._rules.permits(study, trial, param_name, value):
+                return value
         asked = domains_of(trial, order_numeric_choices=self._ordered)
         if self._knowledge(study, trial, param_name).knows(param_name, domain, asked):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
@@ -295,24 +301,21 @@ class DRESampler(BaseSampler):
             if trial.number >= self._warns_from:
                 self._notes.warn_of_independent(study, trial.number, param_name)
             if self._independent_sampler is not None:
-                return self._independent_sampler.sample_independent(
-                    study, trial, param_name, param_distribution
-                )
+                draw = self._independent_sampler.sample_independent
+                arguments = study, trial, param_name, param_distribution
+                return self._rules.drawn(study, trial, param_name, lambda: draw(*arguments))
             self.stats["independent"] += 1
             # One point of the Sobol sequence per trial, and one coordinate of it per parameter.
             position = len(trial.params)
             unit = float(sobol_point(position + 1, trial.number, self._seed)[position])
-        value = domain.from_unit(unit)
+        values = self._rules.values(study, trial, param_name, domain, unit)
         if domain.n_values is None or self._settings.allow_duplicates:
-            return value
-        so_far = numbers_of(trial)
-        for shift in range(1, min(domain.n_values, MAX_MOVES) + 1):
-            numbers = {**so_far, param_name: number_of(param_distribution, value)}
-            self._notes.warn_if(claim(study, trial, numbers), study, trial)
-            if conflicting_trials(study, trial, numbers, None, self._history.numbers) is None:
-                break
-            self.stats["conflicts"] += 1
-            value = domain.from_unit((unit + shift / domain.n_values) % 1.0)
+            return next(values)
+        value, n_conflicts, problem = unclaimed(
+            study, trial, param_name, param_distribution, values, self._history.numbers
+        )
+        self.stats["conflicts"] += n_conflicts
+        self._notes.warn_if(problem, study, trial)
         return value
 
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
@@ -362,6 +365,7 @@ class DRESampler(BaseSampler):
             stats=stats,
             n_objectives=n_objectives,
             logger=logger,
+            rule=self._rules.on(space, trial),
         )
         recommender, problem = self._knowledge(study, trial, space).recommender(
             new, space, n_objectives, history, trial.number, stats

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from dre_plugins.adapters.common.options import Options
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import numbers_of
 from dre_plugins.adapters.ray_tune.sources import Source, metadata_from_results
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.trials import TrialState
+from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset
 
@@ -33,6 +35,24 @@ class Evaluated:
     def add_to(self, study: AskTell, param_space: ParamSpace) -> None:
         configuration = param_space.to_configuration(self.config)
         study.add(configuration, self.value, state=self.state, rungs=self.rungs)
+
+
+@dataclass(frozen=True, slots=True)
+class OfTrials:
+    """Ask a rule about flat configurations in the form in which trials get them."""
+
+    valid: Valid
+    param_space: ParamSpace
+
+    def __call__(self, configuration: Mapping[str, Any]) -> bool:
+        return self.valid(self.param_space.to_config(configuration))
+
+
+def in_flat_form(options: Options, param_space: ParamSpace) -> Options:
+    """Return the options with a rule on flat configurations, if there is any."""
+    if options.valid is None:
+        return options
+    return replace(options, valid=OfTrials(options.valid, param_space))
 
 
 def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[str]:

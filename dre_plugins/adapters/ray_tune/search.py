@@ -21,6 +21,7 @@ from dre_plugins.adapters.ray_tune.arguments import (
     PastResults,
     check_objectives,
     directions_of,
+    in_flat_form,
     only,
     past_tasks,
     warm_start,
@@ -36,6 +37,7 @@ from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import TrialState, number_of
+from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import GivenPrior, LoadedPrior
 
@@ -135,10 +137,15 @@ class DRESearch(RestorableSearcher):
             a `dre_plugins.Memory`, False (none), or None (the folder that the environment
             variable DRE_MEMORY names, if any). With `past_results` or a prior other than
             "universal" the study is only recorded.
+        valid: Says of a configuration, as a trial gets it, whether it may be tried, such as
+            `lambda config: config["low"] <= config["high"]`: a rule known beforehand. All that is
+            suggested satisfies it; points to evaluate are tried all the same (one warning,
+            `stats["invalid"]` counts). It is saved with the search, lambdas too.
 
     Raises:
-        ValueError: If an argument is invalid or there is nothing to learn from in the past
-            results; here, or in `Tuner.fit` before the first trial for what needs the space.
+        ValueError: If an argument is invalid, there is nothing to learn from in the past results,
+            or `valid` raises or holds for nothing that was tried; here, or in `Tuner.fit` before
+            the first trial for what needs the space.
         UnsupportedDomainError: If a domain cannot be searched (a ValueError, too).
     """
 
@@ -161,6 +168,7 @@ class DRESearch(RestorableSearcher):
         stopped: str = "pruned",
         settings: Settings | None = None,
         memory: GivenMemory = None,
+        valid: Valid | None = None,
     ) -> None:
         check_objectives(metric, mode)
         super().__init__(metric=metric, mode=mode)  # type: ignore[arg-type]  # lists, too
@@ -174,6 +182,7 @@ class DRESearch(RestorableSearcher):
             failed=failed,
             settings=settings,
             memory=memory,
+            valid=valid,
         )
         options.check_past("past_results", past_results)
         self._prior = options.load_prior()
@@ -288,7 +297,7 @@ class DRESearch(RestorableSearcher):
             logger=logger,
             framework="ray-tune",
             name=self._metric if isinstance(self._metric, str) else "",
-            **self._options.for_study(),
+            **in_flat_form(self._options, param_space).for_study(),
         )
         for point in self._points:
             study.enqueue(param_space.to_configuration(point))

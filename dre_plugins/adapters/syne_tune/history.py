@@ -23,6 +23,7 @@ from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import match_key
+from dre_plugins.space.rules import Valid
 from dre_plugins.transfer.knowledge import GivenPrior
 
 logger = logging.getLogger("syne_tune.dre_plugins")
@@ -51,6 +52,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         failed: str = "worst",
         settings: Settings | None = None,
         memory: GivenMemory = None,
+        valid: Valid | None = None,
     ) -> None:
         super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
         ordered = checked_settings(settings).order_numeric_choices
@@ -64,6 +66,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             failed=failed,
             settings=settings,
             memory=memory,
+            valid=valid,
             logger=logger,
             framework="syne-tune",
         )

@@ -106,7 +106,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         constraints: Limits on other metrics that trials report, by name: the highest value
             allowed, or a pair of the lowest and the highest, where None is no limit.
         options: Further arguments of `DRESearcher`, by name: `prior`, `n_startup_trials`,
-            `allow_duplicates`, `failed`, `settings`, `memory`.
+            `allow_duplicates`, `failed`, `settings`, `memory`, `valid`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.

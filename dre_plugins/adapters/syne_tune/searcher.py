@@ -83,10 +83,14 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             a `dre_plugins.Memory`, False (none), or None (the folder that the environment
             variable DRE_MEMORY names, if any). With a prior other than "universal" the
             study is only recorded.
+        valid: Says of a configuration, with its constants, whether it may be tried, such as
+            `lambda c: c["low"] <= c["high"]`: a rule known beforehand. All that is suggested
+            satisfies it; points to evaluate are tried all the same (one warning,
+            `stats["invalid"]` counts).
 
     Raises:
-        ValueError: If an argument is invalid, a domain cannot be searched, or the prior has no
-            parameter in common with the space.
+        ValueError: If an argument is invalid, a domain cannot be searched, the prior has no
+            parameter in common with the space, or `valid` raises or holds for nothing tried.
     """
 
     def on_trial_result(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.schedule import Turn
+from dre_plugins.space.rules import Rule
 from dre_plugins.space.seen import Seen
 
 Units = NDArray[np.float64]
@@ -27,6 +28,7 @@ class Batch:
     Args:
         evidence: What is known of the trials.
         numbers: Numbers of the suggestions.
+        rule: Which configurations may be tried.
         fixed: Coordinates that are given `[P]`, NaN where they are free.
         candidates: Canonical coordinates of what may be suggested `[C, P]`; None: all there is.
         is_whole: Which of the trials that were given stand for all configurations that agree with
@@ -37,6 +39,7 @@ class Batch:
 
     evidence: Evidence
     numbers: range
+    rule: Rule
     fixed: Units
     candidates: Units | None = None
     is_whole: NDArray[np.bool_] | None = None

@@ -143,13 +143,14 @@ class EnsembleProposer:
         What many tasks agree on, parameter by parameter, is better than what any of them had.
         """
         fixed, space = request.fixed, self._evidence.space
-        donors = with_fixed(favourites, fixed)
+        rule = self._search.rule
+        donors = rule.kept(with_fixed(favourites, fixed))
         donors = donors[distinct(space.canonical(donors), request.seen)]
         if not len(donors):
             return None
 
         def mixtures(parents: Units) -> Units:
-            return with_fixed(recombine(parents, donors, N_MIXTURES, self._rng), fixed)
+            return rule.kept(with_fixed(recombine(parents, donors, N_MIXTURES, self._rng), fixed))
 
         predict = self._ensemble.predictions
         return evolved(donors, predict, acquisition, N_MIXINGS, N_MIXED, mixtures)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.streams import stream
-from dre_plugins.space.candidates import sobol, sobol_point, unseen, with_fixed
+from dre_plugins.space.candidates import sobol_point, with_fixed
+from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen, distinct
 
@@ -26,12 +27,12 @@ class SpaceFilling:
     """Propose configurations that fill a space.
 
     Args:
-        space: The search space.
+        rule: Which configurations of the search space may be tried.
         seed: Seed of the study.
         candidates: Canonical coordinates of what may be suggested `[C, P]`; None: all there is.
     """
 
-    space: SearchSpace
+    rule: Rule
     seed: int
     candidates: Units | None = None
 
@@ -44,19 +45,22 @@ class SpaceFilling:
         return Choice(units, is_new, Explanation(request.turn if is_new else "exhausted"))
 
     def _point(self, index: int, seen: Seen, fixed: Units) -> tuple[Units, bool]:
-        rng = stream("space-filling", self.seed, index)
+        rng, rule, space = stream("space-filling", self.seed, index), self.rule, self.rule.space
         if self.candidates is not None:
             draws = rng.permutation(self.candidates)
         else:
-            first = sobol_point(self.space.n_parameters, index, self.seed)[None]
-            draws = np.concatenate([first, sobol(self.space.n_parameters, N_DRAWS, rng)])
+            first = with_fixed(sobol_point(space.n_parameters, index, self.seed)[None], fixed)
+            # Where the point is not valid, the next one of those that were found to be.
+            found = np.roll(rule.seeds(fixed), -index, axis=0)
+            others = rule.spread(N_DRAWS, rng, fixed)
+            draws = np.concatenate([rule.kept(first), found, others])
         draws = with_fixed(draws, fixed)
-        new = distinct(self.space.canonical(draws), seen)
+        new = distinct(space.canonical(draws), seen)
         if new.any():
             return draws[np.argmax(new)], True
         if self.candidates is not None:
             return draws[0], False
-        left = unseen(self.space, fixed, seen, rng, 1)
+        left = rule.unseen(fixed, seen, rng, 1)
         return (left[0], True) if len(left) else (draws[0], False)
 
 

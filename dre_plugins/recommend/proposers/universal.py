@@ -151,6 +151,7 @@ class UniversalProposer:
             return acquisition(torch.cat([means[0], variances[0].sqrt()]))
 
         units = refined(self._space, best, fixed, of_features)
+        units = self._search.rule.reached(best, units)
         predictions = torch.cat([pool.predictions, self._predictions(units)], dim=-1)
         return CandidatePool(np.concatenate([pool.units, units]), predictions)
 

@@ -87,6 +87,24 @@ def fit(tmp_path: Path) -> Callable[..., Any]:
     return run
 
 
+# ---- a rule on configurations
+
+
+def test_trials_satisfy_a_rule_on_what_they_get(fit: Callable[..., Any]) -> None:
+    def is_sound(config: dict[str, Any]) -> bool:
+        kind = config["kind"]
+        return kind["depth"] > 6 if kind["name"] == "a" else config["rate"] <= kind["share"]
+
+    grid = fit(mixed, tiny_search(valid=is_sound), MIXED_SPACE, 12, max_concurrent_trials=2)
+    assert len(grid) == 12 and not grid.errors
+    assert all(is_sound(result.config) for result in grid)
+
+
+def test_a_tuner_refuses_a_rule_that_nothing_satisfies(fit: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match="valid holds for none of"):
+        fit(mixed, tiny_search(valid=lambda config: config["rate"] > 1), MIXED_SPACE, 2)
+
+
 # ---- domains
 
 

@@ -39,7 +39,14 @@ from syne_tune.tuner_callback import TunerCallback
 from syne_tune_rows import FINITE, INFINITE
 from syne_tune_worker import N_TRIALS, POINTS
 
-from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer, load_tuner
+from dre_plugins.adapters.syne_tune import (
+    ASHADRE,
+    DRE,
+    MODRE,
+    DRESearcher,
+    DRETransfer,
+    load_tuner,
+)
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.recommend import TrialState
 from dre_plugins.recommend.settings import Settings
@@ -275,6 +282,29 @@ def test_bad_trials_end_no_run(name: str, train: Train) -> None:
         assert one.value is None or math.isnan(one.value)
     good = [one for one in trials if one.configuration["act"] == "relu"]
     assert all(one.value is not None or one.state is TrialState.PRUNED for one in good)
+
+
+def is_slow_if_deep(config: dict[str, Any]) -> bool:
+    return config["lr"] <= 10.0 ** -(config["layers"] / 2)
+
+
+def with_size(config: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{**report, "size": config["layers"]} for report in descent(config)]
+
+
+@pytest.mark.parametrize("name", ["DRE", "ASHADRE", "MODRE"])
+def test_trials_satisfy_a_rule_also_of_a_tuner_that_is_loaded(name: str) -> None:
+    new = {
+        "DRE": lambda: DRE(SPACE, "loss", valid=is_slow_if_deep, **OPTIONS),
+        "ASHADRE": lambda: ASHADRE(SPACE, "loss", "epoch", 4, valid=is_slow_if_deep, **OPTIONS),
+        "MODRE": lambda: MODRE(SPACE, ["loss", "size"], valid=is_slow_if_deep, **OPTIONS),
+    }[name]
+    tuner = tuned(new(), with_size, 12)
+    configs = configs_of(tuner)
+    assert len(configs) >= 12 and all(map(is_slow_if_deep, configs))
+    loaded = load_tuner(str(tuner.tuner_path)).scheduler
+    assert all(is_slow_if_deep(loaded.suggest().config) for _ in range(3))
+    assert loaded.searcher.stats["model"] and not loaded.searcher.stats["fallbacks"]
 
 
 def test_asha_stops_trials_and_the_searcher_knows_where() -> None:

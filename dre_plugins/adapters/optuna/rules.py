@@ -1,0 +1,136 @@
+"""A rule known beforehand, in studies whose parameters appear one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from dre_plugins.adapters.optuna.attributes import Notes
+from dre_plugins.adapters.optuna.claims import MAX_MOVES
+from dre_plugins.adapters.optuna.conversion import given_to
+from dre_plugins.adapters.optuna.state import ThisProcess
+from dre_plugins.space import Domain
+from dre_plugins.space.rules import Rule, Valid
+from dre_plugins.space.search_space import SearchSpace
+
+# Values of a parameter that are tried until the rule holds with what the trial has already. Units
+# a golden section apart fill [0, 1] evenly, however many there are.
+MAX_DRAWS = 64
+GOLDEN_SECTION = 0.6180339887498949
+
+
+class StudyRules:
+    """Ask the rule of a sampler, whatever the study has shown of its search space.
+
+    A rule that reads a parameter which a trial does not have counts as met.
+
+    Args:
+        valid: The user's predicate, None if there is none.
+        seed: Seed of the sampler.
+        stats: Counters of the sampler.
+        process: What is known of running trials.
+        notes: Where the user is told.
+    """
+
+    def __init__(
+        self,
+        valid: Valid | None,
+        seed: int,
+        stats: Counter[str],
+        process: ThisProcess,
+        notes: Notes,
+    ) -> None:
+        self._valid = valid
+        self._seed = seed
+        self._stats = stats
+        self._process = process
+        self._notes = notes
+        self._rule = self._new(SearchSpace({}))
+
+    def begin(self, study: Study, trial: FrozenTrial) -> None:
+        """Count a trial whose given values break the rule: it is tried all the same.
+
+        Optuna asks a sampler for nothing where all values are given, so this comes first.
+
+        Raises:
+            RuleError: If the rule raises.
+        """
+        if not self._is_broken_by(trial):
+            return
+        self._stats["invalid"] += 1
+        self._notes.warn(
+            study,
+            "<given invalid>",
+            f"A configuration that you gave (trial {trial.number}) breaks the rule `valid`; it is "
+            "tried all the same. Further ones are only counted.",
+        )
+
+    def on(self, space: SearchSpace, trial: FrozenTrial) -> Rule:
+        """Return the rule on a search space; it allows all beside given values that break it.
+
+        What is known of the rule is kept as long as the space is the same.
+        """
+        if self._is_broken_by(trial):
+            return Rule(space, None)
+        if self._rule.space != space:
+            self._rule = self._new(space)
+        return self._rule
+
+    def permits(self, study: Study, trial: FrozenTrial, name: str, value: Any) -> bool:
+        """Say whether a trial may have a value, beside what it has and what is chosen for it."""
+        if self._valid is None:
+            return True
+        others = {**self._process.choice(study, trial).values, **given_to(trial), **trial.params}
+        return self._rule.allows({**others, name: value})
+
+    def values(
+        self, study: Study, trial: FrozenTrial, name: str, domain: Domain, unit: float
+    ) -> Iterator[Any]:
+        """Yield values of a parameter from a unit on, for each the next one if it is not valid."""
+        n_values = domain.n_values or 1
+        for shift in range(min(n_values, MAX_MOVES) + 1):
+            first = (unit + shift / n_values) % 1.0 if shift else unit
+
+            def draw(number: int, first: float = first) -> Any:
+                return domain.from_unit((first + number * GOLDEN_SECTION) % 1.0)
+
+            yield self._first(study, trial, name, domain.from_unit(first), draw)
+
+    def drawn(self, study: Study, trial: FrozenTrial, name: str, draw: Callable[[], Any]) -> Any:
+        """Return the first of several draws of a parameter for which the rule holds."""
+        return self._first(study, trial, name, draw(), lambda _: draw())
+
+    def _first(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        name: str,
+        first: Any,
+        draw: Callable[[int], Any],
+    ) -> Any:
+        if self.permits(study, trial, name, first) or self._is_broken_by(trial):
+            return first
+        for number in range(1, MAX_DRAWS):
+            value = draw(number)
+            if self.permits(study, trial, name, value):
+                return value
+        self._stats["invalid"] += 1
+        self._notes.warn(
+            study,
+            "<invalid>",
+            f"Trial {trial.number} breaks the rule `valid`: no value of {name!r} was found that "
+            "goes with the parameters before it, which were sampled one by one or given. From the "
+            "second trial on parameters are chosen together.",
+        )
+        return first
+
+    def _is_broken_by(self, trial: FrozenTrial) -> bool:
+        """Say whether what a trial has already breaks the rule, which has been counted then."""
+        return not self._rule.allows(given_to(trial))
+
+    def _new(self, space: SearchSpace) -> Rule:
+        return Rule(space, self._valid, seed=self._seed, is_learnt=True)

@@ -1,0 +1,316 @@
+"""Which configurations may be tried, by a rule that the user knows beforehand.
+
+A rule is a predicate on configurations, such as `lambda c: c["min_split"] <= c["max_leaf"]`. All
+candidates are drawn so that it holds. Where it holds for few, spread points are rejected until
+some are left, and the others are moved from these along differences of valid configurations,
+which stay within sets as thin as "three shares add up to 1".
+
+Notation: see docs/architecture.md. Without a predicate everything is valid, and candidates are
+what `candidates` draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dre_plugins.space.base import Array
+from dre_plugins.space.candidates import mutate, sobol, with_fixed
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import Seen, distinct
+
+Mask = NDArray[np.bool_]
+Valid: TypeAlias = Callable[[dict[str, Any]], bool]
+
+# Finite spaces of up to this many configurations are searched to the last one.
+MAX_ENUMERATED = 100_000
+# Valid configurations that are looked for when a study begins, and spread points that are tried:
+# .5 s. Beside given values a sixteenth of them are tried.
+N_SEEDS = 64
+MAX_TRIED = 2**16
+MAX_TRIED_BESIDE = 2**12
+# A rule that holds for a smaller share is worth a warning: little of the space is known.
+MIN_SHARE = 1e-3
+# Shares of the difference of two valid configurations that a third one is moved by, and of this
+# way that are gone where its end is not valid.
+_SCALES = (0.5, 0.3, 0.1, 0.03)
+_STAGES = (1.0, 0.5, 0.2, 0.05)
+# Share of unordered values that such a child has from another configuration.
+_DONATED = 0.2
+
+
+class RuleError(ValueError):
+    """A rule that cannot be asked, or that nothing satisfies."""
+
+
+class Rule:
+    """Draw candidates for which a predicate holds.
+
+    Args:
+        space: The search space.
+        valid: Says whether a configuration may be tried; None: all may. It is asked with a
+            dictionary of the active parameters and of the constants, several thousand times a
+            suggestion, and must always answer the same.
+        seed: Seed of the study.
+        is_learnt: Whether the space is what a define-by-run study has shown so far: where a
+            parameter that the rule reads is absent, it counts as met. Otherwise that is an error.
+    """
+
+    def __init__(
+        self, space: SearchSpace, valid: Valid | None, *, seed: int = 0, is_learnt: bool = False
+    ) -> None:
+        self.space = space
+        self._valid = valid
+        self._seed = seed
+        self._is_learnt = is_learnt
+        self._beside: dict[bytes, Array] = {}
+        self._tables: dict[int, Array | None] = {}
+        ordered = [space.domains[name].is_ordered for name in space.names]
+        self._is_unordered = ~np.array(ordered, dtype=np.bool_)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether everything is valid."""
+        return self._valid is None
+
+    # ---- what is valid
+
+    def allows(self, configuration: Mapping[str, Any]) -> bool:
+        """Say whether a configuration may be tried.
+
+        Raises:
+            RuleError: If the predicate raises, or answers None.
+        """
+        if self._valid is None:
+            return True
+        try:
+            answer = self._valid(_Asked(configuration))
+        except _AbsentError as error:
+            if self._is_learnt:
+                return True
+            raise _failure(error, configuration) from error
+        except Exception as error:
+            raise _failure(error, configuration) from error
+        if answer is None:
+            raise RuleError("valid returned None; it must return True or False.")
+        return bool(answer)
+
+    def holds(self, units: Array) -> Mask:
+        """Say which coordinates `[C, P]` may be tried, `[C]`.
+
+        Raises:
+            RuleError: See `allows`.
+        """
+        if self._valid is None:
+            return np.ones(len(units), dtype=np.bool_)
+        return np.array([*map(self.allows, self.space.to_configurations(units))], dtype=np.bool_)
+
+    def kept(self, units: Array) -> Array:
+        """Return those of coordinates `[C, P]` that may be tried."""
+        return units if self._valid is None else units[self.holds(units)]
+
+    def assignments(self, limit: int) -> Array | None:
+        """Return all valid canonical units `[C, P]`, None if the space has more than `limit`."""
+        if limit not in self._tables:
+            table = self.space.assignments(limit)
+            self._tables[limit] = None if table is None else self.kept(table)
+        return self._tables[limit]
+
+    @property
+    def n_configurations(self) -> int | None:
+        """Return the number of valid configurations, None if they are too many to count."""
+        if self._valid is None:
+            return self.space.n_configurations
+        table = self.assignments(MAX_ENUMERATED)
+        return None if table is None else len(table)
+
+    def unseen(self, fixed: Array, seen: Seen, rng: np.random.Generator, most: int) -> Array:
+        """Return what is left of a small finite space, in random order.
+
+        Args:
+            fixed: Coordinates that every configuration must have `[P]`, NaN leaves one free.
+            seen: Configurations to leave out.
+            rng: Source of the order.
+            most: How many to return at most.
+
+        Returns:
+            Coordinates `[n, P]`; none if all are seen, or the space has more than
+            `MAX_ENUMERATED` configurations.
+        """
+        table = self.assignments(MAX_ENUMERATED)
+        if table is None:
+            return np.empty((0, self.space.n_parameters))
+        table = with_fixed(rng.permutation(table), fixed)
+        left = table[distinct(self.space.canonical(table), seen)]
+        return (left if np.isnan(fixed).all() else self.kept(left))[:most]
+
+    # ---- whether anything is valid
+
+    def check(self) -> str:
+        """Return a warning if hardly anything is valid, empty otherwise.
+
+        Raises:
+            RuleError: If no valid configuration was found, or see `allows`.
+        """
+        if self._valid is None:
+            return ""
+        seeds, n_tried = self._search
+        if not len(seeds):
+            raise RuleError(
+                f"valid holds for none of {n_tried} configurations of "
+                f"{', '.join(self.space.names)} that were tried. Check it on one that you know "
+                "to be valid, or narrow the ranges to where it holds."
+            )
+        if len(seeds) >= MIN_SHARE * n_tried or self.n_configurations is not None:
+            return ""
+        return (
+            f"valid holds for {len(seeds)} of {n_tried} configurations that were tried: the "
+            "search knows these and what is near them. Narrower ranges, or parameters of which "
+            "the last one follows from the others, are searched better."
+        )
+
+    def may_hold(self, fixed: Array) -> bool:
+        """Say whether a valid configuration with given coordinates `[P]` was found.
+
+        Args:
+            fixed: The coordinates, NaN where they are free.
+        """
+        return self._valid is None or len(self.seeds(fixed)) > 0
+
+    def seeds(self, fixed: Array) -> Array:
+        """Return valid configurations with given coordinates `[P]` that were looked for `[S, P]`.
+
+        Without a predicate none are.
+        """
+        if self._valid is None:
+            return self._no_units
+        if np.isnan(fixed).all():
+            return self._search[0]
+        key = fixed.tobytes()
+        if key not in self._beside:
+            known = self.kept(with_fixed(self._search[0], fixed))
+            rng = np.random.default_rng(self._seed)
+            found = known if len(known) else self._rejected(fixed, MAX_TRIED_BESIDE, rng)[0]
+            self._beside[key] = found
+        return self._beside[key]
+
+    @cached_property
+    def _search(self) -> tuple[Array, int]:
+        """Return the valid configurations that were found `[S, P]`, and how many were tried."""
+        rng = np.random.default_rng(self._seed)
+        free = np.full(self.space.n_parameters, np.nan)
+        found, n_tried = self._rejected(free, MAX_TRIED, rng)
+        n = self.space.n_configurations
+        if len(found) < N_SEEDS and n is not None and n <= MAX_ENUMERATED:
+            return self.unseen(free, Seen(), rng, N_SEEDS), n
+        return found, n_tried
+
+    def _rejected(self, fixed: Array, most: int, rng: np.random.Generator) -> tuple[Array, int]:
+        """Return valid ones among spread points, and how many points were tried."""
+        n_tried, found = 0, np.empty((0, self.space.n_parameters))
+        while len(found) < N_SEEDS and n_tried < most:
+            points = with_fixed(sobol(self.space.n_parameters, max(N_SEEDS, n_tried), rng), fixed)
+            found = np.concatenate([found, self.kept(points)])
+            n_tried += len(points)
+        return found[:N_SEEDS], n_tried
+
+    # ---- candidates
+
+    def spread(self, n: int, rng: np.random.Generator, fixed: Array) -> Array:
+        """Return valid candidates spread over the space `[C, P]`, `n` of them or fewer.
+
+        Args:
+            n: How many are wanted.
+            rng: Source of all draws.
+            fixed: Coordinates that all must have `[P]`, NaN leaves one free.
+        """
+        points = self.kept(with_fixed(sobol(self.space.n_parameters, n, rng), fixed))
+        if self._valid is not None and 2 * len(points) < n:
+            points = np.concatenate([points, self.seeds(fixed)])
+        return self._filled(points, self._no_units, n, rng, fixed)
+
+    def children(self, parents: Array, n: int, rng: np.random.Generator, fixed: Array) -> Array:
+        """Return valid children of parents `[Q, P]`, see `candidates.mutate`, `[C, P]`.
+
+        Args:
+            parents: Full or canonical coordinates.
+            n: How many are wanted.
+            rng: Source of all draws.
+            fixed: Coordinates that all must have `[P]`, NaN leaves one free.
+        """
+        children = with_fixed(mutate(self.space, parents, n, rng), fixed)
+        return self._filled(self.kept(children), parents, n, rng, fixed)
+
+    def _filled(
+        self, found: Array, parents: Array, n: int, rng: np.random.Generator, fixed: Array
+    ) -> Array:
+        """Return candidates with children along differences, where they are less than half."""
+        if self._valid is None or 2 * len(found) >= n:
+            return found
+        donors = np.concatenate([found, self.seeds(fixed)])
+        parents = self.kept(_complete(with_fixed(parents, fixed), rng))
+        parents = parents if len(parents) else donors
+        if not len(donors):
+            return found
+        n_missing = n - len(found)
+        start, first, second = (
+            rows[rng.integers(len(rows), size=n_missing)] for rows in (parents, donors, donors)
+        )
+        moved = start + rng.choice(np.asarray(_SCALES), size=(n_missing, 1)) * (first - second)
+        is_donated = rng.random(start.shape) < _DONATED
+        donated = np.where(is_donated, first, start)
+        end = np.where(self._is_unordered, donated, np.clip(moved, 0.0, 1.0))
+        return np.concatenate([found, self.reached(start, with_fixed(end, fixed))])
+
+    def reached(self, start: Array, end: Array) -> Array:
+        """Return the last valid one of some stages on each way, if there is any, `[C, P]`.
+
+        Args:
+            start: Where each way begins, valid coordinates `[n, P]`.
+            end: Where it ends `[n, P]`.
+        """
+        if self._valid is None:
+            return end
+        found = [self._no_units]
+        for stage in _STAGES:
+            there = np.where(self._is_unordered, end, start + stage * (end - start))
+            is_valid = self.holds(there)
+            found.append(there[is_valid])
+            start, end = start[~is_valid], end[~is_valid]
+        return np.concatenate(found)
+
+    @property
+    def _no_units(self) -> Array:
+        return np.empty((0, self.space.n_parameters))
+
+
+class _AbsentError(KeyError):
+    """A rule reads a parameter that the configuration does not have."""
+
+
+class _Asked(dict[str, Any]):
+    """A configuration that tells what it does not have from other missing keys."""
+
+    def __missing__(self, name: str) -> Any:
+        raise _AbsentError(name)
+
+
+def _failure(error: Exception, configuration: Mapping[str, Any]) -> RuleError:
+    """Return the error that names the configuration for which a predicate has raised."""
+    hint = ""
+    if isinstance(error, KeyError):
+        hint = (
+            " A parameter that is not active is not in the configuration: ask for it by "
+            "c.get(name), or first whether name in c."
+        )
+    kind = KeyError if isinstance(error, KeyError) else type(error)
+    return RuleError(f"valid raised {kind.__name__}: {error}, for {dict(configuration)}.{hint}")
+
+
+def _complete(units: Array, rng: np.random.Generator) -> Array:
+    """Return full coordinates: draws where there are none."""
+    return np.where(np.isnan(units), rng.random(units.shape), units)

@@ -1,0 +1,152 @@
+"""`DRESampler(valid=…)` in studies whose parameters appear one by one."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from presets import TINY
+
+from dre_plugins.recommend.settings import Settings
+from dre_plugins.space.rules import RuleError
+
+optuna = pytest.importorskip("optuna")
+
+from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
+
+FAST = Settings(preset=replace(TINY, universal_turns=True))
+
+
+def rising(c: dict[str, Any]) -> bool:
+    return c["low"] <= c["high"]
+
+
+def is_shared(c: dict[str, Any]) -> bool:
+    return 0.99 <= c["a"] + c["b"] + c["c"] <= 1.01
+
+
+def leaves(trial: Any) -> float:
+    low, high = trial.suggest_int("low", 1, 64), trial.suggest_int("high", 1, 64)
+    return abs(low - 20) + abs(high - 25) + trial.suggest_float("x", 0, 1)
+
+
+def shares(trial: Any) -> float:
+    a, b, c = (trial.suggest_float(name, 0, 1) for name in "abc")
+    return (a - 0.5) ** 2 + (b - 0.4) ** 2 + (c - 0.1) ** 2
+
+
+def tuned(objective: Any, n: int, **options: Any) -> Any:
+    study = optuna.create_study(sampler=DRESampler(seed=1, settings=FAST, **options))
+    study.optimize(objective, n_trials=n)
+    return study
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_first_trial_makes_up_for_what_it_has_sampled(seed) -> None:
+    sampler = DRESampler(seed=seed, settings=FAST, valid=rising)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(leaves, n_trials=1)
+    assert rising(study.trials[0].params) and sampler.stats["invalid"] == 0
+
+
+@pytest.mark.parametrize(("objective", "valid"), [(leaves, rising), (shares, is_shared)])
+def test_every_later_trial_satisfies_the_rule(objective, valid) -> None:
+    study = tuned(objective, 24, valid=valid)
+    assert all(valid(trial.params) for trial in study.trials[1:])
+    assert study.sampler.stats["fallbacks"] == 0
+    assert {"model", "universal-prior", "random"} <= {
+        study.sampler.explain(study, number).source for number in range(24)
+    }
+
+
+def test_a_first_trial_that_cannot_satisfy_it_is_tried_with_a_warning(caplog) -> None:
+    optuna.logging.enable_propagation()
+    with caplog.at_level(logging.WARNING):
+        study = tuned(shares, 4, valid=lambda c: abs(c["a"] + c["b"] + c["c"] - 3) < 0.3)
+    optuna.logging.disable_propagation()
+    assert [r.message for r in caplog.records if "Trial 0 breaks the rule" in r.message]
+    assert study.sampler.stats["invalid"] == 1
+    assert all(sum(trial.params.values()) > 2.7 for trial in study.trials[1:])
+
+
+def test_the_samplers_of_independent_parameters_are_asked_again() -> None:
+    study = tuned(
+        leaves,
+        1,
+        valid=lambda c: c["high"] - c["low"] in (1, 2, 3, 4, 5, 6, 7, -1, -2, -3, -4, -5),
+        independent_sampler=optuna.samplers.RandomSampler(seed=3),
+    )
+    params = study.trials[0].params
+    assert -6 < params["high"] - params["low"] < 8 or study.sampler.stats["invalid"] == 1
+
+
+def test_a_branch_lacks_what_the_rule_reads() -> None:
+    def objective(trial: Any) -> float:
+        c = trial.suggest_float("C", 0, 1)
+        if trial.suggest_categorical("kernel", ["linear", "rbf"]) == "rbf":
+            return c + trial.suggest_float("gamma", 0, 1)
+        return c + 0.5
+
+    study = tuned(objective, 24, valid=lambda c: c["gamma"] <= c["C"])
+    gammas = [t.params for t in study.trials if "gamma" in t.params]
+    assert all(params["gamma"] <= params["C"] for params in gammas)
+    assert 3 < len(gammas) < 24
+
+
+def test_what_is_enqueued_is_kept(caplog) -> None:
+    sampler = DRESampler(seed=1, settings=FAST, valid=rising)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(leaves, n_trials=3)
+    study.enqueue_trial({"low": 50, "high": 3, "x": 0.5})
+    study.enqueue_trial({"low": 60})
+    study.enqueue_trial({"low": 50, "high": 4})
+    optuna.logging.enable_propagation()
+    with caplog.at_level(logging.WARNING):
+        study.optimize(leaves, n_trials=4)
+    optuna.logging.disable_propagation()
+    given, completed, partly, free = (trial.params for trial in study.trials[3:])
+    assert (given["low"], given["high"]) == (50, 3) and (partly["low"], partly["high"]) == (50, 4)
+    assert completed["low"] == 60 and rising(completed) and rising(free)
+    assert sampler.stats["invalid"] == 2
+    messages = {r.getMessage() for r in caplog.records}
+    assert len([text for text in messages if "A configuration that you gave" in text]) == 1
+
+
+def test_a_first_trial_that_is_given_is_counted_once() -> None:
+    sampler = DRESampler(seed=1, settings=FAST, valid=rising)
+    study = optuna.create_study(sampler=sampler)
+    study.enqueue_trial({"low": 50, "high": 3})
+    study.optimize(leaves, n_trials=2)
+    assert study.trials[0].params["high"] == 3 and rising(study.trials[1].params)
+    assert sampler.stats["invalid"] == 1
+
+
+def test_a_rule_that_nothing_satisfies_ends_the_study() -> None:
+    with pytest.raises(RuleError, match=r"valid holds for none of .* low, high, x"):
+        tuned(leaves, 3, valid=lambda c: c["low"] > 64)
+    with pytest.raises(RuleError, match=r"TypeError: .*, for \{'low'"):
+        tuned(leaves, 3, valid=lambda c: c["low"] > "high")
+
+
+def test_a_pickled_sampler_keeps_its_rule_and_several_objectives_obey_it() -> None:
+    sampler = DRESampler(seed=1, settings=FAST, valid=rising)
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
+
+    def objective(trial: Any) -> tuple[float, float]:
+        return leaves(trial), trial.params["high"]
+
+    study.optimize(objective, n_trials=13)
+    study.sampler = pickle.loads(pickle.dumps(sampler))
+    study.optimize(objective, n_trials=4)
+    assert all(rising(trial.params) for trial in study.trials)
+
+
+def test_parallel_trials_obey_it() -> None:
+    sampler = DRESampler(seed=1, settings=FAST, valid=rising)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(leaves, n_trials=14, n_jobs=3)
+    broken = [trial.number for trial in study.trials if not rising(trial.params)]
+    assert len(broken) <= sampler.stats["invalid"]
