@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import roles
-from dre_plugins.transfer.spaces.alignment import aligned_if_any
+from dre_plugins.transfer.spaces.alignment import aligned_if_any, matching_names
 from dre_plugins.transfer.spaces.prefixes import normalised, without_prefix
 
 # So many studies are learnt from in seconds; more of them hardly teach more.
@@ -41,9 +41,24 @@ def newest_with(index: Index, name: str, *, without: str) -> SearchSpace | None:
     A define-by-run study shows one parameter first: the newest study that had it stands in for
     those to come.
     """
-    for entry in usable(index, without=without):
-        if name in index.names(entry.space):
-            return index.space(entry.space)
+    digests = [*dict.fromkeys(entry.space for entry in usable(index, without=without))]
+    place = first_with([index.names(digest) for digest in digests], name)
+    return None if place is None else index.space(digests[place])
+
+
+def first_with(spaces: Sequence[Collection[str]], name: str) -> int | None:
+    """Return the place of the first space with a parameter, None without any.
+
+    Args:
+        spaces: Names of the parameters of each.
+        name: The parameter. A space that has it by another name counts if none has this one.
+    """
+    for place, names in enumerate(spaces):
+        if name in names:
+            return place
+    for place, names in enumerate(spaces[:MAX_ALIGNED]):
+        if matching_names([*names], [name], taken={}):
+            return place
     return None
 
 

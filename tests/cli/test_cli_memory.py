@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from remembered import SPACE, files_of, tune, write_study
+from remembered import SPACE, files_of, loss, tune, write_study
 
 from dre_plugins import Memory, MetaDataset
 from dre_plugins.space import Float, SearchSpace
@@ -127,3 +127,26 @@ def test_train(dre, memory, monkeypatch):
     assert "is there already" in dre("memory", "train").output
     assert tune(memory, 1).stats["past_studies"] == 2
     assert len(list(memory.priors.glob("*.safetensors"))) == 1
+
+
+@pytest.mark.usefixtures("small_priors")
+def test_an_optuna_study_begins_with_what_was_trained_ahead(dre, memory, monkeypatch):
+    optuna = pytest.importorskip("optuna")
+    from dre_plugins import DRESampler, Prior
+
+    monkeypatch.setattr(Prior, "train", staticmethod(lambda metadata, **_: Prior.of_few(metadata)))
+    for number in range(35):
+        write_study(memory, f"beer {number}", 12)
+    dre("memory", "train")
+    (ahead,) = memory.priors.glob("*.safetensors")
+
+    def objective(trial):
+        rate = trial.suggest_float("learning_rate", 1e-3, 2.0, log=True)  # there "lr"
+        return loss({"lr": rate, "layers": trial.suggest_int("layers", 1, 6)})
+
+    sampler = DRESampler(seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, n_trials=2)
+    assert sampler.explain(study, 0).source == "prior"
+    assert (sampler.stats["past_studies"], sampler.stats["memory_errors"]) == (36, 0)
+    assert [*memory.priors.glob("*.safetensors")] == [ahead]  # nothing was trained

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import optuna
 import pytest
 from remembered import SPACE, files_of, header, loss, tune, write_study
@@ -89,6 +90,16 @@ def test_the_first_trial_of_an_optuna_study_is_what_was_good_before(memory):
     assert min(trial.value for trial in study.trials) < 0.3
     assert study.sampler.stats["past_studies"] == 3
     assert study.sampler.stats["memory_errors"] == 0
+
+
+def test_its_first_parameter_may_have_another_name(memory):
+    for name in "abc":
+        write_study(memory, name, n_trials=40)
+    sampler = DRESampler(seed=0, memory=memory)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda trial: trial.suggest_float("learning_rate", 1e-3, 2.0, log=True), 1)
+    assert sampler.explain(study, 0).source == "prior"
+    assert abs(np.log10(study.trials[0].params["learning_rate"] / 0.03)) < 0.5
 
 
 def test_a_restarted_optuna_study_goes_on_as_if_it_had_not_stopped(memory, tmp_path):

@@ -178,6 +178,7 @@ def test_the_newest_study_with_a_parameter_stands_in_for_the_rest(memory):
     write_study(memory, "past")
     assert newest_with(memory.index(), "layers", without="") == SPACE
     assert newest_with(memory.index(), "layers", without="past") is None
+    assert newest_with(memory.index(), "learning_rate", without="") == SPACE  # there "lr"
     assert newest_with(memory.index(), "width", without="") is None
 
 

@@ -1,56 +1,97 @@
-"""A team: several processes tune at once in one memory, and some are killed."""
+"""A team: several processes tune three studies at once in one memory, and some are killed."""
 
 from __future__ import annotations
 
 import multiprocessing
-import os
 import random
 import signal
 import time
 
+import optuna
 import pytest
-from remembered import files_of, tune
+from optuna.trial import TrialState
+from remembered import files_of, loss, tune, write_study
 
-from dre_plugins import Memory
+from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.records import read_study
 
-N_WORKERS = 8
-N_TRIALS = 300
-SLOWEST = 90.0  # seconds for the first trials of all workers, which import torch
+N_WORKERS, N_STUDIES, N_PAST = 8, 3, 3
+N_TRIALS = 25  # of each process
+N_KILLED = 5
+SLOWEST = (
+    240.0  # seconds for the first trials of all workers, which import torch, on a busy machine
+)
 
 
-def _tune(path, worker):
-    """Tune for long: start-up points only, so that writing is most of it."""
-    tune(Memory(path), N_TRIALS, name=f"worker {worker}", seed=worker, n_startup_trials=10**6)
+def _storage(folder):
+    options = {"connect_args": {"timeout": SLOWEST}}
+    return optuna.storages.RDBStorage(f"sqlite:///{folder / 'studies.db'}", options)
+
+
+def _objective(trial):
+    lr = trial.suggest_float("lr", 1e-4, 1.0, log=True)
+    return loss({"lr": lr, "layers": trial.suggest_int("layers", 1, 8)})
+
+
+def _tune(folder, worker):
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sampler = DRESampler(seed=worker, memory=folder / "memory")
+    study = optuna.load_study(
+        study_name=f"study {worker % N_STUDIES}", storage=_storage(folder), sampler=sampler
+    )
+    study.optimize(_objective, n_trials=N_TRIALS)
+    assert sampler.stats["memory_errors"] == 0
+    assert sampler.stats["past_studies"] >= N_PAST  # another study may have begun before
+
+
+def _killed():
+    """Return which workers are killed: so many that each study keeps at least one."""
+    rng = random.Random(0)
+    spared = {study + N_STUDIES * rng.randrange(2) for study in range(N_STUDIES)}
+    return rng.sample(sorted({*range(N_WORKERS)} - spared), N_KILLED)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
 def test_killed_processes_damage_nothing_and_lose_no_trial_that_had_ended(tmp_path):
-    memory = Memory(tmp_path / "memory")
+    memory, storage = Memory(tmp_path / "memory"), _storage(tmp_path)
+    for past in "abc":
+        write_study(memory, past, n_trials=20)
+    studies = [
+        optuna.create_study(study_name=f"study {number}", storage=storage)
+        for number in range(N_STUDIES)
+    ]
     context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_tune, args=(memory.path, n)) for n in range(N_WORKERS)]
+    workers = [context.Process(target=_tune, args=(tmp_path, n)) for n in range(N_WORKERS)]
     for worker in workers:
         worker.start()
     deadline = time.monotonic() + SLOWEST
-    while len(files_of(memory)) < N_WORKERS and time.monotonic() < deadline:
+    while len(files_of(memory)) < N_PAST + N_WORKERS and time.monotonic() < deadline:
         time.sleep(0.05)
-    seen = {}
-    order = random.Random(0).sample(range(N_WORKERS), N_WORKERS // 2)
-    for killed in order:
-        time.sleep(0.1)
-        entries = {entry.header.name: entry for entry in memory.index().entries}
-        seen[killed] = len(read_study(entries[f"worker {killed}"].files).trials)
-        os.kill(workers[killed].pid, signal.SIGKILL)
+    killed = _killed()
+    rng = random.Random(1)
+    for worker in killed:
+        time.sleep(rng.uniform(0.0, 0.5))
+        assert workers[worker].is_alive()
+        workers[worker].kill()
     for worker in workers:
         worker.join(SLOWEST)
-    studies = [read_study(entry.files) for entry in memory.index().entries]
-    assert len(studies) == N_WORKERS and not memory.index().damaged
-    for study in studies:
-        worker = int(study.header.name.split()[1])
-        n_ended = len(study.trials)
-        assert sorted(study.trials) == list(range(n_ended))
-        assert study.n_damaged <= (worker in seen)  # a line that was being written
-        assert n_ended >= seen[worker] if worker in seen else n_ended == N_TRIALS
-    assert tune(memory, 1).stats["past_studies"] == N_WORKERS
+    survivors = [n for n in range(N_WORKERS) if n not in killed]
+    assert [workers[n].exitcode for n in survivors] == [0] * len(survivors)
+
+    index = memory.index()
+    assert len(index.entries) == N_PAST + N_STUDIES and not index.damaged
+    entries = {entry.header.name: entry for entry in index.entries}
+    for number, study in enumerate(studies):
+        n_killed = sum(worker % N_STUDIES == number for worker in killed)
+        ended = {trial.number: trial for trial in study.get_trials(states=[TrialState.COMPLETE])}
+        recorded = read_study(entries[study.study_name].files)
+        assert len(ended) >= N_TRIALS * sum(n % N_STUDIES == number for n in survivors)
+        assert set(ended) <= set(recorded.trials)
+        assert len(recorded.trials) <= len(ended) + n_killed  # one that was being told
+        assert recorded.n_damaged <= n_killed  # a line that was being written
+        for trial in ended.values():
+            kept = recorded.trials[trial.number].trial
+            assert (kept.configuration, kept.value) == (trial.params, -trial.value)
+    assert tune(memory, 1).stats["past_studies"] == N_PAST + N_STUDIES

@@ -20,7 +20,7 @@ from dre_plugins.adapters.optuna.explanation import explanation_of
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.sources import tasks_before
 from dre_plugins.memory.memory import Memory
-from dre_plugins.memory.selection import MAX_STUDIES, overlap
+from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
 from dre_plugins.memory.study import StudyMemory, new_study_memory
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
@@ -49,10 +49,10 @@ class StudiesOfStorage:
         """
         tasks = self._tasks
         if isinstance(space, str):
-            with_name = [task.space for task in tasks if space in task.space.names]
-            if not with_name:
+            place = first_with([task.space.names for task in tasks], space)
+            if place is None:
                 return None
-            space = with_name[0]
+            space = tasks[place].space
         overlaps = [overlap(task.space, space) for task in tasks]
         order = sorted(range(len(tasks)), key=lambda row: -overlaps[row])[:MAX_STUDIES]
         chosen = [tasks[row] for row in order if overlaps[row] > 0.0]
