@@ -13,8 +13,8 @@ proposer             when
 ``contrast``         With a trained prior of which too little was checked: a space-filling
                      point where the prior may expect little.
 ``prior``            With a trained prior, until a trial has ended with a value.
-``exploration``      Numbers 2, 5, 8, … while 8 trials have not improved on the incumbent: the
-                     ensemble's choice far from all trials.
+``exploration``      Without the universal prior, numbers 2, 5, 8, … while 8 trials have not
+                     improved on the incumbent: the ensemble's choice far from all trials.
 ``model``            Otherwise: the ensemble's choice.
 ===================  ============================================================================
 
@@ -51,7 +51,8 @@ UNIVERSAL_EVERY = 2
 # of a conditional space: however many choices there are, half is left to the acquisition.
 BRANCH_PERIOD = 4
 # Trials without a new incumbent after which a study stagnates. Members that are all sure of one
-# region never leave it, however long nothing improves (docs/decisions/exploration.md).
+# region never leave it, however long nothing improves (docs/decisions/exploration.md). Where two
+# models alternate, exploring gains nothing (lab/2026-11-24-stagnation-guard.md).
 EXPLORATION_PATIENCE = 8
 # Of the suggestions of a stagnating study, one of so many explores if it is the ensemble's turn.
 EXPLORATION_EVERY = 3
@@ -113,6 +114,11 @@ class TurnRules:
     preset_turns: bool = True
 
     @property
+    def has_two_models(self) -> bool:
+        """Whether the universal prior takes turns, unless there is a `hindrance`."""
+        return self.is_universal and self.preset_turns
+
+    @property
     def n_before_ensemble(self) -> int:
         """Return how many trials must end before the ensemble is asked."""
         if self.n_startup_trials is not None:
@@ -154,6 +160,7 @@ def proposer_for(
         return "contrast"
     if not progress.has_lists:
         return "prior"
+    may_explore = may_explore and not rules.has_two_models
     return "exploration" if may_explore and is_exploration_due(index, progress) else "model"
 
 

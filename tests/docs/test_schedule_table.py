@@ -39,13 +39,16 @@ def rows() -> list[tuple[str, str]]:
     return [(when, source) for when, _, source in cells]
 
 
-def holds(when: str, n: int, study: Study, has_prior: bool, needs_contrast: bool) -> bool:
+def holds(when: str, n: int, study: Study, rules: TurnRules, needs_contrast: bool) -> bool:
     """Say whether the condition of a row, with the numbers that it states, is true."""
     tests = {
-        r"no trained prior": lambda _: not has_prior,
-        r"^trained prior": lambda _: has_prior,
+        r"no trained prior": lambda _: not rules.has_prior,
+        r"^trained prior": lambda _: rules.has_prior,
         r"N odd": lambda _: n % 2 == 1,
-        r"(\d+) trials have ended, no obstacle": lambda k: study.n_ended >= k,
+        r"(\d+) trials have ended, no obstacle": lambda k: (
+            study.n_ended >= k and rules.is_universal
+        ),
+        r"no universal prior": lambda _: not rules.is_universal,
         r"fewer than (\d+) trials have ended": lambda k: study.n_ended < k,
         r"needs a test": lambda _: needs_contrast,
         r"nothing observed": lambda _: study.n_ended == 0,
@@ -59,17 +62,22 @@ def holds(when: str, n: int, study: Study, has_prior: bool, needs_contrast: bool
     return all(test(int(match[1]) if match.groups() else 0) for match, test in found)
 
 
-@pytest.mark.parametrize("needs_contrast", [False, True])
-@pytest.mark.parametrize("has_prior", [False, True])
+@pytest.mark.parametrize(
+    ("rules", "needs_contrast"),
+    [
+        (TurnRules(), False),
+        (TurnRules(is_universal=False), False),
+        (TurnRules(has_prior=True), False),
+        (TurnRules(has_prior=True), True),
+    ],
+)
 @pytest.mark.parametrize("n_since", [0, 7, 8, 30])
-def test_the_table_says_who_proposes(n_since: int, has_prior: bool, needs_contrast: bool) -> None:
-    needs_contrast = needs_contrast and has_prior
+def test_the_table_says_who_proposes(n_since: int, rules: TurnRules, needs_contrast: bool) -> None:
     for n in range(40):
         study = Study(n, min(n_since, n - 1) if n else None)
         stated = next(
-            source for when, source in rows() if holds(when, n, study, has_prior, needs_contrast)
+            source for when, source in rows() if holds(when, n, study, rules, needs_contrast)
         )
-        rules = TurnRules(has_prior=has_prior)
         assert stated == proposer_for(n, study, rules, needs_contrast=needs_contrast), n
 
 

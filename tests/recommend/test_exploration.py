@@ -66,20 +66,25 @@ def settled(n: int) -> list[Trial]:
     ]
 
 
-def suggestions(history: list[Trial], count: int = 6) -> list:
-    recommender = Recommender(SPACE, RecommenderSettings(n_startup_trials=5), seed=0)
+def suggestions(history: list[Trial], count: int = 6, prior: str | None = None) -> list:
+    settings = RecommenderSettings(n_startup_trials=5)
+    recommender = Recommender(SPACE, settings, seed=0, prior=prior)
     return [recommender.suggest(history, index=index)[0] for index in range(count)]
 
 
 def test_a_settled_study_tries_the_branch_that_it_forgot() -> None:
     made = suggestions(settled(12))
-    explores = [one.source == "exploration" for one in made]
-    # The sixth is the Gaussian process's turn.
-    assert explores == [index == EVERY - 1 for index in range(6)]
-    for one in made:
-        if one.source == "exploration":
-            assert one.configuration["branch"] in "bc"
-            assert one.explanation.predicted_rank is not None
+    explores = [suggestion.source == "exploration" for suggestion in made]
+    assert explores == [index % EVERY == EVERY - 1 for index in range(6)]
+    for suggestion in made:
+        if suggestion.source == "exploration":
+            assert suggestion.configuration["branch"] in "bc"
+            assert suggestion.explanation.predicted_rank is not None
+
+
+def test_two_models_that_alternate_do_not_explore() -> None:
+    sources = {suggestion.source for suggestion in suggestions(settled(12), prior="universal")}
+    assert sources == {"model", "universal-prior"}
 
 
 def test_what_still_runs_is_no_stagnation() -> None:
@@ -87,13 +92,14 @@ def test_what_still_runs_is_no_stagnation() -> None:
         replace(trial, state=TrialState.RUNNING, value=None) if row >= 4 else trial
         for row, trial in enumerate(settled(12))
     ]
-    recommender = Recommender(SPACE, RecommenderSettings(n_startup_trials=3), seed=0)
+    settings = RecommenderSettings(n_startup_trials=3)
+    recommender = Recommender(SPACE, settings, seed=0, prior=None)
     assert recommender.suggest(history, index=EVERY - 1)[0].source == "model"
 
 
 def test_a_study_that_improves_does_not_explore() -> None:
     improving = settled(12)[::-1]
-    assert {one.source for one in suggestions(improving)} == {"model", "universal-prior"}
+    assert {suggestion.source for suggestion in suggestions(improving)} == {"model"}
 
 
 def test_several_objectives_do_not_explore() -> None:

@@ -142,8 +142,9 @@ def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:
     for other in ({"n_objectives": 2}, {"is_violated": True}):
         assert row(replace(progress, **other)) == "mmmm"
     stagnating = replace(progress, n_since_incumbent=8)
-    assert row(stagnating, n=9) == "mueumumue"
-    assert row(stagnating, {"may_explore": False}, n=9) == "mumumumum"
+    assert row(stagnating, n=9) == "mumumumum"
+    assert row(stagnating, n=9, is_universal=False) == "mmemmemme"
+    assert row(stagnating, {"may_explore": False}, n=9, is_universal=False) == "mmmmmmmmm"
 
 
 def test_several_objectives_and_violated_constraints_are_the_ensembles() -> None:

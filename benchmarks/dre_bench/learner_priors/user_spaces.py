@@ -7,82 +7,17 @@ parameters, and some have one that no prior knows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-
-from dre_bench.learner_evaluations.parameters import Configuration
 from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION
-from dre_plugins.space import Categorical, Domain, Float, Integer, Ordinal
-from dre_plugins.transfer.spaces.prefixes import change_of
-
-BOTH = (CLASSIFICATION, REGRESSION)
-# What an evaluation needs beside what is tuned: the libraries' defaults.
-BESIDES: Mapping[str, Mapping[str, int]] = {
-    name: {"n_estimators": 100} for name in ("lightgbm", "xgboost", "random_forest", "extra_trees")
-}
-
-
-@dataclass(frozen=True)
-class UserSpace:
-    """Describe a search space of a user.
-
-    Attributes:
-        learner: The name among the evaluations.
-        key: What the space is to be recognised as.
-        domains: The parameters as the user tunes them.
-        names: What the learner calls them; what is not there is unknown to priors.
-        fixed: Values that the user does not tune, where they are not the library's defaults.
-        tasks: Classification, regression or both.
-    """
-
-    learner: str
-    key: str
-    domains: Mapping[str, Domain]
-    names: Mapping[str, str]
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    tasks: tuple[str, ...] = BOTH
-
-    def configuration(self, chosen: Mapping[str, Any]) -> Configuration:
-        """Return what the learner is evaluated with."""
-        found: Configuration = {**BESIDES.get(self.learner, {}), **self.fixed}
-        for name, value in chosen.items():
-            if name in self.names:
-                change = change_of(name, self.names[name])
-                found[self.names[name]] = (
-                    _plain(value) if change is None else float(change(np.array([value]))[0])
-                )
-        return found
-
-
-def _plain(value: Any) -> Any:
-    return str(value).lower() if value is None or isinstance(value, bool) else value
-
-
-def _space(
-    learner: str,
-    key: str,
-    parameters: Mapping[str, tuple[str | None, Domain]],
-    fixed: Mapping[str, Any] | None = None,
-    tasks: tuple[str, ...] = BOTH,
-) -> UserSpace:
-    return UserSpace(
-        learner,
-        key,
-        {name: domain for name, (_, domain) in parameters.items()},
-        {name: other for name, (other, _) in parameters.items() if other is not None},
-        fixed or {},
-        tasks,
-    )
-
+from dre_bench.learner_priors.user_space import UserSpace, user_space
+from dre_plugins.space import Categorical, Float, Integer, Ordinal
 
 PENALTY, RATE, SHARE = Float(1e-8, 10.0, "log"), Float(0.01, 0.3, "log"), Float(0.4, 1.0)
 FLAG, UNKNOWN = Categorical((True, False)), Integer(1, 10)
 NETWORK = {"epochs": 50, "activation": "relu", "solver": "adam"}
 
 SPACES: Mapping[str, UserSpace] = {
-    "lightgbm, Optuna's example": _space(
+    "lightgbm, Optuna's example": user_space(
         "lightgbm",
         "lightgbm",
         {
@@ -95,7 +30,7 @@ SPACES: Mapping[str, UserSpace] = {
             "min_child_samples": ("min_child_samples", Integer(5, 100)),
         },
     ),
-    "lightgbm, scikit-learn": _space(
+    "lightgbm, scikit-learn": user_space(
         "lightgbm",
         "lightgbm",
         {
@@ -106,7 +41,7 @@ SPACES: Mapping[str, UserSpace] = {
             "min_data_in_leaf": ("min_child_samples", Integer(5, 50)),
         },
     ),
-    "lightgbm, pipeline": _space(
+    "lightgbm, pipeline": user_space(
         "lightgbm",
         "lightgbm",
         {
@@ -116,7 +51,7 @@ SPACES: Mapping[str, UserSpace] = {
             "lgbm__reg_lambda": ("reg_lambda", Float(1e-3, 100.0, "log")),
         },
     ),
-    "xgboost, Optuna's example": _space(
+    "xgboost, Optuna's example": user_space(
         "xgboost",
         "xgboost",
         {
@@ -131,7 +66,7 @@ SPACES: Mapping[str, UserSpace] = {
             "grow_policy": ("grow_policy", Categorical(("depthwise", "lossguide"))),
         },
     ),
-    "xgboost, scikit-learn": _space(
+    "xgboost, scikit-learn": user_space(
         "xgboost",
         "xgboost",
         {
@@ -143,7 +78,7 @@ SPACES: Mapping[str, UserSpace] = {
             "min_child_weight": ("min_child_weight", Integer(1, 10)),
         },
     ),
-    "xgboost, pipeline": _space(
+    "xgboost, pipeline": user_space(
         "xgboost",
         "xgboost",
         {
@@ -153,7 +88,7 @@ SPACES: Mapping[str, UserSpace] = {
             "xgb-reg-lambda": ("reg_lambda", Float(1e-3, 100.0, "log")),
         },
     ),
-    "catboost, at length": _space(
+    "catboost, at length": user_space(
         "catboost",
         "catboost",
         {
@@ -164,7 +99,7 @@ SPACES: Mapping[str, UserSpace] = {
             "border_count": ("border_count", Integer(32, 254)),
         },
     ),
-    "catboost, short": _space(
+    "catboost, short": user_space(
         "catboost",
         "catboost",
         {
@@ -174,7 +109,7 @@ SPACES: Mapping[str, UserSpace] = {
         },
         {"iterations": 200},
     ),
-    "catboost, pipeline": _space(
+    "catboost, pipeline": user_space(
         "catboost",
         "catboost",
         {
@@ -185,7 +120,7 @@ SPACES: Mapping[str, UserSpace] = {
         },
         {"iterations": 200},
     ),
-    "random forest, scikit-learn": _space(
+    "random forest, scikit-learn": user_space(
         "random_forest",
         "random-forest",
         {
@@ -196,7 +131,7 @@ SPACES: Mapping[str, UserSpace] = {
             "bootstrap": ("bootstrap", FLAG),
         },
     ),
-    "random forest, pipeline": _space(
+    "random forest, pipeline": user_space(
         "random_forest",
         "random-forest",
         {
@@ -206,7 +141,7 @@ SPACES: Mapping[str, UserSpace] = {
             "rf__max_features": ("max_features", Float(0.1, 1.0)),
         },
     ),
-    "random forest, shares": _space(
+    "random forest, shares": user_space(
         "random_forest",
         "random-forest",
         {
@@ -216,7 +151,7 @@ SPACES: Mapping[str, UserSpace] = {
         },
         {"bootstrap": "true"},
     ),
-    "extra trees, short": _space(
+    "extra trees, short": user_space(
         "extra_trees",
         "extra-trees",
         {
@@ -225,7 +160,7 @@ SPACES: Mapping[str, UserSpace] = {
             "et_min_samples_leaf": ("min_samples_leaf", Integer(1, 20)),
         },
     ),
-    "extra trees, pipeline": _space(
+    "extra trees, pipeline": user_space(
         "extra_trees",
         "extra-trees",
         {
@@ -235,7 +170,7 @@ SPACES: Mapping[str, UserSpace] = {
             "extratreesclassifier__bootstrap": ("bootstrap", FLAG),
         },
     ),
-    "extra trees, by logarithms": _space(
+    "extra trees, by logarithms": user_space(
         "extra_trees",
         "extra-trees",
         {
@@ -243,7 +178,7 @@ SPACES: Mapping[str, UserSpace] = {
             "et-min-samples-leaf": ("min_samples_leaf", Integer(1, 20, "log")),
         },
     ),
-    "decision tree, scikit-learn": _space(
+    "decision tree, scikit-learn": user_space(
         "decision_tree",
         "decision-tree",
         {
@@ -253,7 +188,7 @@ SPACES: Mapping[str, UserSpace] = {
             "splitter": ("splitter", Categorical(("best", "random"))),
         },
     ),
-    "decision tree, pipeline": _space(
+    "decision tree, pipeline": user_space(
         "decision_tree",
         "decision-tree",
         {
@@ -262,7 +197,7 @@ SPACES: Mapping[str, UserSpace] = {
             "dt__ccp_alpha": ("ccp_alpha", Float(1e-5, 0.05, "log")),
         },
     ),
-    "decision tree, pruned": _space(
+    "decision tree, pruned": user_space(
         "decision_tree",
         "decision-tree",
         {
@@ -271,17 +206,17 @@ SPACES: Mapping[str, UserSpace] = {
             "max_leaf_nodes": ("max_leaf_nodes", Integer(2, 100)),
         },
     ),
-    "svm, pipeline": _space(
+    "svm, pipeline": user_space(
         "svm",
         "svm",
         {"svc__C": ("C", Float(1e-2, 1e3, "log")), "svc__gamma": ("gamma", Float(1e-4, 1, "log"))},
     ),
-    "svm, by logarithms": _space(
+    "svm, by logarithms": user_space(
         "svm",
         "svm",
         {"log10_C": ("C", Float(-3.0, 3.0)), "log10_gamma": ("gamma", Float(-5.0, 1.0))},
     ),
-    "svm, with components": _space(
+    "svm, with components": user_space(
         "svm",
         "svm",
         {
@@ -292,7 +227,7 @@ SPACES: Mapping[str, UserSpace] = {
         },
         tasks=(CLASSIFICATION,),
     ),
-    "logistic regression, scikit-learn": _space(
+    "logistic regression, scikit-learn": user_space(
         "linear",
         "logistic-regression",
         {
@@ -301,7 +236,7 @@ SPACES: Mapping[str, UserSpace] = {
         },
         tasks=(CLASSIFICATION,),
     ),
-    "logistic regression, pipeline": _space(
+    "logistic regression, pipeline": user_space(
         "linear",
         "logistic-regression",
         {
@@ -315,7 +250,7 @@ SPACES: Mapping[str, UserSpace] = {
         {"penalty": "l2"},
         tasks=(CLASSIFICATION,),
     ),
-    "logistic regression, mixed": _space(
+    "logistic regression, mixed": user_space(
         "linear",
         "logistic-regression",
         {
@@ -325,19 +260,19 @@ SPACES: Mapping[str, UserSpace] = {
         {"penalty": "elasticnet"},
         tasks=(CLASSIFICATION,),
     ),
-    "elastic net, scikit-learn": _space(
+    "elastic net, scikit-learn": user_space(
         "linear",
         "elastic-net",
         {"alpha": ("alpha", Float(1e-4, 10, "log")), "l1_ratio": ("l1_ratio", Float(0.0, 1.0))},
         tasks=(REGRESSION,),
     ),
-    "elastic net, by logarithms": _space(
+    "elastic net, by logarithms": user_space(
         "linear",
         "elastic-net",
         {"log10_alpha": ("alpha", Float(-5.0, 1.0)), "l1_ratio": ("l1_ratio", Float(0.1, 0.9))},
         tasks=(REGRESSION,),
     ),
-    "elastic net, pipeline": _space(
+    "elastic net, pipeline": user_space(
         "linear",
         "elastic-net",
         {
@@ -347,7 +282,7 @@ SPACES: Mapping[str, UserSpace] = {
         },
         tasks=(REGRESSION,),
     ),
-    "neighbours, scikit-learn": _space(
+    "neighbours, scikit-learn": user_space(
         "k_nearest_neighbours",
         "k-nearest-neighbours",
         {
@@ -355,7 +290,7 @@ SPACES: Mapping[str, UserSpace] = {
             "weights": ("weights", Categorical(("uniform", "distance"))),
         },
     ),
-    "neighbours, pipeline": _space(
+    "neighbours, pipeline": user_space(
         "k_nearest_neighbours",
         "k-nearest-neighbours",
         {
@@ -364,7 +299,7 @@ SPACES: Mapping[str, UserSpace] = {
             "knn__metric": ("metric", Categorical(("euclidean", "manhattan"))),
         },
     ),
-    "neighbours, with components": _space(
+    "neighbours, with components": user_space(
         "k_nearest_neighbours",
         "k-nearest-neighbours",
         {
@@ -376,7 +311,7 @@ SPACES: Mapping[str, UserSpace] = {
             ),
         },
     ),
-    "perceptron, scikit-learn": _space(
+    "perceptron, scikit-learn": user_space(
         "mlp",
         "mlp",
         {
@@ -386,7 +321,7 @@ SPACES: Mapping[str, UserSpace] = {
         },
         {**NETWORK, "n_layers": 1, "width": 100},
     ),
-    "perceptron, pipeline": _space(
+    "perceptron, pipeline": user_space(
         "mlp",
         "mlp",
         {
@@ -397,7 +332,7 @@ SPACES: Mapping[str, UserSpace] = {
         },
         {**NETWORK, "n_layers": 2, "width": 64, "batch_size": 32},
     ),
-    "network, PyTorch": _space(
+    "network, PyTorch": user_space(
         "mlp",
         "network",
         {
@@ -409,7 +344,7 @@ SPACES: Mapping[str, UserSpace] = {
         },
         NETWORK,
     ),
-    "network, momentum": _space(
+    "network, momentum": user_space(
         "mlp",
         "network",
         {

@@ -121,7 +121,7 @@ def test_exhausted(tiny_sampler: MakeSampler) -> None:
 
 
 def test_exploration(tiny_sampler: MakeSampler) -> None:
-    study = optuna.create_study(sampler=tiny_sampler())
+    study = optuna.create_study(sampler=tiny_sampler(prior=None))
     study.enqueue_trial({"x": 0.0, "y": 0.0})  # no other is as good
     study.optimize(slope, n_trials=40)
     found = [one for one in explained(study) if one.source == "exploration"]

@@ -1,0 +1,82 @@
+"""A search space of a learner as a user writes it, and what the learner is evaluated with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dre_bench.learner_evaluations.parameters import Configuration
+from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION
+from dre_plugins.space import Domain
+from dre_plugins.transfer.spaces.prefixes import change_of
+
+BOTH = (CLASSIFICATION, REGRESSION)
+# What an evaluation needs beside what is tuned: the libraries' defaults.
+BESIDES: Mapping[str, Mapping[str, int]] = {
+    name: {"n_estimators": 100} for name in ("lightgbm", "xgboost", "random_forest", "extra_trees")
+}
+
+
+@dataclass(frozen=True)
+class UserSpace:
+    """Describe a search space of a user.
+
+    Attributes:
+        learner: The name among the evaluations.
+        key: What the space is to be recognised as.
+        domains: The parameters as the user tunes them.
+        names: What the learner calls them; what is not there is unknown to priors.
+        fixed: Values that the user does not tune, where they are not the library's defaults.
+        tasks: Classification, regression or both.
+    """
+
+    learner: str
+    key: str
+    domains: Mapping[str, Domain]
+    names: Mapping[str, str]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    tasks: tuple[str, ...] = BOTH
+
+    def configuration(self, chosen: Mapping[str, Any]) -> Configuration:
+        """Return what the learner is evaluated with."""
+        found: Configuration = {**BESIDES.get(self.learner, {}), **self.fixed}
+        for name, value in chosen.items():
+            if name in self.names:
+                change = change_of(name, self.names[name])
+                found[self.names[name]] = (
+                    _plain(value) if change is None else float(change(np.array([value]))[0])
+                )
+        return found
+
+
+def _plain(value: Any) -> Any:
+    return str(value).lower() if value is None or isinstance(value, bool) else value
+
+
+def user_space(
+    learner: str,
+    key: str,
+    parameters: Mapping[str, tuple[str | None, Domain]],
+    fixed: Mapping[str, Any] | None = None,
+    tasks: tuple[str, ...] = BOTH,
+) -> UserSpace:
+    """Return a search space.
+
+    Args:
+        learner: See `UserSpace`.
+        key: See `UserSpace`.
+        parameters: What the learner calls each parameter, None if unknown, and its domain.
+        fixed: See `UserSpace`.
+        tasks: See `UserSpace`.
+    """
+    return UserSpace(
+        learner,
+        key,
+        {name: domain for name, (_, domain) in parameters.items()},
+        {name: other for name, (other, _) in parameters.items() if other is not None},
+        fixed or {},
+        tasks,
+    )
