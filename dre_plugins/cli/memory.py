@@ -187,7 +187,7 @@ def train(folder: Folder = None) -> None:
     table.add_column("studies", justify="right")
     table.add_column("prior")
     for group in groups_of(opened.index()):
-        state = f"none, as they are no more than {MIN_STUDIES}"
+        state = f"none needed: up to {MIN_STUDIES} are learnt from when a study begins"
         if len(group.entries) > MIN_STUDIES:
             began = time.time()
             try:
