@@ -71,11 +71,14 @@ def domain_of(
 
 
 def domains_of(trial: FrozenTrial, *, order_numeric_choices: bool = True) -> dict[str, Domain]:
-    """Return the domains of what a trial has asked for, without parameters of a single value."""
+    """Return the domains of what a trial has asked for, without parameters of a single value.
+
+    What cannot be searched is left out: a trial that was stored waiting may have such a value.
+    """
     return {
         name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)
         for name, distribution in trial.distributions.items()
-        if not distribution.single()
+        if not distribution.single() and _has_domain(name, distribution)
     }
 
 

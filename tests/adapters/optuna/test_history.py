@@ -241,3 +241,14 @@ def test_a_study_that_is_over_is_forgotten() -> None:
     history.readable(ended_trials(2), SPACES["first"], MINIMIZE)
     gc.collect()
     assert first() is None and last() is None
+
+
+@pytest.mark.filterwarnings("ignore:Inconsistent parameter values")
+def test_a_waiting_trial_may_have_a_range_that_cannot_be_searched() -> None:
+    """A storage checks nothing, and the next parameter is asked for beside that value."""
+    study = optuna.create_study(sampler=DRESampler(seed=0))
+    wide = {"x": optuna.distributions.FloatDistribution(-1.7e308, 1.7e308)}
+    waiting = create_trial(state=TrialState.WAITING, params={"x": 0.5}, distributions=wide)
+    study.add_trial(waiting)
+    study.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_int("n", 1, 9), n_trials=3)
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 3
