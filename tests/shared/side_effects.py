@@ -6,6 +6,7 @@ As a program it makes suggestions in all frameworks that are installed, in a pro
 from __future__ import annotations
 
 import decimal
+import gc
 import logging
 import os
 import random
@@ -158,6 +159,7 @@ COMPILER = {"torch._dynamo", "torch._inductor", "sympy"}
 def changes(name: str, preset: Any) -> list[str]:
     """Return what suggestions in a framework, which is imported, have changed."""
     modules = {*sys.modules}
+    gc.collect()  # else what earlier tests have left open is closed meanwhile
     before = snapshot()
     fallbacks = RUNS[name][1](preset)
     after = snapshot()
