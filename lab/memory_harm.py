@@ -142,7 +142,8 @@ def record(
     header = Header(label, label, "lab", ("maximize",), time.time())
     study = StudyMemory(memory, header, stats=Counter(), logger=optuna.logging.get_logger("x"))
     for number, (found, value) in enumerate(zip(drawn, values, strict=True)):
-        study.record(number, Trial(found, TrialState.COMPLETE, float(value)), space)
+        ended = Trial(found, TrialState.COMPLETE, float(value))
+        study.record(number, lambda ended=ended: (ended, space))
 
 
 # ---- runs

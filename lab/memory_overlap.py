@@ -93,7 +93,8 @@ def remember(memory: Memory, row: Row) -> None:
     )
     space = space_of(variant_of("varied", row["name"], row["seed"]))
     for number, (params, value) in enumerate(zip(row["params"], row["values"], strict=True)):
-        study.record(number, Trial(params, TrialState.COMPLETE, value), space)
+        ended = Trial(params, TrialState.COMPLETE, value)
+        study.record(number, lambda ended=ended: (ended, space))
     assert not counted, counted
 
 

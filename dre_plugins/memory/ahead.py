@@ -8,6 +8,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+from dre_plugins.memory import selection
 from dre_plugins.memory.choices import tasks_of
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.memory.memory import STUDIES, Memory
@@ -17,8 +18,8 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.merging import merged_space
 from dre_plugins.transfer.spaces.renaming import with_common_names
 
-# Fewer studies than that are all learnt from when a study begins.
-MIN_STUDIES = 30
+# Up to so many studies are all learnt from when a study begins.
+MIN_STUDIES = selection.MAX_STUDIES
 # Of more, the newest: training takes no longer, but they have to be read.
 MAX_STUDIES = 1000
 

@@ -52,7 +52,7 @@ def savings(studies: Iterable[RecordedStudy]) -> Savings:
     """Return how good the first suggestions of some studies were, see the module."""
     found = [share for study in studies if (share := share_beaten(study)) is not None]
     n = len(found)
-    # With half a win and half a loss more, as studies that won throughout do not always.
+    # Half a win and half a loss are added: a few studies that won throughout prove no certainty.
     share = (sum(found) + 0.5) / (n + 1)
     error = float(np.std(found, ddof=1)) / math.sqrt(n) if n > 1 else math.inf
     return Savings(n, share, error)

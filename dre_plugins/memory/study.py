@@ -66,24 +66,20 @@ class StudyMemory:
     def record(
         self,
         number: int,
-        trial: Trial,
-        space: SearchSpace,
-        *,
-        is_stopped: bool = False,
-        source: str = "",
-    ) -> None:
-        """Record a trial that has ended, see `Recorder.write`."""
-        self.record_made(number, lambda: (trial, space), is_stopped=is_stopped, source=source)
-
-    def record_made(
-        self,
-        number: int,
         make: Callable[[], tuple[Trial, SearchSpace]],
         *,
         is_stopped: bool = False,
         source: str = "",
     ) -> None:
-        """Record a trial that has ended, and that may fail to be made."""
+        """Record a trial that has ended, see `Recorder.write`.
+
+        Args:
+            number: Its number in the study.
+            make: Returns the trial and its search space; what it raises is treated like a failure
+                to write.
+            is_stopped: Whether something else ended it.
+            source: Who suggested it, see `Ended`.
+        """
 
         def write() -> None:
             trial, space = make()

@@ -62,9 +62,9 @@ class AskTell(KeptTrials):
             than "universal" takes precedence: then the study is only recorded.
         valid: Says of a configuration, a dictionary of its active parameters, whether it may be
             tried: a rule known beforehand, such as `lambda c: c["low"] <= c["high"]`. All that is
-            suggested satisfies it; what is enqueued or told need not (one warning,
-            `stats["invalid"]` counts). It is asked thousands of times a suggestion, and
-            must answer the same each time. To pickle the study, it must be picklable.
+            suggested satisfies it; what is enqueued is tried all the same (one warning,
+            `stats["invalid"]` counts). It is asked thousands of times a suggestion, and must
+            answer the same each time. To pickle the study, it must be picklable.
         name: Name of the study in the memory, for people.
         framework: What tunes, for people.
 

@@ -42,13 +42,12 @@ class MemoryOfStudy(Protocol):
     def record(
         self,
         number: int,
-        trial: Trial,
-        space: SearchSpace,
+        make: Callable[[], tuple[Trial, SearchSpace]],
         *,
         is_stopped: bool = False,
         source: str = "",
     ) -> None:
-        """Record a trial that has ended, larger values are better."""
+        """Record a trial that has ended, larger values are better, with its search space."""
 
 
 def memory_of_study(
@@ -172,4 +171,6 @@ class Recommenders:
         """Write a trial that has ended, and who suggested it, to the memory."""
         if self._memory is not None and trial.state is not TrialState.RUNNING:
             space = self._recommender.space
-            self._memory.record(number, trial, space, is_stopped=is_stopped, source=source)
+            self._memory.record(
+                number, lambda: (trial, space), is_stopped=is_stopped, source=source
+            )

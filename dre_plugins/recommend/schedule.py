@@ -54,7 +54,7 @@ BRANCH_PERIOD = 4
 # region never leave it, however long nothing improves (docs/decisions/exploration.md). Where two
 # models alternate, exploring gains nothing (lab/2026-11-24-stagnation-guard.md).
 EXPLORATION_PATIENCE = 8
-# Of the suggestions of a stagnating study, one of so many explores if it is the ensemble's turn.
+# Of the suggestions of a stagnating study, one of so many explores.
 EXPLORATION_EVERY = 3
 # A contrast is a trial that the trained prior places behind this share of the reference.
 # Without any, an agreement among its favourites is chance.

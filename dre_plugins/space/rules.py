@@ -72,11 +72,6 @@ class Rule:
         ordered = [space.domains[name].is_ordered for name in space.names]
         self._is_unordered = ~np.array(ordered, dtype=np.bool_)
 
-    @property
-    def is_free(self) -> bool:
-        """Whether everything is valid."""
-        return self._valid is None
-
     # ---- what is valid
 
     def allows(self, configuration: Mapping[str, Any]) -> bool:

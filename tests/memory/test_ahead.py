@@ -7,7 +7,7 @@ import logging
 import pytest
 from remembered import LOGGER, SPACE, header, tune, write_study
 
-from dre_plugins import Memory, Prior
+from dre_plugins import Prior
 from dre_plugins.memory import ahead, choices
 from dre_plugins.memory.ahead import groups_of, train_ahead
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
@@ -15,11 +15,6 @@ from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.training import train_prior
 
 OTHER = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
-
-
-@pytest.fixture
-def memory(tmp_path):
-    return Memory(tmp_path / "memory")
 
 
 @pytest.fixture

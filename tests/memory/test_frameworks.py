@@ -18,11 +18,6 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 pytestmark = pytest.mark.usefixtures("small_priors")
 
 
-@pytest.fixture
-def memory(tmp_path):
-    return Memory(tmp_path / "memory")
-
-
 def objective(trial):
     lr = trial.suggest_float("lr", 1e-4, 1.0, log=True)
     return loss({"lr": lr, "layers": trial.suggest_int("layers", 1, 8)})

@@ -23,11 +23,6 @@ pytestmark = pytest.mark.usefixtures("small_priors")
 
 
 @pytest.fixture
-def memory(tmp_path):
-    return Memory(tmp_path / "memory")
-
-
-@pytest.fixture
 def trainings(monkeypatch):
     """Count the trainings of priors."""
     from dre_plugins.transfer.prior import Prior
@@ -195,7 +190,8 @@ def write_unrelated(memory, n_studies):
         study = StudyMemory(memory, header(f"u{number}"), stats=Counter(), logger=LOGGER)
         for trial in range(30):
             drawn = SPACE.to_configuration(rng.random(2))
-            study.record(trial, Trial(drawn, TrialState.COMPLETE, float(rng.random())), SPACE)
+            ended = Trial(drawn, TrialState.COMPLETE, float(rng.random()))
+            study.record(trial, lambda ended=ended: (ended, SPACE))
 
 
 def test_studies_that_have_nothing_but_names_in_common_are_not_used(memory, trainings):

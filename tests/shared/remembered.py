@@ -39,7 +39,8 @@ def write_study(
     for number in range(n_trials):
         drawn = space.to_configuration(rng.random(space.n_parameters))
         value = loss(drawn) if space is SPACE else float(number)
-        remembered.record(number, Trial(drawn, TrialState.COMPLETE, -sign * value), space)
+        ended = Trial(drawn, TrialState.COMPLETE, -sign * value)
+        remembered.record(number, lambda ended=ended: (ended, space))
     assert not remembered.stats
 
 

@@ -95,7 +95,7 @@ def record(
         return trial_of(ended, ended.distributions, study.directions), SearchSpace(domains)
 
     source = explanation_of(study.get_trials(deepcopy=False)[trial.number]).source
-    memory.record_made(trial.number, made, source=source)
+    memory.record(trial.number, made, source=source)
 
 
 def began_at(study: Study) -> datetime:

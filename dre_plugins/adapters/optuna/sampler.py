@@ -18,12 +18,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import Options, seed_from
-from dre_plugins.adapters.optuna.attributes import (
-    ConstraintsFunc,
-    Notes,
-    StatedConstraints,
-    logger,
-)
+from dre_plugins.adapters.optuna.attributes import Notes, logger
 from dre_plugins.adapters.optuna.claims import (
     MAX_MOVES,
     announce,
@@ -31,6 +26,7 @@ from dre_plugins.adapters.optuna.claims import (
     conflicting_trials,
     unclaimed,
 )
+from dre_plugins.adapters.optuna.constraints import ConstraintsFunc, StatedConstraints
 from dre_plugins.adapters.optuna.conversion import (
     ENDED,
     STATES,

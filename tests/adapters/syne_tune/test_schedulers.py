@@ -225,7 +225,7 @@ def test_a_run_is_legal_and_repeated_by_its_seed_also_through_dill(name: str) ->
     if name in WHOLE:
         searcher = searcher_in(loop.scheduler)
         assert searcher.stats["fallbacks"] == 0 and len(searcher.trials) == 14
-        assert searcher.stats["model"] + searcher.stats["contrast"] >= 6
+        assert searcher.stats["model"] + searcher.stats["contrast"] >= 8
 
 
 def check_metadata(name: str, scheduler: TrialScheduler) -> None:

@@ -1,0 +1,11 @@
+"""What tests of the memory share."""
+
+import pytest
+
+from dre_plugins import Memory
+
+
+@pytest.fixture
+def memory(tmp_path):
+    """Return an empty memory in a folder of the test."""
+    return Memory(tmp_path / "memory")
