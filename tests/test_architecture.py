@@ -179,9 +179,9 @@ def test_no_private_attributes_of_others(path):
     """``self._x`` and ``cls._x`` are one's own; ``study._storage`` is not."""
     for attribute in attributes(path):
         private = attribute.attr.startswith("_") and not attribute.attr.endswith("__")
-        own = isinstance(attribute.value, ast.Name) and attribute.value.id in {"self", "cls"}
+        of_itself = isinstance(attribute.value, ast.Name) and attribute.value.id in {"self", "cls"}
         nested = ast.unparse(attribute.value).startswith(("self._", "cls._"))
-        if private and not own and not nested:
+        if private and not of_itself and not nested:
             assert (name_of(path), attribute.attr) in PRIVATE_USE, (
                 f"{name_of(path)}:{attribute.lineno} uses {ast.unparse(attribute)}"
             )

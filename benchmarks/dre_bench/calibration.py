@@ -79,11 +79,12 @@ def coverages(
     """
     for name in scenarios:
         tables = tables_of(sources, name)
-        known = None if prior is None else Prior.load(prior_for(name, prior))
+        loaded = None if prior is None else Prior.load(prior_for(name, prior))
         for n in trials:
             tasks = tables.tasks(split)[:n_tasks]
             errors = [
-                _errors(tables.table(task, 0), n, place, known) for place, task in enumerate(tasks)
+                _errors(tables.table(task, 0), n, place, loaded)
+                for place, task in enumerate(tasks)
             ]
             yield Coverage(name, n, np.concatenate(errors))
 

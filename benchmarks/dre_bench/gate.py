@@ -291,17 +291,17 @@ def _suggestion(problem: Problem, run: Run) -> dict[str, float]:
     rng = np.random.default_rng([run.seed, run.task, run.n])
     good = np.argsort(-problem.values, kind="stable")[: len(problem.values) // 2]
     drawn = [*rng.choice(good, run.n // 2, replace=False), *rng.permutation(len(problem.values))]
-    known = [*dict.fromkeys(drawn)][: run.n]
-    units = problem.units[known]
+    rows = [*dict.fromkeys(drawn)][: run.n]
+    units = problem.units[rows]
     history = [
         Trial(problem.space.to_configuration(row), TrialState.COMPLETE, float(value))
-        for row, value in zip(units, problem.values[known], strict=True)
+        for row, value in zip(units, problem.values[rows], strict=True)
     ]
     recommender = Recommender(problem.space, seed=run.seed, prior=None)
     candidates = problem.units if problem.value is None else None
     with isolated("cpu", 1):
         ensemble = recommender.ensemble(history, index=run.n, candidates=candidates)
-        rest = np.setdiff1d(np.arange(len(problem.values)), known)
+        rest = np.setdiff1d(np.arange(len(problem.values)), rows)
         mean, _ = ensemble.predicted(problem.units[rest])
     (choice,) = recommender.suggest(history, index=run.n, candidates=candidates)
     picked = _value_of(problem, problem.space.canonical(choice.units[None]))

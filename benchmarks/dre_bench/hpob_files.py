@@ -196,8 +196,8 @@ class HpobSurrogates:
         """
         datasets = [dataset for name, dataset in self._files if name == space]
         if not datasets:
-            known = sorted({name for name, _ in self._files})
-            raise ValueError(f"No surrogates of search space {space!r}; there are {known}.")
+            names = sorted({name for name, _ in self._files})
+            raise ValueError(f"No surrogates of search space {space!r}; there are {names}.")
         rng = np.random.default_rng(seed)
         tasks = []
         for dataset in datasets:

@@ -39,8 +39,8 @@ class HpobScenario(Scenario):
         pairs = self._surrogates.tasks()
         datasets = [dataset for name, dataset in pairs if name == space]
         if not datasets:
-            known = ", ".join(sorted({name for name, _ in pairs})) or "none"
-            raise ValueError(f"{str(folder)!r} has no surrogate of {space!r}; it has {known}.")
+            names = ", ".join(sorted({name for name, _ in pairs})) or "none"
+            raise ValueError(f"{str(folder)!r} has no surrogate of {space!r}; it has {names}.")
         try:
             n_features = self._surrogates.n_features(space, datasets[0])
         except ImportError as error:

@@ -140,8 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.study:
         print(f"\n{options.study} trials on SQLite: seconds, CPU seconds, MiB grown")
         for name in names:
-            with ProcessPoolExecutor(1, get_context("spawn")) as alone:
-                seconds, processor, grown = alone.submit(
+            with ProcessPoolExecutor(1, get_context("spawn")) as process:
+                seconds, processor, grown = process.submit(
                     study_totals, name, options.study
                 ).result()
             print(f"{name:14} {seconds:9.1f} {processor:9.1f} {grown:7.1f}", flush=True)

@@ -92,8 +92,8 @@ class Run:
 
 def run_of(record: Record) -> Run:
     """The run that a record belongs to."""
-    known = [field.name for field in fields(Run) if field.name in record]
-    return Run(**{name: record[name] for name in known})
+    names = [field.name for field in fields(Run) if field.name in record]
+    return Run(**{name: record[name] for name in names})
 
 
 def unfinished(runs: Sequence[Run], out: Path) -> list[Run]:

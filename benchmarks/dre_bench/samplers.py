@@ -54,9 +54,9 @@ def prior_for(scenario: str, given: Any) -> Any:
         return [prior_for(scenario, path) for path in given]
     if given == "shipped":
         if scenario not in SHIPPED_PRIORS:
-            known = ", ".join(SHIPPED_PRIORS)
+            scenarios = ", ".join(SHIPPED_PRIORS)
             raise ValueError(
-                f"prior=shipped needs one of the scenarios {known}, got {scenario!r}."
+                f"prior=shipped needs one of the scenarios {scenarios}, got {scenario!r}."
             )
         return SHIPPED_PRIORS[scenario]
     return given.format(scenario=scenario) if isinstance(given, str) else given

@@ -44,9 +44,9 @@ def scenario_of(sources: Sources, name: str) -> Scenario:
         return learner_scenario(name)
     module, _, attribute = name.partition(":")
     if not attribute:
-        known = ", ".join([*SCENARIOS, *CONDITIONAL, *PUBLISHED, *OWN, *LEARNERS])
+        names = ", ".join([*SCENARIOS, *CONDITIONAL, *PUBLISHED, *OWN, *LEARNERS])
         raise ValueError(
-            f"unknown scenario {name!r}; known: {known}, botorch:NAME, {PREFIX}SPACE, and "
+            f"unknown scenario {name!r}; known: {names}, botorch:NAME, {PREFIX}SPACE, and "
             "module:attribute."
         )
     return _imported(name, module, attribute)

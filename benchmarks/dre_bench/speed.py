@@ -145,16 +145,16 @@ def _prior(dimension: int) -> Prior:
     units = rng.random((3, 50, dimension))
     failed = np.zeros(50, dtype=np.bool_)
     tasks = [
-        Task(f"{number}", space, one, -((one - 0.1 * number) ** 2).sum(1), failed)
-        for number, one in enumerate(units)
+        Task(f"{number}", space, rows, -((rows - 0.1 * number) ** 2).sum(1), failed)
+        for number, rows in enumerate(units)
     ]
     return Prior.train(MetaDataset.of(tasks), settings=MetaTrainingSettings(n_steps=5))
 
 
 def is_comparable(timing: Timing) -> bool:
     """Say whether it is to be compared with `paper_procedure_seconds(PAPER_TRIALS)`."""
-    own = timing.sampler, timing.threads, timing.trials, timing.dimension
-    return own == ("dre", 1, PAPER_TRIALS, DIMENSION)
+    measured = timing.sampler, timing.threads, timing.trials, timing.dimension
+    return measured == ("dre", 1, PAPER_TRIALS, DIMENSION)
 
 
 @isolated(n_threads=1)

@@ -187,11 +187,11 @@ def _of_botorch(name: str, test_function: str, n_parameters: int | None) -> Synt
             f"scenario {name!r} needs BoTorch: pip install './benchmarks[rivals]'"
         ) from error
 
-    known = getattr(test_functions, test_function, None)
-    if not isinstance(known, type):
+    function_type = getattr(test_functions, test_function, None)
+    if not isinstance(function_type, type):
         raise ValueError(f"unknown scenario {name!r}: BoTorch has no test function of this name.")
     shape = {} if n_parameters is None else {"dim": n_parameters}
-    problem = known(negate=True, **shape)
+    problem = function_type(negate=True, **shape)
     bounds = problem.bounds.T.tolist()
     parameters = [
         Parameter(f"x{i}", "float", float(low), float(high))

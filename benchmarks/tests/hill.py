@@ -32,7 +32,7 @@ class Hill(Scenario):
         """Return the height at each configuration."""
         peak = 0.7 + 0.01 * task
         height = [
-            1.0 - (one["x"] - peak) ** 2 - 0.3 * (one.get("y", 0.5) - 0.2) ** 2
-            for one in configurations
+            1.0 - (configuration["x"] - peak) ** 2 - 0.3 * (configuration.get("y", 0.5) - 0.2) ** 2
+            for configuration in configurations
         ]
         return {"height": np.array(height)}

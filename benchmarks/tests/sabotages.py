@@ -90,11 +90,11 @@ def other_seeds() -> Iterator[None]:
 
 
 def steps(share: float) -> Any:
-    return fit(lambda one: replace(one, n_steps=max(1, round(share * one.n_steps))))
+    return fit(lambda settings: replace(settings, n_steps=max(1, round(share * settings.n_steps))))
 
 
 def rate(share: float) -> Any:
-    return fit(lambda one: replace(one, learning_rate=share * one.learning_rate))
+    return fit(lambda settings: replace(settings, learning_rate=share * settings.learning_rate))
 
 
 def jitter(value: torch.Tensor) -> torch.Tensor:
@@ -116,7 +116,7 @@ SABOTAGES: dict[str, Callable[[], Any]] = {
     "one member": lambda: preset(scorer=replace(DEFAULT.scorer, n_members=1)),
     "3 members": lambda: preset(scorer=replace(DEFAULT.scorer, n_members=3)),
     "first layer as torch draws it": lambda: preset(first_slope=None),
-    "the loss of the pairs": lambda: fit(lambda one: replace(one, loss="rank-net")),
+    "the loss of the pairs": lambda: fit(lambda settings: replace(settings, loss="rank-net")),
     "no evolution of candidates": lambda: patch.multiple(search, N_ROUNDS=0, N_SOBOL=64),
     "the paper's acquisition": lambda: acquisition(lambda _: get_acquisition("ei")),
     "only exploit": lambda: acquisition(lambda _: get_acquisition("average-rank")),
@@ -142,9 +142,9 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.names:
         found = verdicts(name, options.seeds, with_studies=options.studies)
-        is_caught = any(one.is_worse for one in found)
+        is_caught = any(verdict.is_worse for verdict in found)
         print(f"{name}: {'caught' if is_caught else 'not caught'}", flush=True)
-        print(*(f"    {one}" for one in found), sep="\n", flush=True)
+        print(*(f"    {verdict}" for verdict in found), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,9 @@ def repository(monkeypatch):
     tasks = blackbox_tasks()
     module = SimpleNamespace(
         blackbox_list=lambda: ["lcbench", "fcnet"],
-        load_blackbox=lambda _: {key: SimpleNamespace(**one) for key, one in tasks.items()},
+        load_blackbox=lambda _: {
+            key: SimpleNamespace(**content) for key, content in tasks.items()
+        },
     )
     monkeypatch.setitem(sys.modules, "syne_tune.blackbox_repository", module)
     return tasks
@@ -160,7 +162,7 @@ def test_an_entry_that_syne_tune_has_written_is_read(tmp_path, monkeypatch):
     from syne_tune.blackbox_repository import repository as stored
 
     tasks = blackbox_tasks()
-    made = {key: blackbox_tabular.BlackboxTabular(**one) for key, one in tasks.items()}
+    made = {key: blackbox_tabular.BlackboxTabular(**content) for key, content in tasks.items()}
     blackbox_tabular.serialize(made, tmp_path / "lcbench")
     monkeypatch.setattr(stored, "repository_path", tmp_path)
     monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)

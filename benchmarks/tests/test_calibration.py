@@ -21,6 +21,6 @@ def test_the_factor_is_what_the_spread_lacks() -> None:
 def test_true_ranks_lie_about_as_often_in_the_intervals_as_these_say() -> None:
     found = coverages(Sources(), ["mixed"], [20, 40], split="validation", prior=None, n_tasks=2)
     parts = [*found]
-    assert [(one.scenario, one.trials) for one in parts] == [("mixed", 20), ("mixed", 40)]
+    assert [(part.scenario, part.trials) for part in parts] == [("mixed", 20), ("mixed", 40)]
     _, eighty, ninety = pooled(parts).covered
     assert 0.65 < eighty < ninety < 0.99

@@ -20,13 +20,18 @@ def figures(worse: float = 0.0, noise: float = 0.0, seed: int = 0) -> dict[str, 
 
 
 def is_worse(found: dict[str, float]) -> list[bool]:
-    return [one.is_worse for one in gate.compare(figures(), found)]
+    return [verdict.is_worse for verdict in gate.compare(figures(), found)]
 
 
 def test_what_did_not_change_is_not_worse() -> None:
     assert is_worse(figures()) == [False, False]
-    for one in gate.compare(figures(), figures()):
-        assert (one.changed, one.difference, one.lowest, one.highest) == (0, 0.0, 0.0, 0.0)
+    for verdict in gate.compare(figures(), figures()):
+        assert (verdict.changed, verdict.difference, verdict.lowest, verdict.highest) == (
+            0,
+            0.0,
+            0.0,
+            0.0,
+        )
 
 
 def test_a_difference_beyond_the_noise_is_worse() -> None:
@@ -73,8 +78,8 @@ def test_search_is_not_worse_than_stored() -> None:
     runs = gate.runs_of(gate.QUICK_SEEDS, with_studies=False)
     found = gate.compare(gate.read_figures(), gate.measured(runs))
     print(*found, sep="\n")
-    assert {one.measure for one in found} == {"order", "pick"}
-    assert not [str(one) for one in found if one.is_worse]
+    assert {verdict.measure for verdict in found} == {"order", "pick"}
+    assert not [str(verdict) for verdict in found if verdict.is_worse]
 
 
 @pytest.mark.slow
@@ -84,7 +89,7 @@ def test_search_is_not_worse_than_stored() -> None:
     "name", ["random ranks", "acquisition upside down", "a tenth of the steps"]
 )
 def test_a_sabotage_is_caught(name: str) -> None:
-    assert any(one.is_worse for one in verdicts(name))
+    assert any(verdict.is_worse for verdict in verdicts(name))
 
 
 @pytest.mark.slow
@@ -93,8 +98,8 @@ def test_a_sabotage_is_caught(name: str) -> None:
 @pytest.mark.parametrize("name", ["other seeds", "rounding errors"])
 def test_another_draw_is_no_sabotage(name: str) -> None:
     found = verdicts(name)
-    assert all(one.changed for one in found)
-    assert not any(one.is_worse for one in found)
+    assert all(verdict.changed for verdict in found)
+    assert not any(verdict.is_worse for verdict in found)
 
 
 def test_sabotages_leave_nothing_behind() -> None:

@@ -210,8 +210,8 @@ def test_surrogates_predict_the_normalised_table(
     assert predicted.shape == (N_ROWS,)
     assert 0.0 <= predicted.min() < predicted.max() <= 1.0
     assert np.abs(predicted - (task.values - low) / (high - low)).mean() < 0.05
-    one = surrogates.evaluate("5860", task.name, X[:1])
-    np.testing.assert_allclose(one, predicted[:1], rtol=1e-6)
+    single = surrogates.evaluate("5860", task.name, X[:1])
+    np.testing.assert_allclose(single, predicted[:1], rtol=1e-6)
 
 
 def test_samples_are_tasks_and_repeat_with_the_seed(surrogates: HpobSurrogates) -> None:

@@ -134,9 +134,10 @@ def test_a_surrogate_scenario_searches_the_unit_cube(surrogates):
     assert scenario.name == "hpob-surrogate:5971"
     assert scenario.tasks == [9, 31]
     assert scenario.splits == {"train": [], "validation": [], "test": [9, 31]}
-    assert [(one.name, one.kind, one.low, one.high) for one in scenario.parameters] == [
-        (f"x{column}", "float", 0.0, 1.0) for column in range(3)
-    ]
+    assert [
+        (parameter.name, parameter.kind, parameter.low, parameter.high)
+        for parameter in scenario.parameters
+    ] == [(f"x{column}", "float", 0.0, 1.0) for column in range(3)]
 
 
 def test_a_surrogate_scenario_gives_the_scaled_values_of_the_table(surrogates):

@@ -98,12 +98,12 @@ def test_a_favourite_is_good_on_average() -> None:
 
 
 def test_a_favourite_of_two_tables_has_the_parameters_of_both() -> None:
-    one, two = toy(2), toy(2)
+    first, second = toy(2), toy(2)
     wider = (*SHAPE[::-1], number("tol", 0.0, 1.0, 0.5, log=False))
-    units = np.column_stack([two.configurations[:, ::-1], np.full(len(two.dataset), 0.5)])
-    two = replace(two, space=wider, configurations=units)
+    units = np.column_stack([second.configurations[:, ::-1], np.full(len(second.dataset), 0.5)])
+    second = replace(second, space=wider, configurations=units)
     space = search_space(wider)
-    best = best_on_average(space, [one, two], range(2))
+    best = best_on_average(space, [first, second], range(2))
     assert best is not None and list(space.names) == ["l1_ratio", "alpha", "tol"]
     np.testing.assert_allclose(best[:2], [0.7, 0.3], atol=0.2)
 
@@ -144,8 +144,8 @@ def test_what_ships_has_beaten_the_default_or_none() -> None:
 
 
 def test_every_learner_can_be_recognised() -> None:
-    known = {learner.prior or key for key, learner in RECOGNISED.items()}
-    assert {*LEARNERS, NAME} == known
+    names = {learner.prior or key for key, learner in RECOGNISED.items()}
+    assert {*LEARNERS, NAME} == names
 
 
 def test_the_prior_of_networks_is_that_of_the_committed_evaluations() -> None:

@@ -28,7 +28,7 @@ def test_every_sampler_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read on Linux")
 def test_memory_grows_by_less_than_20_mib_in_2000_trials_and_the_storage() -> None:
     n_trials = 220
-    with ProcessPoolExecutor(1, get_context("spawn")) as alone:
-        _, _, grown = alone.submit(overhead.study_totals, "dre, 2 steps", n_trials).result()
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        _, _, grown = process.submit(overhead.study_totals, "dre, 2 steps", n_trials).result()
     # In 2000 trials Optuna's storage takes some 10 MiB by itself.
     assert grown < 30.0 * (n_trials - overhead.N_WARM) / 2000 + 1.0

@@ -15,7 +15,7 @@ def curves(values, *, seeds=("test0", "test1"), datasets=("7", "9")):
     return {"4796": {dataset: dict.fromkeys(seeds, values) for dataset in datasets}}
 
 
-def own(sampler, values, *, task="7", seed=0, steps=2, space="4796"):
+def our_run(sampler, values, *, task="7", seed=0, steps=2, space="4796"):
     """A run on a table from 0 to 1, with two initial rows; the first one has no value."""
     return {
         "sampler": sampler,
@@ -55,10 +55,10 @@ def test_beside_our_own_runs(tmp_path):
     """A run that ended because its table was exhausted stays at what it had found."""
     file = write(tmp_path / "GP.json", curves([0.5, 0.6, 0.9]))
     runs = [
-        own("dre:prior=trained", [0.7, 1.0]),
-        own("dre:prior=trained", [0.7, 0.8, 0.1], seed=1),
-        own("dre", [0.6, float("nan"), 0.9]),
-        own("dre", [0.6, 0.2, 0.9], seed=1),
+        our_run("dre:prior=trained", [0.7, 1.0]),
+        our_run("dre:prior=trained", [0.7, 0.8, 0.1], seed=1),
+        our_run("dre", [0.6, float("nan"), 0.9]),
+        our_run("dre", [0.6, 0.2, 0.9], seed=1),
     ]
     results = published.combined(runs, published.load_published(file))
     assert results.samplers == ["dre:prior=trained", "dre", "GP"]
@@ -72,18 +72,18 @@ def test_beside_our_own_runs(tmp_path):
 
 
 def test_own_regrets_are_rounded_like_published_ones():
-    results = published.combined([own("dre", [1 / 3, 0.5, 1.0])], [])
+    results = published.combined([our_run("dre", [1 / 3, 0.5, 1.0])], [])
     assert results.regret.to_numpy().tolist() == [[0.666667, 0.5, 0.0]]
 
 
 def test_two_methods_of_one_name():
     with pytest.raises(ValueError, match="two methods are named 'GP'"):
-        published.combined([own("GP", [0.5])], [{**own("GP", [0.5]), "n_initial": 1}])
+        published.combined([our_run("GP", [0.5])], [{**our_run("GP", [0.5]), "n_initial": 1}])
 
 
 def test_nothing_in_common():
     with pytest.raises(ValueError, match="finished by every sampler"):
-        published.combined([own("A", [0.5], task="7"), own("B", [0.5], task="9")], [])
+        published.combined([our_run("A", [0.5], task="7"), our_run("B", [0.5], task="9")], [])
 
 
 @pytest.mark.parametrize(
@@ -129,12 +129,12 @@ def test_a_report_counts_steps_after_the_initial_rows(tmp_path):
     write(folder / "GP.json", curves([0.5] * 5 + [0.9]))
     runs = tmp_path / "hpob.jsonl"
     lines = [
-        own("dre", [0.6] * 5 + [0.95], task=task, seed=seed, steps=5)
+        our_run("dre", [0.6] * 5 + [0.95], task=task, seed=seed, steps=5)
         for task in ("7", "9")
         for seed in range(2)
     ]
     # Tables of other benchmarks are reported apart, in evaluations.
-    lines.append({**own("dre", [0.6] * 9, steps=8), "scenario": "rbv2_rpart", "task": 3})
+    lines.append({**our_run("dre", [0.6] * 9, steps=8), "scenario": "rbv2_rpart", "task": 3})
     runs.write_text("\n".join(map(json.dumps, lines)))
     text = report.text(report.load([runs], [folder], against="GP"))
     assert "## table (1): 4796, 5 steps" in text
@@ -145,8 +145,8 @@ def test_a_report_counts_steps_after_the_initial_rows(tmp_path):
     assert "| GP | 0.1000 | 2.00 | — |" in text
     assert "Left out" not in text
 
-    alone = report.load([], [folder / "GP.json"], checkpoints=(0, 5))
-    assert "| GP | 0.5000 | 0.1000 |" in report.text(alone)
+    contents = report.load([], [folder / "GP.json"], checkpoints=(0, 5))
+    assert "| GP | 0.5000 | 0.1000 |" in report.text(contents)
     chosen = report.load([runs], [folder], scenario="hpob:4796", samplers=["GP", "dre"])
     assert len(chosen.parts) == 1 and "| GP |" in report.text(chosen)
     with pytest.raises(ValueError, match="'hpob:5971', only of hpob:4796"):
@@ -155,6 +155,6 @@ def test_a_report_counts_steps_after_the_initial_rows(tmp_path):
 
 def test_without_published_curves_tables_of_hpob_are_tables(tmp_path):
     runs = tmp_path / "hpob.jsonl"
-    lines = [own(name, [0.6] * 9, steps=8) for name in ("dre", "random")]
+    lines = [our_run(name, [0.6] * 9, steps=8) for name in ("dre", "random")]
     runs.write_text("\n".join(map(json.dumps, lines)))
     assert "| dre | 0.4000 | 1.50 |" in report.text(report.load([runs]))

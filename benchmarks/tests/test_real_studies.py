@@ -181,15 +181,15 @@ def test_workers_never_wait(scenario):
     record = problems.workers(scenario, run, spy, n_workers=8)
     assert spy.n_running == [min(n, 7) + 1 for n in range(run.trials)]
     assert record["finished"] == sorted(record["finished"])
-    one = problems.workers(scenario, run, Spy(), n_workers=1)
+    sequential = problems.workers(scenario, run, Spy(), n_workers=1)
     # The random sampler suggests the same in both; only the order of results differs.
-    assert sorted(one["values"]) == sorted(record["values"])
-    assert one["values"] != record["values"]
-    times = np.diff(one["finished"], prepend=0.0)
+    assert sorted(sequential["values"]) == sorted(record["values"])
+    assert sequential["values"] != record["values"]
+    times = np.diff(sequential["finished"], prepend=0.0)
     _, sample = reference_sample(scenario, 3)
     np.testing.assert_array_less(times * run.trials * sample["timetrain"].mean(), 2.0 + 1e-9)
     # Eight workers share the same work, in units that are as much shorter.
-    assert record["finished"][-1] == pytest.approx(one["finished"][-1], rel=0.3)
+    assert record["finished"][-1] == pytest.approx(sequential["finished"][-1], rel=0.3)
 
 
 def test_perform_records_the_study_or_its_error(scenario):
@@ -207,7 +207,9 @@ def test_perform_records_the_study_or_its_error(scenario):
 
 @pytest.mark.slow
 def test_our_sampler_runs_every_problem(scenario):
-    by_optuna = [name for name, one in PROBLEMS.items() if {"tpe", "dre"} <= {*one.samplers}]
+    by_optuna = [
+        name for name, problem in PROBLEMS.items() if {"tpe", "dre"} <= {*problem.samplers}
+    ]
     for name in by_optuna[1:]:  # all but the plain one, which needs a search space to draw from
         record = perform(a_run(name, "dre", trials=20))
         assert "error" not in record, record["error"]

@@ -81,7 +81,7 @@ def test_both_problems_of_halving_are_measured_on_one_scale():
         for problem, value in (("asha", 0.6), ("asha-syne-tune", 0.9))
     ]
     asha, syne_tune = real_studies.collect(lines)
-    regrets = [one.means()["regret@100%"].item() for one in (asha, syne_tune)]
+    regrets = [table.means()["regret@100%"].item() for table in (asha, syne_tune)]
     np.testing.assert_allclose(regrets, [0.75, 0.0])
 
 

@@ -53,7 +53,7 @@ def test_the_best_branch_is_the_worst_for_most_of_its_configurations() -> None:
     scenario = synthetic_scenario("branches")
     sample = scenario.random_configurations(3000, np.random.default_rng(0))
     values = scenario.evaluate_many(0, sample)[VALUE]
-    branch = np.array([one["branch"] for one in sample])
+    branch = np.array([configuration["branch"] for configuration in sample])
     medians = {name: np.median(values[branch == name]) for name in ("linear", "tree", "deep")}
     assert min(medians, key=medians.__getitem__) == "deep"
 
@@ -68,7 +68,7 @@ def test_tasks_are_shifted_copies() -> None:
         grid[int(scenario.evaluate_many(task, grid)[VALUE].argmax())]["rate"] for task in range(5)
     ]
     assert best[0] == pytest.approx(0.01, rel=0.03) and len(set(best)) == 5
-    assert all(abs(math.log10(one) + 2.0) <= 0.55 for one in best)  # a tenth of five decades
+    assert all(abs(math.log10(rate) + 2.0) <= 0.55 for rate in best)  # a tenth of five decades
     configurations = scenario.random_configurations(50, np.random.default_rng(0))
     first, second = (scenario.evaluate_many(3, configurations)[VALUE] for _ in range(2))
     assert np.array_equal(first, second)

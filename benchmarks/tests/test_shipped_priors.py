@@ -25,11 +25,14 @@ def samples_of(name: str) -> list[TaskSample]:
 def configurations_of(sample: TaskSample) -> list[dict[str, Any]]:
     rows = []
     for row in sample.values.tolist():
-        known = {
+        present = {
             p: value for p, value in zip(sample.parameters, row, strict=True) if value == value
         }
         rows.append(
-            {p: sample.choices[p][int(v)] if p in sample.choices else v for p, v in known.items()}
+            {
+                p: sample.choices[p][int(v)] if p in sample.choices else v
+                for p, v in present.items()
+            }
         )
     return rows
 

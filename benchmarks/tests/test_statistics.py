@@ -46,8 +46,8 @@ def test_tests_are_adjusted_for_the_others():
 def test_rounding_is_a_tie():
     found = statistics.compare_all(by_task([0.1 + 0.2, 0.5], [0.3, 0.4]), "s1")
     assert found.loc["s0", ["wins", "ties", "losses"]].tolist() == [0, 1, 1]
-    alone = statistics.compare_all(by_task([0.3, 0.5]), "s0")
-    assert alone.loc["s0"].tolist() == [0, 2, 0, 1.0]
+    single = statistics.compare_all(by_task([0.3, 0.5]), "s0")
+    assert single.loc["s0"].tolist() == [0, 2, 0, 1.0]
 
 
 def test_signed_rank_p_by_hand():

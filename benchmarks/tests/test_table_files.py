@@ -124,11 +124,11 @@ def test_a_single_file_is_a_test_task(tmp_path):
     ],
 )
 def test_what_is_wrong_with_files_is_named(tmp_path, content, message):
-    for name, one in content.items():
-        if isinstance(one, str):
-            (tmp_path / name).write_text(one)
+    for name, entry in content.items():
+        if isinstance(entry, str):
+            (tmp_path / name).write_text(entry)
         else:
-            np.savez(tmp_path / name, **{key: np.asarray(array) for key, array in one.items()})
+            np.savez(tmp_path / name, **{key: np.asarray(array) for key, array in entry.items()})
     with pytest.raises(ValueError, match=message):
         files.read(Sources(), str(tmp_path))
 

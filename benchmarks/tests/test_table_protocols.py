@@ -238,10 +238,10 @@ def test_all_methods_begin_alike_and_ours_learns():
 @pytest.mark.long
 def test_variants_change_what_they_say(tmp_path, monkeypatch):
     short = {
-        name: one
-        if one.training is None
-        else replace(one, training={**one.training, "n_steps": 3})
-        for name, one in ablations.VARIANTS.items()
+        name: variant
+        if variant.training is None
+        else replace(variant, training={**variant.training, "n_steps": 3})
+        for name, variant in ablations.VARIANTS.items()
     }
     monkeypatch.setattr(ablations, "VARIANTS", short)
     sources = Sources(priors=tmp_path)

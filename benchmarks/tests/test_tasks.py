@@ -97,7 +97,7 @@ def test_one_and_many_agree(xgboost):
     many = xgboost.evaluate_many(16, configurations, trainsize=0.3)
     ones = [xgboost.evaluate(16, configuration, trainsize=0.3) for configuration in configurations]
     for name, values in many.items():
-        assert values == pytest.approx([one[name] for one in ones], rel=1e-4, abs=1e-5)
+        assert values == pytest.approx([values_of[name] for values_of in ones], rel=1e-4, abs=1e-5)
 
 
 @needs_data

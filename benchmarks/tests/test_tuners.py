@@ -44,7 +44,7 @@ def is_in_range(parameter: Parameter, value: Any) -> bool:
 
 def check_domains(space: dict[str, Any]) -> None:
     """Draw from every domain: all in range, both ends of a short range, logarithms."""
-    assert list(space) == [one.name for one in PARAMETERS]
+    assert list(space) == [parameter.name for parameter in PARAMETERS]
     for parameter in PARAMETERS:
         values = [space[parameter.name].sample() for _ in range(200)]
         assert all(is_in_range(parameter, value) for value in values)
@@ -96,7 +96,9 @@ def test_samplers_are_those_of_the_modules():
 
 @pytest.mark.parametrize("booster", ACTIVE)
 def test_active_part_of_a_flat_configuration(booster):
-    configuration = {one.name: one.low for one in PARAMETERS} | {"booster": booster}
+    configuration = {parameter.name: parameter.low for parameter in PARAMETERS} | {
+        "booster": booster
+    }
     assert set(active_part(PARAMETERS, configuration)) == ACTIVE[booster]
 
 
@@ -118,7 +120,7 @@ def check_run(problem: str, sampler: str) -> None:
     assert "error" not in record, record["error"]
     assert len(record["values"]) == len(record["ask_seconds"]) == 2
     assert all(0.0 < value <= 1.0 for value in record["values"])
-    assert all(0.0 <= one < 60.0 for one in record["ask_seconds"])
+    assert all(0.0 <= seconds < 60.0 for seconds in record["ask_seconds"])
     assert record["reference"]["median"] < record["reference"]["best"] <= 1.0
 
 

@@ -26,29 +26,31 @@ def lesson(
     return draw_lesson(np.random.default_rng(seed), 6, n_trials, n_queries, max_features)
 
 
-def parts(one: Lesson) -> list[torch.Tensor]:
-    return [getattr(one, field.name) for field in fields(one)]
+def parts(lesson: Lesson) -> list[torch.Tensor]:
+    return [getattr(lesson, field.name) for field in fields(lesson)]
 
 
 @pytest.mark.parametrize("n_trials", [1, 3, 20, 80])
 @pytest.mark.parametrize("n_queries", [1, 7])
 def test_a_lesson_has_the_shapes_that_are_asked_for(n_trials: int, n_queries: int) -> None:
     for seed in range(3):
-        one = lesson(seed, n_trials, n_queries)
-        n_features = one.features.shape[-1]
+        drawn = lesson(seed, n_trials, n_queries)
+        n_features = drawn.features.shape[-1]
         assert n_features <= 6
-        assert one.features.shape == (6, n_trials, n_features)
-        assert one.targets.shape == (6, n_trials)
-        assert one.queries.shape == (6, n_queries, n_features)
-        assert one.answers.shape == (6, n_queries)
-        assert all(torch.isfinite(part).all() for part in parts(one))
+        assert drawn.features.shape == (6, n_trials, n_features)
+        assert drawn.targets.shape == (6, n_trials)
+        assert drawn.queries.shape == (6, n_queries, n_features)
+        assert drawn.answers.shape == (6, n_queries)
+        assert all(torch.isfinite(part).all() for part in parts(drawn))
 
 
 def test_the_seed_alone_decides() -> None:
     state = torch.get_rng_state()
-    for one, same, other in zip(parts(lesson(1)), parts(lesson(1)), parts(lesson(2)), strict=True):
-        assert torch.equal(one, same)
-        assert one.shape != other.shape or not torch.equal(one, other)
+    for first, same, other in zip(
+        parts(lesson(1)), parts(lesson(1)), parts(lesson(2)), strict=True
+    ):
+        assert torch.equal(first, same)
+        assert first.shape != other.shape or not torch.equal(first, other)
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -77,7 +79,9 @@ def test_trials_close_in_on_what_is_good(monkeypatch: pytest.MonkeyPatch) -> Non
     def gain(searching: float) -> float:
         monkeypatch.setattr(lessons, "SEARCHING", searching)
         drawn = [lesson(seed, 40).targets for seed in range(15)]
-        return float(np.mean([float(one[:, 20:].mean() - one[:, :4].mean()) for one in drawn]))
+        return float(
+            np.mean([float(answers[:, 20:].mean() - answers[:, :4].mean()) for answers in drawn])
+        )
 
     assert gain(1.0) > 0.4
     assert abs(gain(0.0)) < 0.2
@@ -86,7 +90,7 @@ def test_trials_close_in_on_what_is_good(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_half_of_the_queries_is_near_the_best() -> None:
     answers = [lesson(seed, 40, 11).answers for seed in range(20)]
     anywhere, near = (
-        np.mean([float(one[:, part].mean()) for one in answers])
+        np.mean([float(values[:, part].mean()) for values in answers])
         for part in (slice(None, 6), slice(6, None))
     )
     assert near > anywhere + 0.5
@@ -110,10 +114,10 @@ def test_trials_have_noise_and_answers_have_none(monkeypatch: pytest.MonkeyPatch
 def test_answers_are_on_the_scale_of_the_targets() -> None:
     errors = []
     for seed in range(20):
-        one = lesson(seed, 40, 20, max_features=3)
-        apart = torch.cdist(one.queries, one.features)
+        drawn = lesson(seed, 40, 20, max_features=3)
+        apart = torch.cdist(drawn.queries, drawn.features)
         distance, nearest = apart.min(-1)
         is_near = distance < 0.01
-        errors.append((one.answers - one.targets.gather(1, nearest))[is_near].abs())
+        errors.append((drawn.answers - drawn.targets.gather(1, nearest))[is_near].abs())
     together = torch.cat(errors)
     assert len(together) > 100 and together.median() < 0.1

@@ -53,33 +53,39 @@ def spaces(n: int, max_features: int) -> list[list[Parameter]]:
 
 @pytest.mark.parametrize("max_features", [2, 3, 7, MAX_FEATURES])
 def test_a_space_has_at_most_so_many_features(max_features: int) -> None:
-    sizes = [sum(one.n_features for one in space) for space in spaces(400, max_features)]
+    sizes = [
+        sum(parameter.n_features for parameter in space) for space in spaces(400, max_features)
+    ]
     assert min(sizes) >= 1 and max(sizes) == max_features
 
 
 def test_a_half_of_the_spaces_has_less_than_a_fifth() -> None:
-    sizes = [sum(one.n_features for one in space) for space in spaces(2000, MAX_FEATURES)]
+    sizes = [
+        sum(parameter.n_features for parameter in space) for space in spaces(2000, MAX_FEATURES)
+    ]
     assert np.median(sizes) == pytest.approx(MAX_FEATURES / 5, abs=1)
 
 
 def test_all_kinds_of_parameters_are_drawn() -> None:
-    drawn = [one for space in spaces(2000, MAX_FEATURES) for one in space]
+    drawn = [parameter for space in spaces(2000, MAX_FEATURES) for parameter in space]
     for is_active in (False, True):
         numbers = {
-            one.n_values
-            for one in drawn
-            if not one.is_category and (one.condition is None) == is_active
+            parameter.n_values
+            for parameter in drawn
+            if not parameter.is_category and (parameter.condition is None) == is_active
         }
         assert numbers == {0, *range(2, MAX_LEVELS + 1)}
-    assert {one.n_values for one in drawn if one.is_category} == {*range(2, MAX_CHOICES + 1)}
+    assert {parameter.n_values for parameter in drawn if parameter.is_category} == {
+        *range(2, MAX_CHOICES + 1)
+    }
 
 
 def test_conditions_name_a_choice_of_a_category() -> None:
     conditions = [
-        (space, *one.condition)
+        (space, *parameter.condition)
         for space in spaces(400, MAX_FEATURES)
-        for one in space
-        if one.condition is not None
+        for parameter in space
+        if parameter.condition is not None
     ]
     assert len({choice for _, _, choice in conditions}) == MAX_CHOICES
     for space, parent, choice in conditions:
@@ -94,7 +100,7 @@ def test_features_are_those_of_real_spaces() -> None:
     units = tasks.units(200)
     features = tasks.features(units)
     one_hot, numbers, conditional = features.split([3, 2, 4], -1)
-    assert features.shape == (N_TASKS, 200, sum(one.n_features for one in SPACE))
+    assert features.shape == (N_TASKS, 200, sum(parameter.n_features for parameter in SPACE))
     assert torch.equal(one_hot.argmax(-1), (3 * units[..., 0]).long())
     assert torch.equal(one_hot.sum(-1), torch.ones(N_TASKS, 200))
     assert torch.equal(numbers[..., 0], units[..., 1])
@@ -196,8 +202,8 @@ def test_the_seed_alone_decides() -> None:
         return [units, tasks.features(units), tasks.values(units)]
 
     state = torch.get_rng_state()
-    for one, same, other in zip(drawn(1), drawn(1), drawn(2), strict=True):
-        assert torch.equal(one, same) and not torch.equal(one, other)
+    for first, same, other in zip(drawn(1), drawn(1), drawn(2), strict=True):
+        assert torch.equal(first, same) and not torch.equal(first, other)
     assert torch.equal(torch.get_rng_state(), state)
 
 

@@ -76,15 +76,19 @@ def test_every_weight_is_trained() -> None:
 
 
 def test_a_step_without_a_finite_gradient_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "loss", lambda *one: loss(*one) * math.nan)
+    monkeypatch.setattr(training, "loss", lambda *arguments: loss(*arguments) * math.nan)
     settings = UniversalTrainingSettings(n_steps=2, max_features=4)
     trained = meta_train_universal(SIZE, settings, seed=0).state_dict()
-    assert all(torch.equal(trained[name], one) for name, one in untrained().state_dict().items())
+    assert all(
+        torch.equal(trained[name], weight) for name, weight in untrained().state_dict().items()
+    )
 
 
 def test_each_step_has_a_lesson_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Lesson] = []
-    monkeypatch.setattr(training, "loss", lambda *one: seen.append(one[1]) or loss(*one))
+    monkeypatch.setattr(
+        training, "loss", lambda *arguments: seen.append(arguments[1]) or loss(*arguments)
+    )
     meta_train_universal(SIZE, UniversalTrainingSettings(12, max_features=4), seed=0)
     sizes = {lesson.targets.shape[1] for lesson in seen}
     assert len(seen) == 12 and len(sizes) > 3
@@ -107,19 +111,19 @@ def test_the_loss_is_the_density_of_the_mixture() -> None:
 
 def test_a_wrong_answer_costs_more() -> None:
     lesson, prior = small_lessons()[2], untrained()
-    known = Lesson(lesson.features, lesson.targets, lesson.features, lesson.targets)
+    right = Lesson(lesson.features, lesson.targets, lesson.features, lesson.targets)
     wrong = Lesson(lesson.features, lesson.targets, lesson.features, -lesson.targets)
-    assert validated(prior, [known]) < validated(prior, [wrong]) - 1.0
-    both = (validated(prior, [known]) + validated(prior, [wrong])) / 2
-    assert validated(prior, [known, wrong]) == pytest.approx(both)
+    assert validated(prior, [right]) < validated(prior, [wrong]) - 1.0
+    both = (validated(prior, [right]) + validated(prior, [wrong])) / 2
+    assert validated(prior, [right, wrong]) == pytest.approx(both)
 
 
 def test_validation_lessons_are_the_same_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "N_VALIDATION", 1)
     lessons, again = validation_lessons(4), validation_lessons(4)
-    assert [one.targets.shape[1] for one in lessons] == [*training.VALIDATED_TRIALS]
-    for one, same in zip(lessons, again, strict=True):
-        assert torch.equal(one.answers, same.answers)
+    assert [lesson.targets.shape[1] for lesson in lessons] == [*training.VALIDATED_TRIALS]
+    for lesson, same in zip(lessons, again, strict=True):
+        assert torch.equal(lesson.answers, same.answers)
 
 
 # ---- settings

@@ -27,19 +27,19 @@ def have_order_in_common(metadata: MetaDataset) -> bool:
     halves = metadata.tasks[0::2], metadata.tasks[1::2]
     found = [
         correlation
-        for known, held_out in (halves, halves[::-1])
-        for correlation in _correlations(MetaDataset(known), held_out)
+        for training, held_out in (halves, halves[::-1])
+        for correlation in _correlations(MetaDataset(training), held_out)
     ]
     return not found or float(np.mean(found)) >= MIN_CORRELATION
 
 
-def _correlations(known: MetaDataset, held_out: tuple[Task, ...]) -> list[float]:
+def _correlations(training: MetaDataset, held_out: tuple[Task, ...]) -> list[float]:
     """Return the rank correlation of each study that has an order and a parameter in common."""
     from scipy.stats import kendalltau  # takes long to import
 
     from dre_plugins.transfer.prior import Prior  # imports torch
 
-    prior = Prior.of_few(known)
+    prior = Prior.of_few(training)
     found = []
     for task in held_out:
         try:

@@ -104,10 +104,10 @@ def _trained_ahead(
             studies = {str(study) for study in json.loads(regular(path).read_bytes())}
         except (FileNotFoundError, *DAMAGES):
             continue
-        known = [entry for entry in entries if entry.header.study in studies]
+        trained_on = [entry for entry in entries if entry.header.study in studies]
         prior = path.with_suffix(".safetensors")
-        if len(known) >= max(n_wanted, len(best[1]) + 1) and prior.is_file():
-            best = prior, known
+        if len(trained_on) >= max(n_wanted, len(best[1]) + 1) and prior.is_file():
+            best = prior, trained_on
     return best
 
 

@@ -66,9 +66,9 @@ def share_beaten(study: RecordedStudy) -> float | None:
     """
     sources = [study.trials[number].source for number in sorted(study.trials)]
     values = [final_value(trial) for trial in study.history()]
-    known = [-math.inf if value is None else value for value in values]
-    first = [value for value, source in zip(known, sources, strict=True) if source == "prior"]
-    filling = [v for v, source in zip(known, sources, strict=True) if source in SPACE_FILLING]
+    filled = [-math.inf if value is None else value for value in values]
+    first = [value for value, source in zip(filled, sources, strict=True) if source == "prior"]
+    filling = [v for v, source in zip(filled, sources, strict=True) if source in SPACE_FILLING]
     if not first or not filling:
         return None
     ours, theirs = np.array(first)[:, None], np.array(filling)[None, :]

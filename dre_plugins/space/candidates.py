@@ -117,14 +117,14 @@ def mutate(
     moved = _chosen(movable, rng)
 
     step = rng.normal(size=(n, n_parameters)) * rng.choice(np.asarray(scales), size=(n, 1))
-    fresh = rng.random((n, n_parameters))
+    drawn = rng.random((n, n_parameters))
     kind = rng.random((n, n_parameters))
-    jumped = np.where(kind < _BOUND_SHARE, np.rint(fresh), fresh)
+    jumped = np.where(kind < _BOUND_SHARE, np.rint(drawn), drawn)
     new = np.where(kind < _BOUND_SHARE + _UNIFORM_SHARE, jumped, np.clip(old + step, 0.0, 1.0))
     # At a bound, a step outwards or a jump onto the spot turns into a step inwards.
     inwards = np.clip(old + np.where(old < 0.5, np.abs(step), -np.abs(step)), 0.0, 1.0)
     new = np.where(new == old, inwards, new)
-    children = np.where(missing, fresh, np.where(moved, new, old))
+    children = np.where(missing, drawn, np.where(moved, new, old))
     for column, domain in enumerate(domains):
         if not domain.is_binned:
             continue
@@ -133,7 +133,7 @@ def mutate(
         if domain.is_ordered:
             children[changed, column] = _moved_a_bin(domain, before, after, step[changed, column])
         else:
-            children[changed, column] = _another_bin(domain, before, fresh[changed, column])
+            children[changed, column] = _another_bin(domain, before, drawn[changed, column])
     return children
 
 

@@ -187,9 +187,9 @@ class Rule:
             return self._search[0]
         key = fixed.tobytes()
         if key not in self._beside:
-            known = self.kept(with_fixed(self._search[0], fixed))
+            allowed = self.kept(with_fixed(self._search[0], fixed))
             rng = np.random.default_rng(self._seed)
-            found = known if len(known) else self._rejected(fixed, MAX_TRIED_BESIDE, rng)[0]
+            found = allowed if len(allowed) else self._rejected(fixed, MAX_TRIED_BESIDE, rng)[0]
             self._beside[key] = found
         return self._beside[key]
 

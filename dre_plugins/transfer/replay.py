@@ -176,10 +176,10 @@ def replay(
     hashes = [zlib.crc32(f"{task.name}/{seed}".encode()) for seed in seeds]
     orders = {
         way: [
-            picks(table, Recommender(task.space, settings, seed=seed, prior=known), n_picks)
+            picks(table, Recommender(task.space, settings, seed=seed, prior=way_prior), n_picks)
             for seed in hashes
         ]
-        for way, known in ((PRIOR, prior), (FRESH, UNIVERSAL))
+        for way, way_prior in ((PRIOR, prior), (FRESH, UNIVERSAL))
     }
     orders[YOURS] = [np.arange(len(table))]
     regret = table.regret

@@ -95,9 +95,9 @@ def test_what_a_prior_knows_is_said_once(
 ) -> None:
     with caplog.at_level(logging.INFO), caplog.at_level(logging.INFO, "optuna.dre_plugins"):
         study()
-    said = [record for record in caplog.records if "prior 'xgboost'" in record.getMessage()]
-    assert [record.getMessage() for record in said] == [f"prior 'xgboost' {KNOWN}"]
-    assert said[0].levelno == logging.INFO
+    announced = [record for record in caplog.records if "prior 'xgboost'" in record.getMessage()]
+    assert [record.getMessage() for record in announced] == [f"prior 'xgboost' {KNOWN}"]
+    assert announced[0].levelno == logging.INFO
 
 
 def test_the_universal_prior_has_nothing_to_say(caplog: pytest.LogCaptureFixture) -> None:

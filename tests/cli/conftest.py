@@ -21,7 +21,7 @@ def dre() -> Run:
     from dre_plugins.cli.app import app
 
     def run(*arguments: object, code: int = 0) -> Any:
-        result = testing.CliRunner().invoke(app, [str(one) for one in arguments])
+        result = testing.CliRunner().invoke(app, [str(argument) for argument in arguments])
         assert result.exit_code == code, result.output
         if code == 1:  # one line that says what is wrong
             assert result.stderr.splitlines()[-1].startswith("dre: ")
@@ -67,8 +67,8 @@ def prior(tasks: Path, dre: Run, tmp_path_factory: pytest.TempPathFactory) -> Pa
     path = tmp_path_factory.mktemp("prior") / "boosting.safetensors"
     options = ("--steps", 30, "--members", 3, "--hidden", "16,16")
     result = dre("meta-train", tasks, "-o", path, *options, "--description", "Three studies")
-    for said in ("boosting", "Three studies", "adult, bank, credit", "n_steps: 30", str(path)):
-        assert said in result.output.replace("\n", "")
+    for text in ("boosting", "Three studies", "adult, bank, credit", "n_steps: 30", str(path)):
+        assert text in result.output.replace("\n", "")
     return path
 
 

@@ -32,23 +32,23 @@ def test_every_task_is_replayed(dre, tasks, tmp_path):
     assert result.stderr == ""  # no bar in a file
     assert picture.read_bytes().startswith(b"\x89PNG")
     found = json.loads(figures.read_text())
-    assert [one["task"] for one in found["tasks"]] == ["adult", "bank", "credit"]
+    assert [task["task"] for task in found["tasks"]] == ["adult", "bank", "credit"]
     assert found["goal"] == replay.GOAL and found["left_out"] == []
-    for one in [*found["tasks"], found["mean"]]:
-        assert [*one["regret"]] == [*one["needed"]] == [*replay.WAYS]
-        assert all(len(curve) == 11 for curve in one["regret"].values())
-        assert one["saved"]["prior"] == one["needed"]["your order"] - one["needed"]["prior"]
-        assert one["task"] in result.stdout
+    for row in [*found["tasks"], found["mean"]]:
+        assert [*row["regret"]] == [*row["needed"]] == [*replay.WAYS]
+        assert all(len(curve) == 11 for curve in row["regret"].values())
+        assert row["saved"]["prior"] == row["needed"]["your order"] - row["needed"]["prior"]
+        assert row["task"] in result.stdout
     mean = found["mean"]["needed"]["prior"]
-    assert mean == pytest.approx(sum(one["needed"]["prior"] for one in found["tasks"]) / 3)
+    assert mean == pytest.approx(sum(task["needed"]["prior"] for task in found["tasks"]) / 3)
     assert f"prior {mean:.1f}" in result.stdout
-    for said in ("@1", "@5", "@10", "needed", "saved", "no prior", "random order", "your order"):
-        assert said in result.stdout
+    for text in ("@1", "@5", "@10", "needed", "saved", "no prior", "random order", "your order"):
+        assert text in result.stdout
     assert "@20" not in result.stdout
 
 
 @pytest.mark.parametrize(
-    ("needed", "said"),
+    ("needed", "conclusion"),
     [
         ([(2, 9, 9), (3, 8, 9)], "worth it. A prior needs 2.5 evaluations a task, no prior 8.5"),
         ([(9, 2, 9), (9, 8, 3)], "not worth it. A prior needs 9.0 evaluations a task, no prior"),
@@ -57,15 +57,17 @@ def test_every_task_is_replayed(dre, tasks, tmp_path):
         ([(5, 9, 6)], "worth it. A prior needs 5.0 evaluations a task, random order 6.0"),
     ],
 )
-def test_the_verdict_is_one_line(needed, said):
+def test_the_verdict_is_one_line(needed, conclusion):
     ways = (replay.PRIOR, replay.FRESH, replay.RANDOM)
     curves = {way: np.zeros(1) for way in replay.WAYS}
     replays = [
-        replay.Replay(str(n), 9, curves, {**dict(zip(ways, one, strict=True)), replay.YOURS: 1.0})
-        for n, one in enumerate(needed)
+        replay.Replay(
+            str(n), 9, curves, {**dict(zip(ways, counts, strict=True)), replay.YOURS: 1.0}
+        )
+        for n, counts in enumerate(needed)
     ]
     text = verdict(replays)
-    assert text.startswith(f"Verdict: {said}") and "\n" not in text
+    assert text.startswith(f"Verdict: {conclusion}") and "\n" not in text
     assert text.endswith(f"of {len(needed)} tasks.")
 
 
@@ -94,7 +96,7 @@ def test_one_task_with_a_given_prior(dre, tasks, prior, tmp_path):
     options = ("--prior", prior, "--task", "bank", *FEW, "--json", figures)
     result = dre("evaluate", tasks, *options)
     assert "too good" in result.stderr  # it was meta-trained on these very tasks
-    assert [one["task"] for one in json.loads(figures.read_text())["tasks"]] == ["bank"]
+    assert [task["task"] for task in json.loads(figures.read_text())["tasks"]] == ["bank"]
 
 
 def test_tasks_that_cannot_be_replayed_are_named(dre, tasks, prior, table, tmp_path):
@@ -108,7 +110,7 @@ def test_tasks_that_cannot_be_replayed_are_named(dre, tasks, prior, table, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["-o", "picture.gif"], ".png"),
         (["-o", "no/picture.png"], "folder"),
@@ -121,11 +123,11 @@ def test_tasks_that_cannot_be_replayed_are_named(dre, tasks, prior, table, tmp_p
         (["--prior", "nope"], "'nope'"),
     ],
 )
-def test_wrong_options_are_named(dre, tasks, options, said):
-    assert said in dre("evaluate", tasks, *options, code=1).stderr
+def test_wrong_options_are_named(dre, tasks, options, message):
+    assert message in dre("evaluate", tasks, *options, code=1).stderr
 
 
 def test_a_single_task_needs_a_prior(dre, studies, tmp_path):
-    one = tmp_path / "one.json"
-    dre("import", "optuna", studies, "--study", "bank", "-o", one)
-    assert "--prior" in dre("evaluate", one, code=1).stderr
+    single = tmp_path / "one.json"
+    dre("import", "optuna", studies, "--study", "bank", "-o", single)
+    assert "--prior" in dre("evaluate", single, code=1).stderr

@@ -34,10 +34,12 @@ def test_nothing_to_write_is_an_error(dre, studies, tmp_path):
     assert not output.exists()
 
 
-@pytest.mark.parametrize(("name", "said"), [("t.txt", ".json or .npz"), ("no/t.json", "folder")])
-def test_an_output_that_cannot_be_written_is_told_first(dre, tmp_path, name, said):
+@pytest.mark.parametrize(
+    ("name", "message"), [("t.txt", ".json or .npz"), ("no/t.json", "folder")]
+)
+def test_an_output_that_cannot_be_written_is_told_first(dre, tmp_path, name, message):
     url = "sqlite:///does_not_exist.db"
-    assert said in dre("import", "optuna", url, "-o", tmp_path / name, code=1).stderr
+    assert message in dre("import", "optuna", url, "-o", tmp_path / name, code=1).stderr
 
 
 def test_csv(dre, table, tmp_path):
@@ -62,15 +64,17 @@ def test_csv_without_options_takes_all_other_columns(dre, table, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--value", "accurracy"], "'accurracy'"),
         (["--value", "accuracy", "--task", "data"], "'data'"),
         (["--value", "accuracy", "--log", "dataset"], "'dataset'"),
     ],
 )
-def test_csv_names_what_is_wrong(dre, table, tmp_path, options, said):
-    assert said in dre("import", "csv", table, *options, "-o", tmp_path / "t.json", code=1).stderr
+def test_csv_names_what_is_wrong(dre, table, tmp_path, options, message):
+    assert (
+        message in dre("import", "csv", table, *options, "-o", tmp_path / "t.json", code=1).stderr
+    )
 
 
 def test_a_missing_csv_file(dre, tmp_path):

@@ -60,7 +60,7 @@ def test_a_storage_is_taken_like_a_file(dre, studies, tasks, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (["--loss", "nope"], 1, "list-mle"),
         (["--steps", 0], 1, "n_steps"),
@@ -73,9 +73,9 @@ def test_a_storage_is_taken_like_a_file(dre, studies, tasks, tmp_path):
         (["--resume"], 2, "--checkpoint"),
     ],
 )
-def test_wrong_options_are_named(dre, tasks, tmp_path, options, code, said):
+def test_wrong_options_are_named(dre, tasks, tmp_path, options, code, message):
     output = tmp_path / "p.safetensors"
-    assert said in dre("meta-train", tasks, "-o", output, *options, code=code).stderr
+    assert message in dre("meta-train", tasks, "-o", output, *options, code=code).stderr
     assert not output.exists()
 
 
@@ -93,8 +93,8 @@ def test_wrong_files_are_named(dre, tasks, tmp_path):
 
 def test_show(dre, prior):
     text = dre("priors", "show", prior).output
-    for said in ("Three studies", "3: adult, bank, credit", "learning_rate", "log", "1 … 8"):
-        assert said in text
+    for part in ("Three studies", "3: adult, bank, credit", "learning_rate", "log", "1 … 8"):
+        assert part in text
     assert "booster is dart" in text
 
 
@@ -139,7 +139,7 @@ def test_all_kinds_of_parameters_can_be_shown():
     console = Console(width=160, markup=False, file=io.StringIO())
     console.print(space_table(space))
     text = console.file.getvalue()
-    for said in (
+    for part in (
         "0 … 1, step 0.25",
         "1 … 1024, log",
         "0 ± 2",
@@ -150,4 +150,4 @@ def test_all_kinds_of_parameters_can_be_shown():
         "2 ≤ integer",
         "not always known",
     ):
-        assert said in text
+        assert part in text

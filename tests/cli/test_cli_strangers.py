@@ -35,7 +35,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def assert_harmless(result: Any) -> None:
     shown = set(result.output) | set(result.stderr)
-    assert all(one.isprintable() or one == "\n" for one in shown), shown
+    assert all(character.isprintable() or character == "\n" for character in shown), shown
 
 
 def space_of(name: str) -> SearchSpace:
@@ -98,7 +98,9 @@ def test_any_text_is_printed_as_it_is_or_escaped(text):
     from dre_plugins.cli.console import printable
 
     shown = printable(text)
-    assert all(one.isprintable() or one in "\n\t" or one in text for one in shown)
+    assert all(
+        character.isprintable() or character in "\n\t" or character in text for character in shown
+    )
     assert not set(shown) & set("\x1b\x07\x08\r\x7f\x9b\x9d\u2028\u202e\u2066\ud800")
     assert printable(shown) == shown
     if text.isprintable():

@@ -97,10 +97,10 @@ def test_messages_in_troubleshooting_are_ours() -> None:
         for message in re.findall(r'"([^"]+)"', line)
     ]
     assert len(quoted) > 15
-    known = "\n".join(messages())
+    written = "\n".join(messages())
     for message in quoted:
         pieces = [re.escape(piece) for piece in message.split("…")]
-        assert re.search(".{0,60}?".join(pieces), known), message
+        assert re.search(".{0,60}?".join(pieces), written), message
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name_of)

@@ -73,15 +73,15 @@ def test_gradients_are_those_of_autograd(kind, name, owners):
         quantiles = rank_normalised(lists.values, lists.mask)
         support, query = split_support(lists.mask, 3, 0.3, generator)
     prepared = loss.prepare(lists.values, query)
-    known = (lists.features, loss, prepared, lists.weights, quantiles, support)
+    arguments = (lists.features, loss, prepared, lists.weights, quantiles, support)
     flat = FlatParameters(parameters)
-    gradient = FitGradient(flat, scorer, *known)
+    gradient = FitGradient(flat, scorer, *arguments)
     for _ in range(2):  # what the first call left behind does no harm
         gradient.update()
-        expected = autograd(scorer, flat.values, lists, *known[1:])
-        largest = max(float(one.abs().max()) for one in expected.values())
-        for key, own in flat.gradients.items():
-            torch.testing.assert_close(own, expected[key], rtol=1e-5, atol=1e-5 * largest)
+        expected = autograd(scorer, flat.values, lists, *arguments[1:])
+        largest = max(float(gradient.abs().max()) for gradient in expected.values())
+        for key, found in flat.gradients.items():
+            torch.testing.assert_close(found, expected[key], rtol=1e-5, atol=1e-5 * largest)
         with torch.no_grad():
             flat.vector += 0.1
 
@@ -96,9 +96,9 @@ def test_a_wide_spread_of_scores_overflows_nothing():
     flat = FlatParameters(parameters)
     FitGradient(flat, PLAIN, lists.features, loss, prepared, lists.weights).update()
     expected = autograd(PLAIN, parameters, lists, loss, prepared, lists.weights, None, None)
-    for key, own in flat.gradients.items():
-        assert torch.isfinite(own).all()
-        torch.testing.assert_close(own, expected[key], rtol=1e-4, atol=1e-3)
+    for key, gradient in flat.gradients.items():
+        assert torch.isfinite(gradient).all()
+        torch.testing.assert_close(gradient, expected[key], rtol=1e-4, atol=1e-3)
 
 
 def test_a_fit_is_what_steps_of_autograd_are():

@@ -143,9 +143,9 @@ def published_list_mle(scores: Tensor, values: Tensor, weights: Tensor) -> Tenso
 @pytest.mark.parametrize("length", [1, 2, 5, 100])
 def test_list_mle_equals_the_published_formula_at_small_spreads(length: int) -> None:
     scores, values = normal(7, length, dtype=torch.float64), normal(7, length, seed=1)
-    one = torch.ones(length, dtype=torch.float64)
+    equal = torch.ones(length, dtype=torch.float64)
     inverse_log = 1.0 / torch.arange(2.0, length + 2.0, dtype=torch.float64).log()
-    for loss, weights in ((list_mle, one), (weighted_list_mle, inverse_log)):
+    for loss, weights in ((list_mle, equal), (weighted_list_mle, inverse_log)):
         expected = published_list_mle(scores, values, weights)
         torch.testing.assert_close(
             loss(scores, values, reduction=None), expected, rtol=1e-9, atol=1e-9

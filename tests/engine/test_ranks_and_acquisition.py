@@ -52,8 +52,8 @@ def test_many_candidates_are_ranked_a_chunk_at_a_time(monkeypatch) -> None:
     whole = ranks_against(scores, reference)
     sizes = []
     monkeypatch.setattr(ranks, "CHUNK", 16)
-    one = ranks._ranks
-    monkeypatch.setattr(ranks, "_ranks", lambda s, r: sizes.append(s.shape[-1]) or one(s, r))
+    original = ranks._ranks
+    monkeypatch.setattr(ranks, "_ranks", lambda s, r: sizes.append(s.shape[-1]) or original(s, r))
     assert torch.equal(whole, ranks_against(scores, reference))
     assert sizes == [16] * 6 + [4]
 

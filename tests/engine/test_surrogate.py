@@ -114,12 +114,16 @@ def test_ensembles_that_are_fitted_together_are_as_if_each_was_fitted_alone() ->
             weights=torch.tensor([0.5, 2.0]),
         ),
     ]
-    alone = [one.fit(own, few, seed=0) for one, own in zip(ensembles, lists, strict=True)]
+    separate = [
+        ensemble.fit(part, few, seed=0) for ensemble, part in zip(ensembles, lists, strict=True)
+    ]
     together = fit_together(ensembles, lists, few)
-    assert [one.settings.n_members for one in together] == [2, 3, 1]
-    for one, other in zip(alone, together, strict=True):
+    assert [ensemble.settings.n_members for ensemble in together] == [2, 3, 1]
+    for first, second in zip(separate, together, strict=True):
         # What shifts all scores of a member is no part of the loss, and free to drift.
-        centred = [each.scores(x) - each.scores(x).mean(1, keepdim=True) for each in (one, other)]
+        centred = [
+            each.scores(x) - each.scores(x).mean(1, keepdim=True) for each in (first, second)
+        ]
         torch.testing.assert_close(*centred, rtol=0.02, atol=0.02)
     with pytest.raises(ValueError, match="alike"):
         fit_together(
@@ -215,18 +219,18 @@ def test_a_fixed_context_scores_as_the_support_that_it_came_from() -> None:
     support = RankingLists.single(x[:10], y[:10])
     context = ensemble.contexts_of(support)
     other = context + 1.0
-    known = replace(ensemble, support=support)
+    conditioned = replace(ensemble, support=support)
     fixed = ensemble.with_contexts(context.expand(3, -1))
     assert fixed.settings == PLAIN
-    assert torch.allclose(fixed.scores(x), known.scores(x), atol=1e-6)
+    assert torch.allclose(fixed.scores(x), conditioned.scores(x), atol=1e-6)
     # Each member its own: only the second one has the other context.
     mixed = ensemble.with_contexts(torch.cat([context, other, context])).scores(x)
-    assert torch.allclose(mixed[[0, 2]], known.scores(x)[[0, 2]], atol=1e-6)
-    assert not torch.allclose(mixed[1], known.scores(x)[1], atol=1e-4)
+    assert torch.allclose(mixed[[0, 2]], conditioned.scores(x)[[0, 2]], atol=1e-6)
+    assert not torch.allclose(mixed[1], conditioned.scores(x)[1], atol=1e-4)
     # All contexts at once, the mean of the members under each.
     by_context = ensemble.scores_by_context(x, torch.cat([context, other]))
     assert by_context.shape == (2, 40)
-    assert torch.allclose(by_context[0], known.scores(x).mean(0), atol=1e-6)
+    assert torch.allclose(by_context[0], conditioned.scores(x).mean(0), atol=1e-6)
     # It is fitted like any ensemble, from where it is.
     fitted = fixed.fit(RankingLists.single(x, y), QUICK, seed=0)
     assert agreement(fitted, x, y) > 0.8

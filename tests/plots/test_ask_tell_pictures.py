@@ -36,16 +36,16 @@ def drawn(artist: Any) -> Any:
 
 
 def test_they_are_those_of_the_same_trials_in_optuna(study_of, settings):
-    known = study_of(slope, 12, direction="maximize")
-    copied = as_ask_tell(known)
+    in_optuna = study_of(slope, 12, direction="maximize")
+    copied = as_ask_tell(in_optuna)
     for draw in (
         lambda study: plots.plot_rank_importances(study, settings=settings).patches,
         lambda study: plots.plot_transfer_gain([study], [study]).get_lines(),
     ):
-        ours, theirs = draw(copied), draw(known)
+        ours, theirs = draw(copied), draw(in_optuna)
         assert len(ours) == len(theirs) > 0
-        for one, other in zip(ours, theirs, strict=True):
-            assert_array_equal(drawn(one), drawn(other))
+        for left, right in zip(ours, theirs, strict=True):
+            assert_array_equal(drawn(left), drawn(right))
 
 
 @pytest.mark.usefixtures("small_priors")

@@ -74,8 +74,10 @@ def test_importances_of_a_conditional_space(study_of, settings):
 
 def study_with(*explanations: dict[str, object]) -> optuna.Study:
     study = optuna.create_study()
-    for one in explanations:
-        study.add_trial(create_trial(value=0.0, user_attrs={KEY: one} if one else {}))
+    for explanation in explanations:
+        study.add_trial(
+            create_trial(value=0.0, user_attrs={KEY: explanation} if explanation else {})
+        )
     return study
 
 
@@ -92,13 +94,13 @@ def test_trust_over_trials_with_sources_as_colours():
     weights, *marks, _ = panel.get_lines()  # the last one sets apart those without a weight
     assert [*weights.get_xdata()] == [0, 2, 3, 4]
     assert [*weights.get_ydata()] == [1.0, 0.8, 0.4, 0.0]
-    drawn = {one.get_label(): one for one in marks}
+    drawn = {mark.get_label(): mark for mark in marks}
     assert drawn.keys() == {"prior", "model", "contrast", "fallback", "unknown"}
     assert [*drawn["model"].get_xdata()] == [2, 4]
     assert [*drawn["model"].get_ydata()] == [0.8, 0.0]
     assert drawn["fallback"].get_ydata()[0] < 0  # no prior had a part in it
     assert drawn["unknown"].get_xdata()[0] == 1
-    colours = [one.get_color() for one in drawn.values()]
+    colours = [mark.get_color() for mark in drawn.values()]
     assert len(set(colours)) == len(colours)
     assert "no part" in labels(panel.get_yticklabels())
     assert set(labels(panel.figure.legends[0].get_texts())) == drawn.keys()
@@ -130,7 +132,7 @@ def test_covered_shares_are_counted():
     true, mean = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.5, 4.0, 3.0, 40.0])
     found = Predictions(true, mean, np.ones(4))
     # Half widths in standard errors: 0.67, 1.64, 2.58.
-    assert [found.covered(one) for one in (0.5, 0.9, 0.99)] == [0.5, 0.5, 0.75]
+    assert [found.covered(share) for share in (0.5, 0.9, 0.99)] == [0.5, 0.5, 0.75]
 
 
 def test_calibration_leaves_out_what_it_predicts(study_of, settings):
@@ -214,7 +216,7 @@ def test_the_gain_is_a_normalised_regret(direction, sign):
     assert ours.get_ydata() == pytest.approx([0.3, 0.1, 0.1])
     assert theirs.get_ydata() == pytest.approx([1.0, 1.0, 0.75])
     assert [*ours.get_xdata()] == [1, 2, 3]
-    bands = [one.get_paths()[0].vertices[:, 1] for one in panel.collections]
+    bands = [band.get_paths()[0].vertices[:, 1] for band in panel.collections]
     assert (bands[0].min(), bands[0].max()) == pytest.approx((0.05, 0.35))
     assert labels(panel.figure.legends[0].get_texts()) == [
         "with the prior (2 studies)",

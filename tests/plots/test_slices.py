@@ -24,7 +24,7 @@ def mixed(trial: optuna.Trial) -> float:
 
 
 def line(panel, label):
-    return next(one for one in panel.get_lines() if one.get_label() == label)
+    return next(line for line in panel.get_lines() if line.get_label() == label)
 
 
 def legend_of(panel):
@@ -133,7 +133,7 @@ def test_the_acquisition_is_that_of_the_settings(study, settings):
 
 def test_members_and_their_mean(study, settings):
     panel = plot_members(study, "rate", settings=settings)
-    *members, mean = (one.get_ydata() for one in panel.get_lines())
+    *members, mean = (line.get_ydata() for line in panel.get_lines())
     assert len(members) == 3
     assert np.mean(members, axis=0) == pytest.approx(mean)
     assert not np.allclose(members[0], members[1])
@@ -152,7 +152,9 @@ def test_the_study_is_left_alone(study, settings):
     before = [(trial.params, trial.user_attrs, trial.system_attrs) for trial in study.trials]
     style = dict(plt.rcParams)
     plot_predicted_ranks(study, "rate", settings=settings)
-    assert before == [(one.params, one.user_attrs, one.system_attrs) for one in study.trials]
+    assert before == [
+        (trial.params, trial.user_attrs, trial.system_attrs) for trial in study.trials
+    ]
     assert dict(plt.rcParams) == style
 
 
@@ -162,13 +164,13 @@ def test_a_prior_is_what_the_ensemble_starts_from(study_of, settings):
 
     prior = Prior.of_beliefs({"x": Float(0.0, 1.0)}, [{"x": 0.0}])
     study = study_of(flat, 2)
-    known, fresh = (
-        plot_predicted_ranks(study, "x", prior=one, settings=settings)[0].get_lines()[0]
-        for one in (prior, None)
+    with_prior, without_prior = (
+        plot_predicted_ranks(study, "x", prior=given, settings=settings)[0].get_lines()[0]
+        for given in (prior, None)
     )
-    ranks = known.get_ydata()
+    ranks = with_prior.get_ydata()
     assert ranks[:40].mean() < ranks[-40:].mean()  # the trials say nothing of this
-    assert not np.allclose(ranks, fresh.get_ydata(), atol=20)
+    assert not np.allclose(ranks, without_prior.get_ydata(), atol=20)
 
 
 def test_pruned_failed_and_running_trials_do_no_harm(study_of, settings):
@@ -195,8 +197,8 @@ def test_each_objective_has_pictures_of_its_own(study_of, settings):
 
     study = study_of(objective, directions=["minimize", "maximize"])
     low, high = (
-        plot_predicted_ranks(study, "x", settings=settings, objective=one)[0].get_lines()[0]
-        for one in range(2)
+        plot_predicted_ranks(study, "x", settings=settings, objective=objective)[0].get_lines()[0]
+        for objective in range(2)
     )
     assert low.get_ydata()[0] < low.get_ydata()[-1]
     assert high.get_ydata()[0] > high.get_ydata()[-1]

@@ -71,13 +71,13 @@ class History:
     def add_to(self, study: AskTell, sign: float = 1.0) -> None:
         """Add all of them, as a study of a metric of this sign has them."""
         for number, configuration in enumerate(self.configurations(study.space)):
-            one = self.outcomes[number % len(self.outcomes)]
+            outcome = self.outcomes[number % len(self.outcomes)]
             study.add(
                 configuration,
-                None if one.value is None else _signed(sign, one.value),
-                state=one.state,
-                rungs={step: _signed(sign, value) for step, value in one.rungs.items()},
-                constraints=one.constraints,
+                None if outcome.value is None else _signed(sign, outcome.value),
+                state=outcome.state,
+                rungs={step: _signed(sign, value) for step, value in outcome.rungs.items()},
+                constraints=outcome.constraints,
             )
 
 

@@ -54,7 +54,7 @@ def main() -> int:
     began, total, n_failed = time.monotonic(), 0, 0
     with ThreadPoolExecutor(options.jobs) as pool:
         for seed, (n, problem) in zip(
-            seeds, pool.map(lambda one: run(one, options.batch), seeds), strict=True
+            seeds, pool.map(lambda seed: run(seed, options.batch), seeds), strict=True
         ):
             total += n
             n_failed += bool(problem)

@@ -45,7 +45,7 @@ def exactly(value: Any) -> tuple[type, str]:
 
 
 def among(values: Any) -> Rule:
-    return lambda value: exactly(value) in {exactly(one) for one in values}
+    return lambda value: exactly(value) in {exactly(allowed) for allowed in values}
 
 
 def real(low: float, high: float) -> Rule:
@@ -196,16 +196,18 @@ def space_cases(draw: st.DrawFn, most: int = 5) -> SpaceCase:
         if isinstance(drawn[child].domain, Constant) or not draw(st.booleans()):
             continue
         if isinstance(domain, (Categorical, Ordinal)):
-            known = domain.choices if isinstance(domain, Categorical) else domain.values
-            wanted = draw(st.lists(st.sampled_from(known), min_size=1, max_size=3, unique_by=repr))
+            listed = domain.choices if isinstance(domain, Categorical) else domain.values
+            wanted = draw(
+                st.lists(st.sampled_from(listed), min_size=1, max_size=3, unique_by=repr)
+            )
             conditions.append(Condition(child, parent, tuple(wanted)))
             active[child] = _has(parent, among(wanted))
         elif isinstance(domain, Integer) and domain.high < 2**50 and domain.low > -(2**50):
             bound = draw(st.integers(domain.low, domain.high))
             conditions.append(RangeCondition(child, parent, low=bound))
             active[child] = _has(parent, lambda value, bound=bound: value >= bound)
-    space = SearchSpace({name: one.domain for name, one in drawn.items()}, conditions)
-    return SpaceCase(space, {name: one.rule for name, one in drawn.items()}, active)
+    space = SearchSpace({name: case.domain for name, case in drawn.items()}, conditions)
+    return SpaceCase(space, {name: case.rule for name, case in drawn.items()}, active)
 
 
 def _has(parent: str, rule: Rule) -> Callable[[Mapping[str, Any]], bool]:

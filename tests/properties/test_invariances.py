@@ -71,7 +71,7 @@ def suggested(study: AskTell, f: Callable[[float], float] = float) -> list[str]:
     """Return the next three configurations, of which the first one ends at once."""
     number, first = study.ask()
     study.tell(number, f(7.0))
-    return [repr(first), *(repr(one) for _, one in study.ask_batch(2))]
+    return [repr(first), *(repr(configuration) for _, configuration in study.ask_batch(2))]
 
 
 def study_of(space: SearchSpace, seed: int, **arguments: Any) -> AskTell:
@@ -83,10 +83,12 @@ def study_of(space: SearchSpace, seed: int, **arguments: Any) -> AskTell:
 @cases(20)
 @given(space_cases(), seeds, st.integers(1, 12), st.sampled_from([*INCREASING]))
 def test_the_scale_of_the_metric(case: SpaceCase, seed: int, n: int, name: str) -> None:
-    f, alone = INCREASING[name], replace(SMALL, universal_turns=False)
-    plain = suggested(told(study_of(case.space, seed, settings=Settings(preset=alone)), seed, n))
+    f, preset = INCREASING[name], replace(SMALL, universal_turns=False)
+    plain = suggested(told(study_of(case.space, seed, settings=Settings(preset=preset)), seed, n))
     assert (
-        suggested(told(study_of(case.space, seed, settings=Settings(preset=alone)), seed, n, f), f)
+        suggested(
+            told(study_of(case.space, seed, settings=Settings(preset=preset)), seed, n, f), f
+        )
         == plain
     )
 
@@ -143,20 +145,24 @@ def test_names_of_parameters_and_categories(
 
     conditions = [
         Condition(
-            new_name[one.child],
-            new_name[one.parent],
-            tuple(renamed_value(case.space.domains[one.parent], v) for v in one.values),
+            new_name[condition.child],
+            new_name[condition.parent],
+            tuple(
+                renamed_value(case.space.domains[condition.parent], v) for v in condition.values
+            ),
         )
-        if isinstance(one, Condition)
-        else RangeCondition(new_name[one.child], new_name[one.parent], one.low, one.high)
-        for one in case.space.conditions
+        if isinstance(condition, Condition)
+        else RangeCondition(
+            new_name[condition.child], new_name[condition.parent], condition.low, condition.high
+        )
+        for condition in case.space.conditions
     ]
     plain = told(study_of(case.space, seed), seed, n)
     other = told(study_of(SearchSpace(domains, conditions), seed), seed, n)
     for study in (plain, other):
         suggested(study)
-    assert [repr(in_new_names(one.configuration)) for one in plain.trials] == [
-        repr(one.configuration) for one in other.trials
+    assert [repr(in_new_names(trial.configuration)) for trial in plain.trials] == [
+        repr(trial.configuration) for trial in other.trials
     ]
 
 
@@ -169,8 +175,8 @@ def renamed(domain: Any) -> Any:
 def renamed_value(domain: Any, value: Any) -> Any:
     if not isinstance(domain, Categorical):
         return value
-    known = [(type(one), repr(one)) for one in domain.choices]
-    return f"category {known.index((type(value), repr(value)))}"
+    choices = [(type(choice), repr(choice)) for choice in domain.choices]
+    return f"category {choices.index((type(value), repr(value)))}"
 
 
 @cases(40)
@@ -188,7 +194,7 @@ def test_the_order_of_parameters_and_categories(case: SpaceCase, seed: int, rand
     ]
     ours, theirs = space.to_units(configurations), other.to_units(configurations)
     for configuration, units in zip(configurations, theirs, strict=True):
-        assert known(other.to_configuration(units)) == known(configuration)
+        assert text_of(other.to_configuration(units)) == text_of(configuration)
     assert other.n_configurations == space.n_configurations
     assert kinds(keys(theirs)) == kinds(keys(ours))
     columns = [other.names.index(name) for name in space.names]
@@ -209,10 +215,10 @@ def reordered(domain: Any, random: Any) -> Any:
 
 def kinds(found: Sequence[bytes]) -> list[int]:
     """Return which entries are the same."""
-    return [found.index(one) for one in found]
+    return [found.index(row) for row in found]
 
 
-def known(configuration: Configuration) -> list[str]:
+def text_of(configuration: Configuration) -> list[str]:
     """Return a configuration as text, with as many digits of an integer as a unit can tell.
 
     On a log scale to 10^18 a unit of 53 bits is a relative step of 5e-15.

@@ -80,7 +80,7 @@ def runs(program: list[Step]) -> set[Run]:
     for assignment in product(*(step.choices for step in asking)):
         all_values = dict(zip([step.name for step in asking], assignment, strict=True))
         try:
-            values = walk(program, lambda step, known=all_values: known[step.name])
+            values = walk(program, lambda step, values=all_values: values[step.name])
         except Stop as stop:
             values = stop.args[1]
         found.add(run_of(values))

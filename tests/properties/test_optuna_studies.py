@@ -59,8 +59,10 @@ def distributions(draw: st.DrawFn) -> tuple[BaseDistribution, Rule]:
         odd = st.lists(st.integers(0, 2), max_size=2)  # Optuna warns of them
         choices = draw(st.lists(plain | odd, min_size=1, max_size=5, unique_by=exactly))
         # Optuna itself takes 1, 1.0 and True for the same in an in-memory study.
-        assume(len({repr(one) for one in choices}) == len(choices))
-        assume(all(one != other for one in choices for other in choices if one is not other))
+        assume(len({repr(choice) for choice in choices}) == len(choices))
+        assume(
+            all(choice != other for choice in choices for other in choices if choice is not other)
+        )
         return CategoricalDistribution(choices), among(choices)
     if kind == "float":
         low, high = sorted(draw(st.tuples(*[st.floats(-1e150, 1e150)] * 2)))
@@ -91,9 +93,11 @@ def programs(draw: st.DrawFn) -> list[Asked]:
         parents = [p for p in program if isinstance(p.distribution, CategoricalDistribution)]
         parent, wanted = None, ()
         if parents and draw(st.booleans()):
-            one = draw(st.sampled_from(parents))
-            wanted = tuple(draw(st.lists(st.sampled_from(one.distribution.choices), min_size=1)))
-            parent = one.name
+            parent_step = draw(st.sampled_from(parents))
+            wanted = tuple(
+                draw(st.lists(st.sampled_from(parent_step.distribution.choices), min_size=1))
+            )
+            parent = parent_step.name
         program.append(Asked(name, distribution, rule, parent, wanted))
     return program
 
@@ -101,20 +105,20 @@ def programs(draw: st.DrawFn) -> list[Asked]:
 def ask(trial: Any, program: list[Asked]) -> dict[str, Any]:
     """Ask for what a program asks for, and check each value as it comes."""
     values: dict[str, Any] = {}
-    for one in program:
-        if one.parent is not None and not (
-            one.parent in values and among(one.wanted)(values[one.parent])
+    for step in program:
+        if step.parent is not None and not (
+            step.parent in values and among(step.wanted)(values[step.parent])
         ):
             continue
-        d = one.distribution
+        d = step.distribution
         if isinstance(d, CategoricalDistribution):
-            value = trial.suggest_categorical(one.name, d.choices)
+            value = trial.suggest_categorical(step.name, d.choices)
         elif isinstance(d, IntDistribution):
-            value = trial.suggest_int(one.name, d.low, d.high, step=d.step, log=d.log)
+            value = trial.suggest_int(step.name, d.low, d.high, step=d.step, log=d.log)
         else:
-            value = trial.suggest_float(one.name, d.low, d.high, step=d.step, log=d.log)
-        assert one.rule(value), (one, value)
-        values[one.name] = value
+            value = trial.suggest_float(step.name, d.low, d.high, step=d.step, log=d.log)
+        assert step.rule(value), (step, value)
+        values[step.name] = value
     return values
 
 
@@ -163,7 +167,7 @@ def test_define_by_run(
     assert sampler.stats["fallbacks"] == 0
     for trial in study.trials:
         # Of a single value Optuna does not ask a sampler.
-        if not all(one.single() for one in trial.distributions.values()):
+        if not all(distribution.single() for distribution in trial.distributions.values()):
             assert sampler.explain(study, trial).source != "unknown"
 
 
@@ -178,11 +182,14 @@ def test_define_by_run(
 def test_a_fixed_space_with_trials_from_elsewhere(
     program: list[Asked], seed: int, ends: list[Any], n: int
 ) -> None:
-    space = {one.name: one.distribution for one in program}
+    space = {step.name: step.distribution for step in program}
     # Of huge integers Optuna refuses trials from elsewhere: it compares them as floats.
-    is_huge = [isinstance(one, IntDistribution) and one.high >= 2**53 for one in space.values()]
+    is_huge = [
+        isinstance(distribution, IntDistribution) and distribution.high >= 2**53
+        for distribution in space.values()
+    ]
     assume(not any(is_huge))
-    rules = {one.name: one.rule for one in program}
+    rules = {step.name: step.rule for step in program}
     asked = []
     for direction, sign in (("minimize", 1.0), ("maximize", -1.0)):
         sampler = sampler_of(seed)
@@ -201,7 +208,7 @@ def from_elsewhere(
     space: Mapping[str, BaseDistribution], number: int, how: Any, sign: float
 ) -> Any:
     rng = np.random.default_rng(number)
-    params = {name: drawn(one, rng) for name, one in space.items()}
+    params = {name: drawn(distribution, rng) for name, distribution in space.items()}
     has_value = how is not None and not isinstance(how, str) and not math.isnan(how)
     states = optuna.trial.TrialState
     return optuna.trial.create_trial(

@@ -82,12 +82,12 @@ def param_spaces(draw: st.DrawFn, depth: int = 2) -> tuple[dict[str, Any], Any]:
             space[name], rules[name] = draw(param_spaces(depth - 1))
         elif kind == "list":
             drawn = draw(st.lists(domains(), min_size=1, max_size=2))
-            space[name] = [one for one, _ in drawn]
+            space[name] = [domain for domain, _ in drawn]
             rules[name] = _all_of([rule for _, rule in drawn])
         else:
             drawn = draw(st.lists(domains(), min_size=2, max_size=3))
             space[name] = tune.choice(
-                [{"kind": place, f"x{place}": one} for place, (one, _) in enumerate(drawn)]
+                [{"kind": place, f"x{place}": domain} for place, (domain, _) in enumerate(drawn)]
             )
             rules[name] = _branch_of([rule for _, rule in drawn])
     return space, _mapping_of(rules)
@@ -105,7 +105,7 @@ def _all_of(rules: list[Any]) -> Any:
     return lambda value: (
         type(value) is list
         and len(value) == len(rules)
-        and all(rule(one) for rule, one in zip(rules, value, strict=True))
+        and all(rule(part) for rule, part in zip(rules, value, strict=True))
     )
 
 
@@ -146,7 +146,7 @@ def test_suggestions_belong_to_the_space(
         # What Ray hands back is read as what was suggested.
         result = {"loss": told[number % len(told)], "config": config, "training_iteration": 1}
         search.add_evaluated_point(config, 1.0)
-        asked, added = (one.configuration for one in search.study.trials[-2:])
+        asked, added = (trial.configuration for trial in search.study.trials[-2:])
         names = [name for name in search.study.space.names if name in asked]
         assert [repr(added[name]) for name in names] == [repr(asked[name]) for name in names]
         if how == "reports":

@@ -52,7 +52,9 @@ def domains(draw: st.DrawFn) -> tuple[Any, Any]:
         # One kind: Syne Tune refuses choices of several.
         items = ITEMS[draw(plain)]
         listed = draw(st.lists(items, min_size=1, max_size=5, unique_by=exactly))
-        assume(all(one != other for one in listed for other in listed if one is not other))
+        assume(
+            all(choice != other for choice in listed for other in listed if choice is not other)
+        )
         return cs.choice(listed), among(listed)
     made = draw(
         st.sampled_from(
@@ -68,14 +70,14 @@ def domains(draw: st.DrawFn) -> tuple[Any, Any]:
         if count
         else st.just(cs.ordinal([1, 2, 4]))
     )
-    known = made.values if isinstance(made, cs.FiniteRange) else made.categories
-    return made, among(known)
+    values = made.values if isinstance(made, cs.FiniteRange) else made.categories
+    return made, among(values)
 
 
 @st.composite
 def config_spaces(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     drawn = draw(st.dictionaries(names, domains(), min_size=1, max_size=5))
-    return {name: one for name, (one, _) in drawn.items()}, {
+    return {name: domain for name, (domain, _) in drawn.items()}, {
         name: rule for name, (_, rule) in drawn.items()
     }
 

@@ -76,7 +76,7 @@ def test_it_pickles_and_goes_on_the_same() -> None:
         study.tell(number, sphere(configuration))
     copies = [pickle.loads(pickle.dumps(study)), copy.deepcopy(study)]
     expected = study.ask()
-    assert [one.ask() for one in copies] == [expected, expected]
+    assert [copy.ask() for copy in copies] == [expected, expected]
 
 
 def test_it_survives_failures_of_objective_and_surrogate(monkeypatch) -> None:
@@ -296,7 +296,7 @@ def test_several_objectives_push_the_front() -> None:
 
 def test_signs_of_several_objectives_do_not_matter() -> None:
     def run(directions: list[str]) -> list[dict]:
-        signs = [1.0 if one == "maximize" else -1.0 for one in directions]
+        signs = [1.0 if direction == "maximize" else -1.0 for direction in directions]
         study = AskTell(
             PLANE,
             direction=directions,

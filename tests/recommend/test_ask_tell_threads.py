@@ -74,7 +74,7 @@ def test_what_is_enqueued_is_asked_for_once() -> None:
         return [(number, c["x"]) for n in range(25) for number, c in study.ask_batch(1 + n % 2)]
 
     with ThreadPoolExecutor(N_THREADS) as pool:
-        asked = [one for part in pool.map(work, range(N_THREADS)) for one in part]
+        asked = [pair for part in pool.map(work, range(N_THREADS)) for pair in part]
     asked.sort()
     assert [number for number, _ in asked] == [*range(N_THREADS * 37)]
     assert [x for _, x in asked[:200]] == [place / 1000 for place in range(200)]
@@ -98,8 +98,8 @@ def test_a_study_is_copied_whole_while_others_ask() -> None:
         for future in working:
             future.result()
     assert len(copies) > 2
-    for one in copies:
-        n = len(one.trials)
-        assert one.stats["suggestions"] == n
-        assert all(one.explain(number).source != "unknown" for number in range(n))
-        assert one.ask()[0] == n
+    for copied in copies:
+        n = len(copied.trials)
+        assert copied.stats["suggestions"] == n
+        assert all(copied.explain(number).source != "unknown" for number in range(n))
+        assert copied.ask()[0] == n

@@ -123,10 +123,10 @@ def test_unknown_constraints_are_no_violation_to_the_universal_prior() -> None:
         Trial({"x": x, "y": y}, TrialState.COMPLETE, x + y, constraints={"c": -1.0})
         for x, y in rows
     ]
-    unknown = [replace(one, constraints={"c": math.nan}) for one in met[:2]]
+    unknown = [replace(trial, constraints={"c": math.nan}) for trial in met[:2]]
     for history in (met, [*unknown, *met[2:]], [replace(met[0], constraints={}), *met[1:]]):
-        (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=9)
-        assert one.source == "universal-prior"
+        (suggestion,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=9)
+        assert suggestion.source == "universal-prior"
 
 
 def test_a_crash_in_optuna_has_unknown_constraints() -> None:

@@ -54,7 +54,7 @@ def test_what_is_fitted_for_an_ask_is_bounded(monkeypatch) -> None:
     rng = np.random.default_rng(0)
     planes = rng.normal(size=(10, 3))
     for x in rng.random((130, 3)):
-        violations = {f"c{i}": float(one @ x) for i, one in enumerate(planes)}
+        violations = {f"c{i}": float(normal @ x) for i, normal in enumerate(planes)}
         study.add(dict(zip(domains, x.tolist(), strict=True)), x.tolist(), constraints=violations)
     monkeypatch.setattr(DeepRankingEnsemble, "fit", noting)
     study.ask()

@@ -29,8 +29,8 @@ def test_shares_are_those_of_the_reference() -> None:
 
 
 def test_features_keep_the_order_and_stretch_the_best() -> None:
-    one = expectation(FixedPrior())
-    shares, features = one.shares(POINTS)[0], one.features(POINTS)[:, 0]
+    expected = expectation(FixedPrior())
+    shares, features = expected.shares(POINTS)[0], expected.features(POINTS)[:, 0]
     assert (np.argsort(shares) == np.argsort(features)).all()
     assert 0.0 <= features.min() and features.max() <= 1.01
     # The best quarter of the space takes three quarters of the scale.
@@ -46,10 +46,10 @@ def test_objectives_without_a_prior_have_no_row() -> None:
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_the_universal_prior_learns_what_it_tells(sign: float) -> None:
     """Where trials agree with a prior, or say the opposite, its best or worst is suggested."""
-    known = expectation(FixedPrior())
+    expected = expectation(FixedPrior())
 
     def value(units: np.ndarray) -> float:
-        return float(-sign * known.features(units[None])[0, 0])
+        return float(-sign * expected.features(units[None])[0, 0])
 
     trials = [
         Trial(SPACE.to_configuration(row), TrialState.COMPLETE, value(row)) for row in POINTS[:12]
@@ -57,8 +57,8 @@ def test_the_universal_prior_learns_what_it_tells(sign: float) -> None:
     found = {}
     for prior in (FixedPrior(), "universal"):
         recommender = Recommender(SPACE, SETTINGS, seed=0, prior=prior)
-        (one,) = recommender.suggest(trials, index=13)
-        assert one.source == "universal-prior"
-        found[prior == "universal"] = value(one.units)
+        (suggestion,) = recommender.suggest(trials, index=13)
+        assert suggestion.source == "universal-prior"
+        found[prior == "universal"] = value(suggestion.units)
     best = max(value(row) for row in REFERENCE)
     assert found[False] >= best - 0.05 and found[False] >= found[True]

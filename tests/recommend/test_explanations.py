@@ -48,12 +48,15 @@ def test_from_start_up_to_model() -> None:
     study = told(study_of(), 6)
     assert sources(study) == ["random"] * 4 + ["model"] * 2
     assert study.explain(3) == Explanation("random")
-    one = study.explain(5)
-    assert one.n_reference == 512 + 5  # spread points, and the trials that had ended
-    assert one.predicted_rank is not None and 0 < one.predicted_rank <= one.n_reference
-    assert one.spread is not None and one.spread > 0
-    assert one.prior_weight is None
-    assert str(one).startswith("model: the ensemble's choice; expected among the best ")
+    explanation = study.explain(5)
+    assert explanation.n_reference == 512 + 5  # spread points, and the trials that had ended
+    assert (
+        explanation.predicted_rank is not None
+        and 0 < explanation.predicted_rank <= explanation.n_reference
+    )
+    assert explanation.spread is not None and explanation.spread > 0
+    assert explanation.prior_weight is None
+    assert str(explanation).startswith("model: the ensemble's choice; expected among the best ")
 
 
 def test_each_trial_of_a_batch_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +71,7 @@ def test_each_trial_of_a_batch_has_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Recommender, "suggest", kept)
     numbers = [number for number, _ in study.ask_batch(3)]
     explained = [study.explain(number) for number in numbers]
-    assert explained == [one.explanation for one in suggested]
+    assert explained == [suggestion.explanation for suggestion in suggested]
     assert len({explanation.predicted_rank for explanation in explained}) > 1
 
 

@@ -107,7 +107,7 @@ def test_several_objectives_do_not_explore() -> None:
         replace(trial, value=None, objectives=(-float(row), -float(row)))
         for row, trial in enumerate(settled(12))
     ]
-    assert {one.source for one in suggestions(history, EVERY)} == {"model"}
+    assert {suggestion.source for suggestion in suggestions(history, EVERY)} == {"model"}
 
 
 def test_finite_spaces_do_not_explore() -> None:

@@ -81,16 +81,16 @@ def joint(weights: Sequence[float], trials: np.ndarray = ALL) -> JointPart:
 def test_scores_are_the_places_of_both_objectives_as_one() -> None:
     weights = np.array([0.3, 0.7])
     parts = (fitted(0), fitted(1))
-    one = JointPart(parts, ([], []), weights, GRID)
+    both = JointPart(parts, ([], []), weights, GRID)
     units = np.random.default_rng(1).random((20, 2))
     ranks = [ranks_against(each.scores(units), each.scores(GRID)).numpy() for each in parts]
     places = 1.0 - np.stack(ranks, axis=-1) / len(GRID)
     expected = scalarised(places, weights)
     assert expected.shape == (4, 20)
-    assert np.allclose(one.scores(units).numpy(), expected)
+    assert np.allclose(both.scores(units).numpy(), expected)
     by_hand = min(0.3 * (places[2, 5, 0] - 1), 0.7 * (places[2, 5, 1] - 1))
     by_hand += 0.05 * (0.3 * places[2, 5, 0] + 0.7 * places[2, 5, 1])
-    assert one.scores(units)[2, 5].item() == pytest.approx(by_hand)
+    assert both.scores(units)[2, 5].item() == pytest.approx(by_hand)
 
 
 def test_each_part_is_fitted_to_its_own_objective() -> None:
@@ -98,19 +98,19 @@ def test_each_part_is_fitted_to_its_own_objective() -> None:
     best = GRID[Mixture([ours], GRID).mean_ranks(GRID).argmin()]
     assert np.abs(best - [BEST_X, BEST_Y]).max() < 0.2
     for weights, objective in (([1.0, 0.0], 0), ([0.0, 1.0], 1)):
-        alone = joint(weights).fit([], GRID, 0, 1.0)
-        best = GRID[Mixture([alone], GRID).mean_ranks(GRID).argmin()]
+        single = joint(weights).fit([], GRID, 0, 1.0)
+        best = GRID[Mixture([single], GRID).mean_ranks(GRID).argmin()]
         assert abs(best[objective] - (BEST_X, BEST_Y)[objective]) < 0.1
 
 
 def test_believed_trials_stand_where_each_part_ranks_them() -> None:
-    known = joint([0.5, 0.5], np.arange(50)).fit([], GRID, 0, 1.0)
-    told = known.with_fantasies(np.array([50, 51]), GRID)
-    for objective, (own,) in enumerate(told.lists):
-        assert own.trials[-2:].tolist() == [50, 51]
-        ranks = Mixture([known.parts[objective]], GRID).mean_ranks(GRID[[50, 51]])
-        assert (own.ranks[-2] > own.ranks[-1]) == (ranks[0] < ranks[1])
-    assert len(known.lists[0][0].trials) == 50
+    fitted_part = joint([0.5, 0.5], np.arange(50)).fit([], GRID, 0, 1.0)
+    told = fitted_part.with_fantasies(np.array([50, 51]), GRID)
+    for objective, (ranked,) in enumerate(told.lists):
+        assert ranked.trials[-2:].tolist() == [50, 51]
+        ranks = Mixture([fitted_part.parts[objective]], GRID).mean_ranks(GRID[[50, 51]])
+        assert (ranked.ranks[-2] > ranked.ranks[-1]) == (ranks[0] < ranks[1])
+    assert len(fitted_part.lists[0][0].trials) == 50
     assert torch.isfinite(told.fit([], GRID, 0, 0.25).scores(GRID)).all()
 
 
@@ -199,7 +199,7 @@ def test_repetitions_are_one_value_to_each_objective() -> None:
     seen = []
 
     def spy(self, lists, units, seed, share):
-        seen.append([own[0].ranks.tolist() for own in self.lists])
+        seen.append([lists[0].ranks.tolist() for lists in self.lists])
         return fit(self, lists, units, seed, share)
 
     fit, JointPart.fit = JointPart.fit, spy

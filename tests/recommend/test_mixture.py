@@ -52,8 +52,8 @@ def test_a_mixture_is_the_ranks_of_its_parts_one_below_the_other() -> None:
     reference, units = points(64), points(20, seed=1)
     ranks = Mixture(parts, reference).ranks(units)
     assert ranks.shape == (6, 20)
-    alone = [Mixture([one], reference).ranks(units) for one in parts]
-    assert torch.equal(ranks, torch.cat(alone))
+    separate = [Mixture([member], reference).ranks(units) for member in parts]
+    assert torch.equal(ranks, torch.cat(separate))
 
 
 def test_reference_points_have_the_ranks_of_a_table() -> None:
@@ -79,35 +79,37 @@ def test_every_part_is_fitted_to_the_features_that_it_reads() -> None:
     units = points(40)
     lists = [listed(units[:, 1] + 0.1 * units[:, 0])]
     unseen = points(100, seed=1)
-    both, first = (one.fit(lists, units, 0, 1.0) for one in (part(), part(first_column)))
+    both, first = (member.fit(lists, units, 0, 1.0) for member in (part(), part(first_column)))
     ranks = Mixture([both, first], units).ranks(unseen)
     assert agreement(ranks[:2], unseen[:, 1]) > 0.8
     assert abs(agreement(ranks[2:], unseen[:, 1])) < 0.4
 
 
 def test_a_part_without_lists_stays_as_it_is() -> None:
-    one = part()
-    assert one.fit([], points(5), 0, 1.0) is one
+    unfitted = part()
+    assert unfitted.fit([], points(5), 0, 1.0) is unfitted
 
 
 def test_a_fit_takes_its_share_of_the_steps_and_leaves_the_part_alone() -> None:
-    one, units = part(), points(20)
-    before = {name: value.clone() for name, value in one.ensemble.parameters.items()}
+    unfitted, units = part(), points(20)
+    before = {name: value.clone() for name, value in unfitted.ensemble.parameters.items()}
     lists = [listed(units[:, 0])]
-    quarter = one.fit(lists, units, 3, 0.25)
+    quarter = unfitted.fit(lists, units, 3, 0.25)
     features = torch.from_numpy(whole(units))
-    expected = one.ensemble.fit(padded(lists, features), replace(FITTING, n_steps=20), seed=3)
+    expected = unfitted.ensemble.fit(padded(lists, features), replace(FITTING, n_steps=20), seed=3)
     for name, value in expected.parameters.items():
         assert torch.equal(quarter.ensemble.parameters[name], value)
-        assert torch.equal(one.ensemble.parameters[name], before[name])
+        assert torch.equal(unfitted.ensemble.parameters[name], before[name])
     assert quarter.fitting == FITTING
 
 
 def test_scores_that_are_not_finite_are_an_error() -> None:
-    one = part()
-    broken = {name: value * float("nan") for name, value in one.ensemble.parameters.items()}
+    unfitted = part()
+    broken = {name: value * float("nan") for name, value in unfitted.ensemble.parameters.items()}
     with pytest.raises(FloatingPointError, match="not finite"):
-        Mixture([replace(one, ensemble=replace(one.ensemble, parameters=broken))], points(4))
+        Mixture(
+            [replace(unfitted, ensemble=replace(unfitted.ensemble, parameters=broken))], points(4)
+        )
 
 
 def test_lists_are_padded_to_the_longest() -> None:

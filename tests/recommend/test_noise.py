@@ -31,7 +31,7 @@ def test_repetitions_get_their_mean_and_near_ties_are_ties() -> None:
 def test_noise_of_any_size(scale: float) -> None:
     pairs = [(b"a", 1.0), (b"a", 3.0), (b"b", 5.0), (b"b", 7.0), (b"c", 9.0), (b"c", 11.0)]
     scaled = [(key, scale * value) for key, value in [*pairs, (b"d", 7.5)]]
-    assert values(scaled) == [scale * one for one in [2.0, 2.0, 6.0, 6.0, 10.0, 10.0, 6.0]]
+    assert values(scaled) == [scale * value for value in [2.0, 2.0, 6.0, 6.0, 10.0, 10.0, 6.0]]
 
 
 def test_repetitions_at_both_ends_of_the_floats_are_all_noise() -> None:

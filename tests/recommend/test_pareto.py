@@ -97,10 +97,10 @@ def test_several_objectives_become_one_value() -> None:
         Trial({}, TrialState.RUNNING),
         Trial({}, TrialState.FAILED),
     ]
-    one = as_one_objective(history, np.array([0.5, 0.5]))
-    assert one[1].value > one[0].value
-    assert [trial.value for trial in one[2:]] == [None, None, None]
-    assert [trial.state for trial in one] == [trial.state for trial in history]
+    scalarised = as_one_objective(history, np.array([0.5, 0.5]))
+    assert scalarised[1].value > scalarised[0].value
+    assert [trial.value for trial in scalarised[2:]] == [None, None, None]
+    assert [trial.state for trial in scalarised] == [trial.state for trial in history]
 
 
 def test_one_objective_is_left_alone() -> None:

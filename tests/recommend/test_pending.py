@@ -68,7 +68,9 @@ def test_of_many_running_trials_few_are_believed(sizes) -> None:
     assert set(sizes["fits"]) == {N_COMPLETE, N_COMPLETE + MAX_FANTASIES}
     assert max(sizes["processes"]) == N_COMPLETE + MAX_FANTASIES + 1
     running = [trial.configuration for trial in study.trials[:-2]]
-    assert not [one for one in configurations_of(batch) if one in running]
+    assert not [
+        configuration for configuration in configurations_of(batch) if configuration in running
+    ]
 
 
 def test_those_are_believed_where_a_search_would_look_again() -> None:
@@ -94,14 +96,14 @@ def test_configurations_of_all_running_trials_are_left_alone() -> None:
                 state = TrialState.RUNNING if is_running else None
                 study.add({"i": i, "j": j}, None if is_running else i * j, state=state)
     left = configurations_of(study.ask_batch(10))
-    assert sorted(one["j"] for one in left) == [*range(1, 11)]
-    assert {one["i"] for one in left} == {40}
+    assert sorted(configuration["j"] for configuration in left) == [*range(1, 11)]
+    assert {configuration["i"] for configuration in left} == {40}
 
 
 def test_a_batch_has_a_fit_for_each_of_the_first_and_then_shares_them(sizes) -> None:
     study = study_with(0)
     batch = configurations_of(study.ask_batch(4 * N_TOGETHER))
-    assert len({tuple(one.values()) for one in batch}) == 4 * N_TOGETHER
+    assert len({tuple(configuration.values()) for configuration in batch}) == 4 * N_TOGETHER
     assert study.stats["fallbacks"] == 0
     # A fit of what is observed, then of fantasies: once before each of the first ones, but not
     # before the last, which is the universal prior's; then two for each further part.
@@ -126,7 +128,7 @@ def test_a_batch_begins_like_a_smaller_one(prior) -> None:
 def test_suggestions_of_one_fit_are_spread(prior) -> None:
     """Nothing but the fit tells them apart, so that the best of its pool would be one spot."""
     batch = configurations_of(study_with(0, prior=prior).ask_batch(2 * N_TOGETHER))
-    points = np.array([[*one.values()] for one in batch])[N_TOGETHER:]
+    points = np.array([[*configuration.values()] for configuration in batch])[N_TOGETHER:]
     between = np.linalg.norm(points[:, None] - points[None], axis=-1)
     # 512 points in the unit square are about 0.04 from their neighbours.
     assert (between + np.eye(len(points))).min() > 0.005

@@ -29,8 +29,8 @@ def pruned(**rungs: float) -> Trial:
 def order(*history: Trial) -> list[int]:
     """Return the positions of trials with a place, the worst first."""
     found = places(history)
-    known = [i for i in range(len(history)) if not math.isnan(found[i])]
-    return sorted(known, key=lambda i: found[i])
+    placed = [i for i in range(len(history)) if not math.isnan(found[i])]
+    return sorted(placed, key=lambda i: found[i])
 
 
 # --------------------------------------------------------------------------------------- places
@@ -164,9 +164,9 @@ def with_reports(history: list[Trial], n_pruned: int) -> list[Trial]:
 def test_the_universal_prior_reads_pruned_trials(n_pruned: int) -> None:
     """Reports that tell the final value are worth nearly as much as final values."""
     history = with_reports(history_of(20), n_pruned)
-    (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=21)
-    assert one.source == "universal-prior"
-    assert bowl(one.configuration) > -0.15
+    (suggestion,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=21)
+    assert suggestion.source == "universal-prior"
+    assert bowl(suggestion.configuration) > -0.15
 
 
 def test_what_pruned_trials_reported_changes_its_suggestion() -> None:
@@ -175,8 +175,8 @@ def test_what_pruned_trials_reported_changes_its_suggestion() -> None:
         history[6:] = [
             Trial(t.configuration, t.state, None, {1.0: sign * t.rungs[1.0]}) for t in history[6:]
         ]
-        (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=13)
-        return one.configuration
+        (suggestion,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=13)
+        return suggestion.configuration
 
     assert suggested(1.0) != suggested(-1.0)
 

@@ -107,7 +107,7 @@ def test_pending_and_batch_suggestions_are_all_different(n_ended) -> None:
         asked.append(Trial(suggestion.configuration, TrialState.RUNNING))
     assert len(seen | {tuple(trial.configuration.values()) for trial in asked}) == 18
     batch = suggest(history, space=GRID, count=18 - len(seen))
-    assert len(seen | {tuple(one.configuration.values()) for one in batch}) == 18
+    assert len(seen | {tuple(suggestion.configuration.values()) for suggestion in batch}) == 18
 
 
 @pytest.mark.parametrize("n_ended", [0, 8])
@@ -115,12 +115,12 @@ def test_the_rest_is_chosen_to_go_with_fixed_values(n_ended) -> None:
     recommender = Recommender(PLANE, SETTINGS, seed=0)
     history = history_of(n_ended)
     batch = recommender.suggest(history, 3, index=n_ended, fixed={"x": 0.25})
-    assert {one.configuration["x"] for one in batch} == {0.25}
-    assert len({one.configuration["y"] for one in batch}) == 3
+    assert {suggestion.configuration["x"] for suggestion in batch} == {0.25}
+    assert len({suggestion.configuration["y"] for suggestion in batch}) == 3
     cells = Recommender(GRID, SETTINGS, seed=0).suggest(
         history_of(n_ended, GRID, lambda c: float(c["a"])), 3, index=0, fixed={"b": "z"}
     )
-    assert {one.configuration["b"] for one in cells} == {"z"}
+    assert {suggestion.configuration["b"] for suggestion in cells} == {"z"}
 
 
 def test_fixed_values_are_kept_exactly_even_without_their_parent() -> None:
@@ -132,8 +132,8 @@ def test_fixed_values_are_kept_exactly_even_without_their_parent() -> None:
     for n_ended in (0, 8):
         history = history_of(n_ended, space, lambda c: c.get("y", 0.5))
         recommender = Recommender(space, SETTINGS, seed=0)
-        (one,) = recommender.suggest(history, index=n_ended, fixed={"y": third})
-        assert one.configuration["y"] == third
+        (suggestion,) = recommender.suggest(history, index=n_ended, fixed={"y": third})
+        assert suggestion.configuration["y"] == third
     for fixed in ({"y": 7.0}, {"unknown": 1}):
         with pytest.raises(ValueError, match="fixed"):
             Recommender(space, SETTINGS, seed=0).suggest([], index=0, fixed=fixed)
@@ -184,7 +184,9 @@ def test_an_exhausted_space_repeats_and_says_so() -> None:
 
 def test_a_batch_of_continuous_suggestions_is_diverse() -> None:
     batch = suggest(history_of(10), count=6)
-    points = np.array([[one.configuration["x"], one.configuration["y"]] for one in batch])
+    points = np.array(
+        [[suggestion.configuration["x"], suggestion.configuration["y"]] for suggestion in batch]
+    )
     distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
     assert distances[np.triu_indices(6, 1)].min() > 1e-3
 

@@ -132,7 +132,7 @@ def test_short_lists_take_a_share_of_the_steps() -> None:
         ).suggest(lists, index=6)[0]
         for fitting in (short, replace(full, n_steps=10), full)
     ]
-    ranks = [one.explanation.predicted_rank for one in chosen]
+    ranks = [suggestion.explanation.predicted_rank for suggestion in chosen]
     assert chosen[0].configuration == chosen[1].configuration
     assert ranks[0] == ranks[1] != ranks[2]
 

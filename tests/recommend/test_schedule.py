@@ -35,7 +35,7 @@ class ProgressOf:
 def sources(history, count: int = 4, settings=SETTINGS, **arguments) -> list[str]:
     recommender = Recommender(PLANE, settings, seed=0)
     made = [recommender.suggest(history, index=index, **arguments)[0] for index in range(count)]
-    return [one.source for one in made]
+    return [suggestion.source for suggestion in made]
 
 
 def test_they_take_turns() -> None:
@@ -101,8 +101,8 @@ def skipped(caplog, history, settings=SETTINGS) -> tuple[int, list[str]]:
 
 def test_turns_that_are_skipped_are_counted_and_said_once(caplog) -> None:
     history = history_of(8)
-    violated = [replace(one, constraints={"c": one.value + 1.0}) for one in history]
-    objectives = [replace(one, value=None, objectives=(one.value, 1.0)) for one in history]
+    violated = [replace(trial, constraints={"c": trial.value + 1.0}) for trial in history]
+    objectives = [replace(trial, value=None, objectives=(trial.value, 1.0)) for trial in history]
     for told, why in ((violated, "violate constraints"), (objectives, "several objectives")):
         caplog.clear()
         n_skipped, (text,) = skipped(caplog, told)
@@ -149,11 +149,11 @@ def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:
 
 def test_several_objectives_and_violated_constraints_are_the_ensembles() -> None:
     history = history_of(8)
-    constrained = [replace(one, constraints={"c": one.value + 1.0}) for one in history]
-    objectives = [replace(one, value=None, objectives=(one.value, 1.0)) for one in history]
+    constrained = [replace(trial, constraints={"c": trial.value + 1.0}) for trial in history]
+    objectives = [replace(trial, value=None, objectives=(trial.value, 1.0)) for trial in history]
     for told in (constrained, objectives):
         assert sources(told) == ["model"] * 4
-    met = [replace(one, constraints={"c": -1.0}) for one in history]
+    met = [replace(trial, constraints={"c": -1.0}) for trial in history]
     assert sources(met) == ["model", "universal-prior"] * 2
 
 
@@ -176,8 +176,12 @@ def test_beside_a_prior_they_begin_later(given, first) -> None:
 def test_a_batch_takes_turns_and_repeats_nothing(count: int) -> None:
     recommender = Recommender(PLANE, SETTINGS, seed=0)
     batch = recommender.suggest(history_of(12), count, index=12)
-    assert [one.source for one in batch] == (["model", "universal-prior"] * 3)[:count]
-    points = np.array([[one.configuration["x"], one.configuration["y"]] for one in batch])
+    assert [suggestion.source for suggestion in batch] == (["model", "universal-prior"] * 3)[
+        :count
+    ]
+    points = np.array(
+        [[suggestion.configuration["x"], suggestion.configuration["y"]] for suggestion in batch]
+    )
     distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
     assert distances[np.triu_indices(count, 1)].min() > 1e-3
 
@@ -212,8 +216,8 @@ def test_start_up_trials_that_are_asked_for_are_space_filling() -> None:
 
 def test_only_trials_that_have_ended_let_it_join() -> None:
     settings = RecommenderSettings(preset=QUICK)
-    running = [replace(one, state=TrialState.RUNNING, value=None) for one in history_of(9)]
-    failed = [Trial(one.configuration, TrialState.FAILED) for one in history_of(9)]
+    running = [replace(trial, state=TrialState.RUNNING, value=None) for trial in history_of(9)]
+    failed = [Trial(trial.configuration, TrialState.FAILED) for trial in history_of(9)]
     for history in (running, failed, history_of(4) + running[4:]):
         assert sources(history, 10, settings) == ["random"] * 10
     one_is_known = [*failed[:8], history_of(9)[8]]
@@ -223,8 +227,8 @@ def test_only_trials_that_have_ended_let_it_join() -> None:
 def test_a_batch_of_the_start_up_takes_turns() -> None:
     recommender = Recommender(PLANE, RecommenderSettings(preset=QUICK), seed=0)
     batch = recommender.suggest(history_of(6), 4, index=6)
-    assert [one.source for one in batch] == ["random", "universal-prior"] * 2
-    assert len({tuple(one.units) for one in batch}) == 4
+    assert [suggestion.source for suggestion in batch] == ["random", "universal-prior"] * 2
+    assert len({tuple(suggestion.units) for suggestion in batch}) == 4
 
 
 def test_early_turns_are_worth_more_than_space_filling_points() -> None:

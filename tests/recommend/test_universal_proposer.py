@@ -26,7 +26,10 @@ def bowl(configuration) -> float:
 def history_of(n: int, f=bowl) -> list[Trial]:
     draws = np.random.default_rng(0).uniform(-1.0, 1.0, (n, 2))
     configurations = [{"x": float(x), "y": float(y)} for x, y in draws]
-    return [Trial(one, TrialState.COMPLETE, f(one)) for one in configurations]
+    return [
+        Trial(configuration, TrialState.COMPLETE, f(configuration))
+        for configuration in configurations
+    ]
 
 
 # ------------------------------------------------------------------------------ what it suggests
@@ -36,18 +39,20 @@ def test_it_finds_a_smooth_optimum_alone() -> None:
     history = history_of(6)
     recommender = Recommender(PLANE, SETTINGS, seed=0)
     for _ in range(10):
-        (one,) = recommender.suggest(history, index=2 * len(history) + 1)
-        assert one.source == "universal-prior"
-        expected = one.explanation
+        (suggestion,) = recommender.suggest(history, index=2 * len(history) + 1)
+        assert suggestion.source == "universal-prior"
+        expected = suggestion.explanation
         assert 0.0 < expected.predicted_rank <= expected.n_reference and expected.spread >= 0.0
-        history.append(Trial(one.configuration, TrialState.COMPLETE, bowl(one.configuration)))
+        history.append(
+            Trial(suggestion.configuration, TrialState.COMPLETE, bowl(suggestion.configuration))
+        )
     assert max(trial.value for trial in history) > -0.02
 
 
 def test_it_knows_which_ranks_to_expect() -> None:
-    (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history_of(40), index=41)
-    assert one.explanation.predicted_rank < 10.0 and one.explanation.spread < 10.0
-    assert "universal prior" in str(one.explanation)
+    (suggestion,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history_of(40), index=41)
+    assert suggestion.explanation.predicted_rank < 10.0 and suggestion.explanation.spread < 10.0
+    assert "universal prior" in str(suggestion.explanation)
 
 
 def test_what_runs_is_believed() -> None:
@@ -62,19 +67,19 @@ def test_what_runs_is_believed() -> None:
 
 def test_given_values_are_kept() -> None:
     recommender = Recommender(PLANE, SETTINGS, seed=0)
-    (one,) = recommender.suggest(history_of(12), index=13, fixed={"x": -0.3})
-    assert one.source == "universal-prior"
-    assert one.configuration["x"] == -0.3 and one.configuration["y"] < 0.0
+    (suggestion,) = recommender.suggest(history_of(12), index=13, fixed={"x": -0.3})
+    assert suggestion.source == "universal-prior"
+    assert suggestion.configuration["x"] == -0.3 and suggestion.configuration["y"] < 0.0
 
 
 def test_a_table_is_searched_whole() -> None:
     rows = np.random.default_rng(1).random((300, 2))
     values = [bowl({"x": 2 * x - 1, "y": 2 * y - 1}) for x, y in rows]
-    (one,) = Recommender(PLANE, SETTINGS, seed=0).suggest(
+    (suggestion,) = Recommender(PLANE, SETTINGS, seed=0).suggest(
         history_of(15), index=15, candidates=PLANE.canonical(rows)
     )
-    assert one.source == "universal-prior"
-    assert values[int(np.abs(rows - one.units).sum(1).argmin())] > np.quantile(values, 0.9)
+    assert suggestion.source == "universal-prior"
+    assert values[int(np.abs(rows - suggestion.units).sum(1).argmin())] > np.quantile(values, 0.9)
 
 
 def test_conditional_and_mixed_spaces() -> None:
@@ -118,8 +123,8 @@ def test_its_failure_costs_no_trial(monkeypatch) -> None:
 
 
 def ranks(values) -> np.ndarray:
-    known = np.array([-math.inf if math.isnan(value) else value for value in values])
-    return np.unique(known, return_inverse=True)[1].astype(float)
+    filled = np.array([-math.inf if math.isnan(value) else value for value in values])
+    return np.unique(filled, return_inverse=True)[1].astype(float)
 
 
 def target(values) -> np.ndarray:

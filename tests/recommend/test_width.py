@@ -29,7 +29,7 @@ def test_sketches_vary_like_features_and_keep_distances(n_features) -> None:
     far, near = wide.copy(), wide.copy()
     far[:, : n_features // 2] = 1.0 - far[:, : n_features // 2]
     near[:, 0] = 1.0 - near[:, 0]
-    moved = [np.linalg.norm(narrowed(one) - narrow, axis=1).mean() for one in (far, near)]
+    moved = [np.linalg.norm(narrowed(points) - narrow, axis=1).mean() for points in (far, near)]
     assert moved[0] > 3 * moved[1] > 0
 
 

@@ -85,7 +85,7 @@ def spheres(n: int) -> dict[str, Domain]:
 
 def values_of(configuration: Mapping[str, Any], n_objectives: int) -> list[float]:
     """Return spheres around different centres, one for each objective."""
-    numbers = np.array([float(one) for one in configuration.values()])
+    numbers = np.array([float(number) for number in configuration.values()])
     return [float(((numbers - 0.3 * k) ** 2).sum()) for k in range(n_objectives)]
 
 
@@ -93,7 +93,7 @@ def violations_of(configuration: Mapping[str, Any], n_constraints: int) -> dict[
     """Return how far a configuration is beyond planes that each cut off a part of the space."""
     numbers = np.array([*configuration.values()])
     normals = np.random.default_rng(1).normal(size=(n_constraints, len(numbers)))
-    return {f"c{i}": float(one @ numbers - 0.5) for i, one in enumerate(normals)}
+    return {f"c{i}": float(normal @ numbers - 0.5) for i, normal in enumerate(normals)}
 
 
 def study_of(
@@ -178,7 +178,7 @@ def _optuna_study(n_zombies: int) -> Any:
     for _ in range(N_TRIALS):
         trial = study.ask()
         x = [trial.suggest_float(f"x{i}", -1.0, 1.0) for i in range(N_PARAMETERS)]
-        study.tell(trial, sum(one**2 for one in x))
+        study.tell(trial, sum(number**2 for number in x))
     for _ in range(n_zombies):
         trial = study.ask()
         for i in range(N_PARAMETERS):

@@ -157,7 +157,7 @@ def soak(url: str, options: argparse.Namespace) -> list[str]:
     parts = [part for part in parts if part]
     print("tenth  ask: median      95 %   MB  files  threads", flush=True)
     for part in parts:
-        seconds = sorted(one for sample in part for one in sample.seconds)
+        seconds = sorted(ask for sample in part for ask in sample.seconds)
         worst = seconds[int(0.95 * (len(seconds) - 1))]
         highest = (max(column) for column in zip(*(sample[2:] for sample in part), strict=True))
         print(
@@ -190,11 +190,19 @@ def faults(
         yield f"{n_twice} configurations were tried again"
     if stats["fallbacks"]:
         yield f"the surrogate failed {stats['fallbacks']} times"
-    if max(one.files for one in late) > max(one.files for one in early) + MAX_MORE_FILES:
+    if (
+        max(sample.files for sample in late)
+        > max(sample.files for sample in early) + MAX_MORE_FILES
+    ):
         yield "open files grow"
-    if max(one.threads for one in late) > max(one.threads for one in early) + MAX_MORE_THREADS:
+    if (
+        max(sample.threads for sample in late)
+        > max(sample.threads for sample in early) + MAX_MORE_THREADS
+    ):
         yield "threads grow"
-    before, after = (median(s for one in part for s in one.seconds) for part in (early, late))
+    before, after = (
+        median(s for sample in part for s in sample.seconds) for part in (early, late)
+    )
     if after > before + MAX_SECONDS_A_TRIAL * n_complete:
         yield f"an ask takes {after:.3f} s in the end, {before:.3f} s in the beginning"
 

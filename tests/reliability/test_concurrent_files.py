@@ -69,8 +69,8 @@ def test_threads_may_save_a_file_that_another_one_loads(tmp_path: Path, kind: st
         loading = pool.submit(load_again)
         saving = [pool.submit(save_again, writer) for writer in range(3)]
         try:
-            for one in saving:
-                one.result()
+            for task in saving:
+                task.result()
         finally:
             is_over.set()
         assert loading.result() >= N_SAVES
@@ -134,14 +134,14 @@ def test_interrupted_saves_in_any_order_lock_nobody_out(
 ) -> None:
     """Some of them are interrupted after a number of calls, whoever wrote before."""
     with tempfile.TemporaryDirectory(prefix="dre-fuzz-") as folder:
-        path, known = Path(folder, f"past{suffix}"), 0
+        path, read_length = Path(folder, f"past{suffix}"), 0
         for length, n_calls in turns:
             with crashing(n_calls):
                 past(length).save(path)
-            if known or path.exists():
+            if read_length or path.exists():
                 found = length_of(MetaDataset.load(path))
-                assert found in (known, length)
-                known = found
+                assert found in (read_length, length)
+                read_length = found
         past(10).save(path)
         assert length_of(MetaDataset.load(path)) == 10
 

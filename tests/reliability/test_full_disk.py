@@ -108,7 +108,7 @@ def test_an_experiment_goes_on_and_keeps_its_last_state(
             search.save_to_dir(str(tmp_path))
     assert content(tmp_path) == before
     assert ray_search.run(1).stats["unsaved"] == 3
-    assert sum("could not be written" in one.getMessage() for one in caplog.records) == 1
+    assert sum("could not be written" in record.getMessage() for record in caplog.records) == 1
 
     restored = RaySearch()
     restored.search.restore_from_dir(str(tmp_path))

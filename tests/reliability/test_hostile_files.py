@@ -68,7 +68,7 @@ def test_a_damaged_file_is_read_or_refused(whole: dict[str, Path], kind: str, se
         path = Path(folder, whole[kind].name)
         if whole[kind].is_dir():
             shutil.copytree(whole[kind], path)
-            file = rng.choice(sorted(one for one in path.rglob("*") if one.is_file()))
+            file = rng.choice(sorted(entry for entry in path.rglob("*") if entry.is_file()))
         else:
             file = Path(shutil.copy(whole[kind], path))
         file.write_bytes(broken(file.read_bytes(), rng))
@@ -96,7 +96,7 @@ def test_pickles_in_any_place_are_not_loaded(tmp_path: Path, kind: str) -> None:
     reader, sung = READERS[kind], tmp_path / "sung"
     path = tmp_path / reader.name
     reader.make(path)
-    files = [one for one in path.rglob("*") if one.is_file()] if path.is_dir() else [path]
+    files = [entry for entry in path.rglob("*") if entry.is_file()] if path.is_dir() else [path]
     canary = Canary(sung)
     contents = [pickle.dumps(canary, protocol) for protocol in (0, 2, 5)]
     for write in (lambda f: torch.save(canary, f), lambda f: np.save(f, np.array([canary]))):
@@ -138,8 +138,8 @@ def first(header: dict[str, Any]) -> dict[str, Any]:
 
 def setting(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
     def change(header: dict[str, Any]) -> None:
-        known = json.loads(header["__metadata__"]["settings"])
-        header["__metadata__"]["settings"] = json.dumps({**known, name: value})
+        settings = json.loads(header["__metadata__"]["settings"])
+        header["__metadata__"]["settings"] = json.dumps({**settings, name: value})
 
     return change
 
@@ -264,7 +264,7 @@ def test_no_reader_waits_for_what_is_no_file(
     path = tmp_path / READERS[kind].name
     READERS[kind].make(path)
     READERS[kind].read(path)  # what it imports takes its time
-    files = [one for one in path.rglob("*") if one.is_file()] if path.is_dir() else [path]
+    files = [entry for entry in path.rglob("*") if entry.is_file()] if path.is_dir() else [path]
     for file in files:
         before = file.read_bytes()
         file.unlink()
@@ -317,10 +317,10 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 def repacked(path: Path, name: str, content: bytes) -> None:
     """Replace one entry of an archive."""
     with zipfile.ZipFile(path) as archive_before:
-        entries = {one: archive_before.read(one) for one in archive_before.namelist()}
+        entries = {entry: archive_before.read(entry) for entry in archive_before.namelist()}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive_after:
-        for one, kept in {**entries, name: content}.items():
-            archive_after.writestr(one, kept)
+        for entry_name, kept in {**entries, name: content}.items():
+            archive_after.writestr(entry_name, kept)
 
 
 def array_of(shape: str, descr: str = "'<f8'") -> bytes:

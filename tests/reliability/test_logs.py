@@ -36,9 +36,9 @@ def test_each_framework_says_it_in_its_own_way(
         search.run(6)
         monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
         search.run(1)
-    said = [one for one in caplog.records if "dre_plugins" in one.name]
-    assert {one.name for one in said} == {name}
-    texts = [one.getMessage() for one in said]
+    records = [record for record in caplog.records if "dre_plugins" in record.name]
+    assert {record.name for record in records} == {name}
+    texts = [record.getMessage() for record in records]
     for wanted in ("ranking ensemble suggests from trial 4", "surrogate failed"):
         assert sum(wanted in text for text in texts) == 1
 
@@ -64,7 +64,7 @@ def test_learning_is_announced_before_it_begins(
     of_few, before = Prior.of_few, []
 
     def learn(metadata: Any) -> Prior:
-        before.extend(one.getMessage() for one in caplog.records)
+        before.extend(record.getMessage() for record in caplog.records)
         return of_few(metadata)
 
     monkeypatch.setattr(Prior, "of_few", learn)

@@ -28,8 +28,8 @@ def test_eight_workers_outlive_their_server() -> None:
         study = worker.study_in(server.url, HEARTBEAT)
         arguments = (server.url, N_TRIALS, HEARTBEAT)
         workers = [context.Process(target=worker.work, args=arguments) for _ in range(N_WORKERS)]
-        for one in workers:
-            one.start()
+        for process in workers:
+            process.start()
         for n_before_kill in (10, 30, 50):
             while not worker.is_done(study, n_before_kill):
                 time.sleep(0.1)
@@ -40,9 +40,9 @@ def test_eight_workers_outlive_their_server() -> None:
             while not worker.is_done(study, n_before_kill):  # the first answers are errors
                 time.sleep(0.1)
             assert before.items() <= worker.complete(study).items()
-        for one in workers:
-            one.join(300)
-        assert [one.exitcode for one in workers] == [0] * N_WORKERS
+        for process in workers:
+            process.join(300)
+        assert [process.exitcode for process in workers] == [0] * N_WORKERS
 
         trials = study.trials
         states = [trial.state for trial in trials]

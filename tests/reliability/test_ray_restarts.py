@@ -96,7 +96,7 @@ def test_a_driver_that_is_killed_at_any_moment(
             driver.put_back(study, tmp_path / "copy", session)
             continue
         ended = {event.trial_id: event.time for event in events if event.what == "end"}
-        late = {one: when for one, when in ended.items() if one not in found.losses}
+        late = {name: when for name, when in ended.items() if name not in found.losses}
         check(found, before, late)
         figures = f"{len(found.losses)} stored, {len(late)} late, {found.n_forgotten} forgotten"
         print(f"kill {kill}: {figures}")

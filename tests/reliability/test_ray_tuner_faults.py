@@ -103,7 +103,7 @@ def test_space_filling_points_take_over(
         results = tuner_of(tmp_path, search).fit()
     assert ends(search, results)["failed"] == 0
     assert search.stats["fallbacks"] == search.stats["fallback"] == N_TRIALS - 4
-    assert sum("surrogate failed" in one.getMessage() for one in caplog.records) == 1
+    assert sum("surrogate failed" in record.getMessage() for record in caplog.records) == 1
 
 
 def test_a_prior_whose_file_vanishes(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_full_disk_while_the_search_is_saved(
     assert search.stats["unsaved"] == len(whole) > 0
     # The state before is kept, and Ray's own beside it tells what has happened since.
     assert max(whole) > 3
-    assert sum("could not be written" in one.getMessage() for one in caplog.records) == 1
+    assert sum("could not be written" in record.getMessage() for record in caplog.records) == 1
     last = DRESearch()  # there was room again
     last.restore_from_dir(str(tmp_path / "study"))
     assert last.study.trials == search.study.trials

@@ -61,7 +61,7 @@ def name_of(trial: Trial) -> str:
 def complete(tuner: Tuner) -> dict[str, float | None]:
     """Return the values of trials that are complete."""
     trials = tuner.scheduler.searcher.trials
-    return {name_of(one): one.value for one in trials if one.state is TrialState.COMPLETE}
+    return {name_of(trial): trial.value for trial in trials if trial.state is TrialState.COMPLETE}
 
 
 def wait_for_trials(folder: Path, began: float, n: int) -> None:
@@ -99,7 +99,9 @@ def test_a_driver_that_is_killed_at_any_moment(folder: Path, n_kills: int) -> No
         begun = {event.name for event in events if event.what == "begin"}
         assert not begun & before.keys()  # what had been saved as complete did not run again
         late = {
-            one.name: one.time for one in events if one.what == "end" and one.name not in found
+            event.name: event.time
+            for event in events
+            if event.what == "end" and event.name not in found
         }
         assert all(when > saved.stat().st_mtime - WITHIN for when in late.values())
         print(f"kill {kill}: {len(found)} complete, {len(late)} late")
@@ -113,7 +115,7 @@ def test_a_driver_that_is_killed_at_any_moment(folder: Path, n_kills: int) -> No
     print(f"{n_kills} kills: {n_late} late, {len(found)} of {len(trials)} complete")
     assert before.items() <= found.items()
     assert len(found) >= n_trials
-    assert len({name_of(one) for one in trials}) == len(trials)
+    assert len({name_of(trial) for trial in trials}) == len(trials)
     # Each report of the tuner's own table is of another configuration, and none is missing.
     results = tuner.callbacks[0].dataframe()
     columns = [f"config_{key}" for key in driver.SPACE]

@@ -74,7 +74,7 @@ def test_space_filling_points_take_over(
     stats = tuner.scheduler.searcher.stats
     assert ends(tuner)["failed"] == 0
     assert stats["fallbacks"] == stats["fallback"] == stats["suggestions"] - stats["random"] > 0
-    assert sum("surrogate failed" in one.getMessage() for one in caplog.records) == 1
+    assert sum("surrogate failed" in record.getMessage() for record in caplog.records) == 1
 
 
 def test_a_prior_whose_file_vanishes(folder: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_full_disk_while_the_tuner_is_saved(
         with full_disk():
             save(self, folder)
         loaded.append(driver.reap(Tuner.load(str(self.tuner_path))))  # the one before is whole
-        assert {one.name for one in self.tuner_path.iterdir() if "unsaved" in one.name} == set()
+        assert {path.name for path in self.tuner_path.iterdir() if "unsaved" in path.name} == set()
 
     after = After(lambda n: None)
     monkeypatch.setattr(DurableTuner, "save", limited)
@@ -111,7 +111,7 @@ def test_a_full_disk_while_the_tuner_is_saved(
         tuner = run(after)
     assert ends(tuner)["failed"] == 0
     assert tuner.n_unsaved == len(loaded) > 0
-    assert sum("could not be saved" in one.getMessage() for one in caplog.records) == 1
+    assert sum("could not be saved" in record.getMessage() for record in caplog.records) == 1
     last = driver.reap(Tuner.load(str(folder / "study")))  # there was room again
     assert last.scheduler.searcher.trials == tuner.scheduler.searcher.trials
     monkeypatch.undo()

@@ -40,8 +40,8 @@ def test_nothing_missing_means_no_conditions() -> None:
 def test_a_categorical_parent() -> None:
     def draw(rng: np.random.Generator) -> Configuration:
         kernel = str(rng.choice(["linear", "rbf", "poly"]))
-        own = {} if kernel == "linear" else {"gamma": float(rng.random())}
-        return {"C": float(rng.random()), "kernel": kernel, **own}
+        conditional = {} if kernel == "linear" else {"gamma": float(rng.random())}
+        return {"C": float(rng.random()), "kernel": kernel, **conditional}
 
     domains: dict[str, Domain] = {
         "C": Float(0, 1),
@@ -129,8 +129,8 @@ def test_nested_branches() -> None:
 def test_two_parents_at_once() -> None:
     def draw(rng: np.random.Generator) -> Configuration:
         opt, depth = str(rng.choice(["adam", "sgd", "rms"])), int(rng.integers(1, 9))
-        own = {"x": float(rng.random())} if opt == "sgd" and depth > 4 else {}
-        return {"lr": float(rng.random()), "opt": opt, "depth": depth, **own}
+        conditional = {"x": float(rng.random())} if opt == "sgd" and depth > 4 else {}
+        return {"lr": float(rng.random()), "opt": opt, "depth": depth, **conditional}
 
     domains: dict[str, Domain] = {
         "lr": Float(0, 1),
@@ -179,8 +179,8 @@ def test_absence_that_shows_nothing_yet() -> None:
 
 def test_what_nothing_explains_is_optional() -> None:
     def draw(rng: np.random.Generator) -> Configuration:
-        own = {"x": 0.5} if rng.random() < 0.5 else {}
-        return {"k": str(rng.choice(["a", "b"])), "lr": float(rng.random()), **own}
+        conditional = {"x": 0.5} if rng.random() < 0.5 else {}
+        return {"k": str(rng.choice(["a", "b"])), "lr": float(rng.random()), **conditional}
 
     domains = {"k": Categorical(["a", "b"]), "lr": Float(0, 1), "x": Float(0, 1)}
     assert infer_conditions(domains, drawn(draw)) == ((), frozenset({"x"}))

@@ -112,8 +112,8 @@ class TestMutate:
         children = mutate(SPACE, parents, 64, rng(seed))
         assert children.shape == (64, SPACE.n_parameters)
         assert ((children >= 0) & (children <= 1)).all()
-        known = set(keys(SPACE.canonical(parents)))
-        assert known.isdisjoint(keys(SPACE.canonical(children)))
+        parent_keys = set(keys(SPACE.canonical(parents)))
+        assert parent_keys.isdisjoint(keys(SPACE.canonical(children)))
 
     def test_one_parent_and_one_discrete_parameter(self) -> None:
         domains = [Categorical(["a", "b"]), Integer(1, 2), Integer(1, 100, "log"), Float(0, 1)]
@@ -322,4 +322,6 @@ def test_the_rest_of_a_finite_space_is_what_no_part_covers() -> None:
     free = np.full(2, np.nan)
     left = Rule(space, None).unseen(free, seen, np.random.default_rng(0), 9)
     found = [space.to_configuration(row) for row in left]
-    assert sorted(one["n"] for one in found) == [2, 3] and {one["k"] for one in found} == {"b"}
+    assert sorted(configuration["n"] for configuration in found) == [2, 3] and {
+        configuration["k"] for configuration in found
+    } == {"b"}

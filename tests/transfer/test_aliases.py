@@ -83,11 +83,11 @@ def test_prefixes_are_seen_through() -> None:
 
 
 def test_no_name_plays_two_roles() -> None:
-    for one, other in combinations(ROLES.values(), 2):
-        assert not one.names & other.names
-        assert not one.names & other.words and not one.words & other.names
-        if one.family == other.family:
-            assert not one.words & other.words
+    for role, other in combinations(ROLES.values(), 2):
+        assert not role.names & other.names
+        assert not role.names & other.words and not role.words & other.names
+        if role.family == other.family:
+            assert not role.words & other.words
 
 
 def test_words_have_a_family() -> None:

@@ -444,8 +444,8 @@ class TestConditions:
 
 
 def test_a_default_is_shown_without_the_digits_of_rounding() -> None:
-    known = SearchSpace({"x": Float(0.0, 1.0), "eta": Float(1e-4, 1.0, scale="log")})
-    alignment = align(SearchSpace({"x": Float(0.0, 1.0)}), known, defaults={"eta": 0.3})
+    source = SearchSpace({"x": Float(0.0, 1.0), "eta": Float(1e-4, 1.0, scale="log")})
+    alignment = align(SearchSpace({"x": Float(0.0, 1.0)}), source, defaults={"eta": 0.3})
     assert alignment is not None
     assert ("eta", "–", "default", "set to 0.3") in alignment.rows()
 

@@ -22,11 +22,11 @@ def carried(ours: dict[str, Domain], theirs: dict[str, Domain], values: dict[str
     alignment = align(source, target)
     assert alignment is not None
     units = alignment.convert(source.to_units([values]))[0]
-    known = [link.target for link in alignment.links]
+    linked = [link.target for link in alignment.links]
     return {
         name: target.domains[name].from_unit(float(unit))
         for name, unit in zip(target.names, units, strict=True)
-        if name in known
+        if name in linked
     }
 
 

@@ -98,17 +98,17 @@ class TestSpaces:
             merged_space([])
 
     def test_parameters_in_order_of_appearance(self) -> None:
-        one = SearchSpace({"x": Float(0, 1), "seed": Constant(1)})
-        two = SearchSpace({"y": Float(0, 1), "x": Float(0, 2), "q": Constant("a")})
-        merged = merged_space([one, two])
+        first = SearchSpace({"x": Float(0, 1), "seed": Constant(1)})
+        second = SearchSpace({"y": Float(0, 1), "x": Float(0, 2), "q": Constant("a")})
+        merged = merged_space([first, second])
         assert list(merged.domains) == ["x", "seed", "y", "q"]
         assert merged.optional == {"y"}
         assert merged.constants == {"seed": 1, "q": "a"}
 
     def test_equal_conditions_are_kept_with_their_values_united(self) -> None:
-        one = kernels(["rbf", "linear"], RBF)
-        two = kernels(["linear", "poly"], Condition("gamma", "kernel", ("poly",)))
-        merged = merged_space([one, two])
+        first = kernels(["rbf", "linear"], RBF)
+        second = kernels(["linear", "poly"], Condition("gamma", "kernel", ("poly",)))
+        merged = merged_space([first, second])
         assert merged.conditions == (Condition("gamma", "kernel", ("rbf", "poly")),)
         assert merged.optional == frozenset()
 
@@ -154,16 +154,16 @@ class TestSpaces:
         assert merged.optional == frozenset()
 
     def test_a_parent_that_can_no_longer_be_asked(self) -> None:
-        one = SearchSpace({"n": Integer(1, 3), "x": Float(0, 1)}, [Condition("x", "n", (2,))])
-        two = SearchSpace({"n": Float(0.5, 3), "x": Float(0, 1)})
-        merged = merged_space([one, two])
+        first = SearchSpace({"n": Integer(1, 3), "x": Float(0, 1)}, [Condition("x", "n", (2,))])
+        second = SearchSpace({"n": Float(0.5, 3), "x": Float(0, 1)})
+        merged = merged_space([first, second])
         assert (merged.conditions, merged.optional) == ((), {"x"})
 
     def test_conditions_of_different_kinds(self) -> None:
         domains = {"n": Integer(1, 3), "x": Float(0, 1)}
-        one = SearchSpace(domains, [Condition("x", "n", (2, 3))])
-        two = SearchSpace(domains, [RangeCondition("x", "n", low=2)])
-        merged = merged_space([one, two])
+        first = SearchSpace(domains, [Condition("x", "n", (2, 3))])
+        second = SearchSpace(domains, [RangeCondition("x", "n", low=2)])
+        merged = merged_space([first, second])
         assert (merged.conditions, merged.optional) == ((), {"x"})
 
     def test_conditions_in_a_circle(self) -> None:

@@ -39,7 +39,7 @@ QUICK = MetaTrainingSettings(
 
 
 def padded(features: list[Tensor], values: list[Tensor]) -> TaskLists:
-    lengths = torch.tensor([len(one) for one in values])
+    lengths = torch.tensor([len(row) for row in values])
     x = torch.nn.utils.rnn.pad_sequence(features, batch_first=True)
     y = torch.nn.utils.rnn.pad_sequence(values, batch_first=True)
     mask = torch.arange(y.shape[1]) < lengths[:, None]

@@ -93,10 +93,10 @@ def test_the_lists_of_a_task_are_those_of_its_trials() -> None:
     history[6] = Trial(history[6].configuration, COMPLETE, NAN)
     before = trial_lists(history, failed="worst", max_length=100)
     after = trial_lists(task(trials=history).trials(), failed="worst", max_length=100)
-    for one, other in zip(before, after, strict=True):
-        np.testing.assert_array_equal(one.trials, other.trials)
-        np.testing.assert_array_equal(one.ranks, other.ranks)
-        assert one.weight == other.weight
+    for ranked, expected in zip(before, after, strict=True):
+        np.testing.assert_array_equal(ranked.trials, expected.trials)
+        np.testing.assert_array_equal(ranked.ranks, expected.ranks)
+        assert ranked.weight == expected.weight
 
 
 def test_values_out_of_range_extrapolate_and_decode_to_the_nearest_bound() -> None:
@@ -121,7 +121,7 @@ def test_arrays_of_the_wrong_shape_are_refused() -> None:
 def test_empty_tasks_are_dropped_and_counted_and_names_made_unique() -> None:
     only_failed = task("first", [Trial({"lr": 0.1}, FAILED)])
     metadata = MetaDataset.of([task(), task("empty", []), task(), only_failed], skipped={"x": 2})
-    assert [one.name for one in metadata] == ["first", "first (2)", "first (3)"]
+    assert [task.name for task in metadata] == ["first", "first (2)", "first (3)"]
     assert metadata.skipped == {"x": 2, "empty study": 1}
     assert metadata.n_evaluations == 19
     assert metadata.tasks[2].counts() == {"complete": 0, "pruned": 0, "failed": 1}
@@ -133,10 +133,10 @@ def test_metadata_can_be_joined_and_cut() -> None:
     left = MetaDataset.of([task("a"), task("b")], source="here", licence="MIT", skipped={"x": 1})
     right = MetaDataset.of([task("a")], source="there", licence="MIT", skipped={"x": 2, "y": 3})
     both = left + right
-    assert [one.name for one in both] == ["a", "b", "a (2)"]
+    assert [task.name for task in both] == ["a", "b", "a (2)"]
     assert (both.source, both.licence) == ("here; there", "MIT")
     assert both.skipped == {"x": 3, "y": 3}
-    assert [one.name for one in both.subset(["a (2)", "b"])] == ["b", "a (2)"]
+    assert [task.name for task in both.subset(["a (2)", "b"])] == ["b", "a (2)"]
     assert len(both.subset("b")) == 1
     with pytest.raises(ValueError, match=r"\['c'\].*'a \(2\)'"):
         both.subset(["b", "c"])
@@ -151,10 +151,10 @@ def test_the_summary_is_short_and_says_what_was_left_out() -> None:
     assert MetaDataset(()).summary() == "0 tasks, no evaluations"
 
 
-def assert_same(one: MetaDataset, other: MetaDataset) -> None:
-    assert (one.source, one.licence) == (other.source, other.licence)
-    assert dict(one.skipped) == dict(other.skipped)
-    for left, right in zip(one, other, strict=True):
+def assert_same(metadata: MetaDataset, other: MetaDataset) -> None:
+    assert (metadata.source, metadata.licence) == (other.source, other.licence)
+    assert dict(metadata.skipped) == dict(other.skipped)
+    for left, right in zip(metadata, other, strict=True):
         assert left.name == right.name and left.space == right.space
         assert [*left.rungs] == [*right.rungs]
         pairs = [(left.units, right.units), (left.values, right.values)]

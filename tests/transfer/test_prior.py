@@ -120,7 +120,7 @@ def test_every_fifth_of_many_tasks_decides_when_to_stop() -> None:
     few = metadata(9)
     assert held_out(few)[0].tasks == few.tasks and not len(held_out(few)[1])
     lessons, validation = held_out(metadata(11))
-    assert [one.name for one in validation] == ["task 4", "task 9"]
+    assert [task.name for task in validation] == ["task 4", "task 9"]
     assert len(lessons) == 9
     assert small(metadata(11)).card.validation["n_tasks"] == 2
 
@@ -155,8 +155,8 @@ def test_spaces_of_tasks_may_differ() -> None:
 
 def test_only_the_order_of_values_counts(prior) -> None:
     tasks = [
-        replace(one, values=np.exp(10.0 * one.values) * 10.0 ** (30 * row))
-        for row, one in enumerate(metadata())
+        replace(task, values=np.exp(10.0 * task.values) * 10.0 ** (30 * row))
+        for row, task in enumerate(metadata())
     ]
     stretched = small(MetaDataset.of(tasks))
     for name, value in prior.ensemble.parameters.items():
@@ -165,9 +165,9 @@ def test_only_the_order_of_values_counts(prior) -> None:
 
 def test_order_of_what_past_tasks_list_does_not_count(prior) -> None:
     tasks = []
-    for one in metadata():
-        units = encoded(TURNED, [SPACE.to_configuration(row) for row in one.units])
-        tasks.append(replace(one, space=TURNED, units=units))
+    for task in metadata():
+        units = encoded(TURNED, [SPACE.to_configuration(row) for row in task.units])
+        tasks.append(replace(task, space=TURNED, units=units))
     turned = small(MetaDataset.of(tasks))
     assert turned.space == prior.space
     for name, value in prior.ensemble.parameters.items():
@@ -187,7 +187,7 @@ def test_tasks_that_teach_nothing_are_not_held_out() -> None:
     good = [task(f"good {i}", i) for i in range(10)]
     tasks = [*good[:4], dull[0], *good[4:8], dull[1], *good[8:]]
     data = MetaDataset.of(tasks)
-    assert [one.name for one in held_out(data)[1]] == ["good 4", "good 9"]
+    assert [task.name for task in held_out(data)[1]] == ["good 4", "good 9"]
     assert len(held_out(data)[0]) == 10
     card = small(data).card
     assert (card.validation["n_tasks"], card.training["n_task_lists"]) == (2, 8)
@@ -251,7 +251,7 @@ def test_an_extra_parameter_changes_no_score_until_it_is_learnt(prior) -> None:
 def test_a_parameter_that_a_study_does_not_tune_has_its_default(prior) -> None:
     space = SearchSpace({n: d for n, d in DOMAINS.items() if n != "max_depth"}, [DROPS])
     configurations = [space.to_configuration(row) for row in drawn(space)]
-    at_default = [{**one, **DEFAULTS} for one in configurations]
+    at_default = [{**configuration, **DEFAULTS} for configuration in configurations]
     found = scores(prior, space, encoded(space, configurations))
     assert torch.equal(found, scores(prior, SPACE, encoded(SPACE, at_default)))
     without = replace(prior, card=replace(prior.card, defaults={}))
@@ -282,11 +282,11 @@ def test_names_are_matched_by_alias_and_by_mapping(prior) -> None:
 
 
 def test_parameters_to_come_are_those_of_the_prior(prior) -> None:
-    known = {"mine": Float(0.0, 1.0), "eta": Float(1e-3, 0.1, "log")}
-    completed = prior.completed(known)
+    domains = {"mine": Float(0.0, 1.0), "eta": Float(1e-3, 0.1, "log")}
+    completed = prior.completed(domains)
     assert set(completed.domains) == {"mine", "eta", "max_depth", "booster", "rate_drop"}
     assert list(completed.domains)[:2] == ["mine", "eta"]  # what is known comes first
-    assert completed.domains["eta"] == known["eta"]
+    assert completed.domains["eta"] == domains["eta"]
     assert completed.domains["rate_drop"] == DOMAINS["rate_drop"]
     assert prior.completed({}).domains == prior.space.domains
     assert prior.completed(DOMAINS).domains == DOMAINS
@@ -469,10 +469,10 @@ def test_priors_can_be_pickled_and_copied(prior) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mapping", "said"), [({"mine": "nope"}, "nope"), ({"a": "eta", "b": "eta"}, "eta")]
+    ("mapping", "message"), [({"mine": "nope"}, "nope"), ({"a": "eta", "b": "eta"}, "eta")]
 )
-def test_a_mapping_that_cannot_be_is_refused_at_once(mapping, said) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_mapping_that_cannot_be_is_refused_at_once(mapping, message) -> None:
+    with pytest.raises(ValueError, match=message):
         Prior.load("xgboost", mapping=mapping)
 
 

@@ -235,8 +235,8 @@ def test_a_range_that_no_learner_has_does_not_count() -> None:
 
 
 def test_the_tables_name_what_there_is() -> None:
-    known = {name for learner in LEARNERS.values() for name in learner.weights}
-    assert {*RANGES} <= known and known >= RATES
+    weighted = {name for learner in LEARNERS.values() for name in learner.weights}
+    assert {*RANGES} <= weighted and weighted >= RATES
     for key, name in CHOICES:
         assert name in LEARNERS[key].weights
     for learner in LEARNERS.values():

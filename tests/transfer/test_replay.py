@@ -104,7 +104,7 @@ def test_evaluations_needed_go_on_in_random_order() -> None:
     regret = np.array([0.5, 0.005, 1.0, 0.0, 0.7, 0.9])
     assert evaluations_needed(regret, np.array([0, 2, 1, 3])) == 3
     first = np.array([0, 4])
-    left = [one for one in range(len(regret)) if one not in first]
+    left = [row for row in range(len(regret)) if row not in first]
     counts = [next(i for i, row in enumerate(o, 1) if row in (1, 3)) for o in permutations(left)]
     assert evaluations_needed(regret, first) == pytest.approx(2 + np.mean(counts))
 
@@ -126,12 +126,12 @@ def test_a_good_prior_is_ahead_from_the_first_pick(prior: Prior) -> None:
 
 @pytest.mark.usefixtures("small_fits")
 def test_a_replay_is_a_function_of_its_seeds(prior: Prior) -> None:
-    one, same, other = (
+    first, same, other = (
         replay(bowl("new", 9), prior, n_picks=12, seeds=seeds) for seeds in [(0,), (0,), (1,)]
     )
     for way in WAYS:
-        np.testing.assert_array_equal(one.regret[way], same.regret[way])
-    assert (one.regret[FRESH] != other.regret[FRESH]).any()
+        np.testing.assert_array_equal(first.regret[way], same.regret[way])
+    assert (first.regret[FRESH] != other.regret[FRESH]).any()
 
 
 @pytest.mark.usefixtures("small_fits")
@@ -167,11 +167,11 @@ def test_each_task_is_replayed_without_having_been_learnt_from(prior: Prior) -> 
         return prior
 
     found = list(leave_one_out(metadata, train, n_picks=2))
-    assert [one.task for one in found] == ["a", "b", "c"]
+    assert [outcome.task for outcome in found] == ["a", "b", "c"]
     assert learnt == [["b", "c"], ["a", "c"], ["a", "b"]]
     learnt.clear()
-    (one,) = leave_one_out(metadata, train, names=["b"], n_picks=2)
-    assert one.task == "b" and learnt == [["a", "c"]]
+    (replayed,) = leave_one_out(metadata, train, names=["b"], n_picks=2)
+    assert replayed.task == "b" and learnt == [["a", "c"]]
     with pytest.raises(ValueError, match=r"no tasks \['d'\]"):
         list(leave_one_out(metadata, train, names=["d"]))
 
@@ -186,10 +186,10 @@ def test_what_cannot_be_replayed_is_left_out(prior: Prior) -> None:
     metadata = MetaDataset.of([few, flat, strange, bowl("fine", 9)])
     *left_out, fine = leave_one_out(metadata, lambda others: prior, n_picks=2)
     assert isinstance(fine, Replay)
-    assert [one.task for one in left_out] == ["few", "flat", "strange"]
-    said = ["2 different", "are the same", "no parameter in common"]
-    for one, reason in zip(left_out, said, strict=True):
-        assert isinstance(one, LeftOut) and reason in one.reason
+    assert [outcome.task for outcome in left_out] == ["few", "flat", "strange"]
+    reasons = ["2 different", "are the same", "no parameter in common"]
+    for left, reason in zip(left_out, reasons, strict=True):
+        assert isinstance(left, LeftOut) and reason in left.reason
 
 
 def test_means_are_over_tasks_and_exhausted_tables_stay_at_their_best() -> None:

@@ -86,9 +86,9 @@ def test_a_frame_columns_and_a_file_give_the_same(tmp_path: Path) -> None:
     ):
         other = from_table(source, value="loss", task="task")
         assert other.tasks[0].space == first.tasks[0].space
-        for one, two in zip(first, other, strict=True):
-            np.testing.assert_array_equal(one.units, two.units)
-            np.testing.assert_array_equal(one.values, two.values)
+        for task, expected in zip(first, other, strict=True):
+            np.testing.assert_array_equal(task.units, expected.units)
+            np.testing.assert_array_equal(task.values, expected.values)
 
 
 def test_text_in_a_numeric_column_drops_the_row_and_is_counted() -> None:

@@ -26,8 +26,8 @@ def task(*trials: Trial) -> Task:
     return Task.from_trials("task", SPACE, trials)
 
 
-def numbered(one: Task) -> np.ndarray:
-    rows = np.arange(len(one), dtype=np.float32)
+def numbered(past: Task) -> np.ndarray:
+    rows = np.arange(len(past), dtype=np.float32)
     return np.stack([rows, -rows], axis=1)
 
 
@@ -50,8 +50,8 @@ def test_values_become_ranks_between_minus_one_and_one() -> None:
 
 
 def test_failures_are_tied_last() -> None:
-    one = task(ended(COMPLETE, 1.0), ended(FAILED), ended(COMPLETE, math.nan), ended(COMPLETE, 2))
-    lists = TaskLists.of([one], numbered)
+    past = task(ended(COMPLETE, 1.0), ended(FAILED), ended(COMPLETE, math.nan), ended(COMPLETE, 2))
+    lists = TaskLists.of([past], numbered)
     assert entries(lists, 0) == pytest.approx({0: 0.25, 1: -0.5, 2: -0.5, 3: 0.75})
 
 
@@ -61,14 +61,14 @@ def test_one_success_among_failures_is_a_lesson() -> None:
 
 
 def test_steps_at_which_trials_were_pruned_give_lists_with_smaller_weights() -> None:
-    one = task(
+    past = task(
         ended(COMPLETE, 10.0, s1=4.0, s2=7.0),
         ended(COMPLETE, 11.0, s1=3.0, s2=8.0),
         ended(PRUNED, s1=1.0),
         ended(PRUNED, s1=2.0, s2=6.0),
         ended(FAILED),
     )
-    lists = TaskLists.of([one], numbered)
+    lists = TaskLists.of([past], numbered)
     final, second, first = (entries(lists, row) for row in range(3))
     assert sorted(final, key=final.__getitem__) == [4, 0, 1]
     assert sorted(second, key=second.__getitem__) == [3, 0, 1]

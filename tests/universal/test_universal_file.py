@@ -67,8 +67,8 @@ def test_what_is_read_says_what_was_written(path: Path) -> None:
     ours, weights = written(features, targets)
     theirs, same = read(features, targets)
     assert read.settings == written.settings and torch.equal(weights, same)
-    for one, other in zip(ours.posterior(features), theirs.posterior(features), strict=True):
-        assert torch.allclose(one, other, atol=1e-9)
+    for left, right in zip(ours.posterior(features), theirs.posterior(features), strict=True):
+        assert torch.allclose(left, right, atol=1e-9)
     assert not any(weight.requires_grad for weight in read.parameters())
 
 
@@ -245,10 +245,10 @@ SMOOTH: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_the_shipped_one_predicts_smooth_functions(name: str) -> None:
-    known, unknown = draw(25, 3), draw(100, 3, seed=1)
-    values, truth = SMOOTH[name](known), SMOOTH[name](unknown)
+    observed, unknown = draw(25, 3), draw(100, 3, seed=1)
+    values, truth = SMOOTH[name](observed), SMOOTH[name](unknown)
     targets, scale = blended(values, values)
-    processes, weights = ready()(known[None], targets[None])
+    processes, weights = ready()(observed[None], targets[None])
     means, variances = processes.posterior(unknown[None])
     shares = weights.exp()[..., None]
     mean = (shares * means).sum(1)[0]

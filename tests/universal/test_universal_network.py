@@ -54,8 +54,8 @@ def test_the_order_of_features_does_not_matter() -> None:
     torch.testing.assert_close(ours.hypotheses.warps[:, order], theirs.hypotheses.warps)
     torch.testing.assert_close(weights, same)
     found = zip(ours.posterior(candidates), theirs.posterior(candidates[..., order]), strict=True)
-    for one, other in found:
-        torch.testing.assert_close(one, other)
+    for left, right in found:
+        torch.testing.assert_close(left, right)
 
 
 def test_the_order_of_trials_does_not_matter() -> None:
@@ -66,8 +66,8 @@ def test_the_order_of_trials_does_not_matter() -> None:
     ours, weights = prior(features, targets)
     theirs, same = prior(features[:, order], targets[:, order])
     torch.testing.assert_close(weights, same)
-    for one, other in zip(ours.posterior(candidates), theirs.posterior(candidates), strict=True):
-        torch.testing.assert_close(one, other)
+    for left, right in zip(ours.posterior(candidates), theirs.posterior(candidates), strict=True):
+        torch.testing.assert_close(left, right)
 
 
 def test_a_batch_equals_its_tasks() -> None:
@@ -75,10 +75,12 @@ def test_a_batch_equals_its_tasks() -> None:
     prior = prior_of()
     whole, weights = prior(features, targets)
     for b in range(3):
-        alone, same = prior(features[b : b + 1], targets[b : b + 1])
+        single, same = prior(features[b : b + 1], targets[b : b + 1])
         torch.testing.assert_close(weights[b : b + 1], same)
-        for one, other in zip(parts(whole.hypotheses), parts(alone.hypotheses), strict=True):
-            torch.testing.assert_close(one[b : b + 1], other)
+        for together, separate in zip(
+            parts(whole.hypotheses), parts(single.hypotheses), strict=True
+        ):
+            torch.testing.assert_close(together[b : b + 1], separate)
 
 
 @pytest.mark.parametrize("n", [1, 2, 17, 128])
@@ -101,8 +103,8 @@ def test_float32_is_about_float64() -> None:
     single, rough = prior_of().float()(features.float(), targets.float())
     assert rough.dtype == torch.float64
     torch.testing.assert_close(rough, weights, atol=1e-3, rtol=1e-3)
-    for one, other in zip(double.posterior(features), single.posterior(features), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-3)
+    for left, right in zip(double.posterior(features), single.posterior(features), strict=True):
+        torch.testing.assert_close(left, right, atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.parametrize("d", [1, 20])
@@ -113,12 +115,12 @@ def test_before_training_it_guesses_what_is_documented(
     generator = torch.Generator().manual_seed(0) if is_drawn else None
     prior = UniversalPrior(UniversalSettings(n_refinements=0), generator)
     features, targets = draw(4, 20, d)
-    said = prior(features.float(), targets.float())[0].hypotheses
+    hypotheses = prior(features.float(), targets.float())[0].hypotheses
     middle = LENGTHSCALE + BY_DIMENSION * math.log(d)
     spread = torch.linspace(-SPREAD, SPREAD, 8)[:, None].expand(-1, d)
     expected = (middle + spread, torch.full((8,), NOISE), torch.zeros(8), torch.zeros(d, 2))
-    for found, one in zip(parts(said), expected, strict=True):
-        assert (found - one).abs().max() <= tolerance
+    for found, middle_value in zip(parts(hypotheses), expected, strict=True):
+        assert (found - middle_value).abs().max() <= tolerance
     assert math.exp(2 * SPREAD) == pytest.approx(20, abs=0.1)
 
 
@@ -146,11 +148,11 @@ def test_guesses_stay_within_limits() -> None:
     prior = prior_of()
     for weight in prior.parameters():
         weight.mul_(20.0)
-    said = prior(features, targets)[0].hypotheses
+    hypotheses = prior(features, targets)[0].hypotheses
     for found, (low, high) in (
-        (said.lengthscales, LENGTHSCALES),
-        (said.noises, NOISES),
-        (said.warps, (-WARP, WARP)),
+        (hypotheses.lengthscales, LENGTHSCALES),
+        (hypotheses.noises, NOISES),
+        (hypotheses.warps, (-WARP, WARP)),
     ):
         assert found.min() >= low and found.max() <= high
         assert ((found == low) | (found == high)).any()

@@ -49,7 +49,7 @@ def fixed(d: int, lengthscale: float, noise: float) -> Hypotheses:
 
 def part(whole: Hypotheses, i: int) -> Hypotheses:
     parts = whole.lengthscales, whole.noises, whole.weights, whole.warps
-    return Hypotheses(*(one[i : i + 1] for one in parts))
+    return Hypotheses(*(field[i : i + 1] for field in parts))
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 3), (40, 12)])
@@ -139,11 +139,11 @@ def test_a_batch_equals_its_tasks() -> None:
     whole = Processes.conditioned(believed, features, targets)
     found = whole.evidence, *whole.gradient(), *whole.posterior(candidates)
     for b in range(3):
-        one = slice(b, b + 1)
-        alone = Processes.conditioned(part(believed, b), features[one], targets[one])
-        expected = alone.evidence, *alone.gradient(), *alone.posterior(candidates[one])
+        task = slice(b, b + 1)
+        single = Processes.conditioned(part(believed, b), features[task], targets[task])
+        expected = single.evidence, *single.gradient(), *single.posterior(candidates[task])
         for ours, theirs in zip(found, expected, strict=True):
-            torch.testing.assert_close(ours[one], theirs, atol=1e-9, rtol=1e-9)
+            torch.testing.assert_close(ours[task], theirs, atol=1e-9, rtol=1e-9)
 
 
 # ---- warps
@@ -200,9 +200,9 @@ def test_with_and_without_a_gradient_the_posterior_is_the_same() -> None:
         torch.zeros(2, 4),
         torch.zeros(2, 3, 2),
     )
-    known = Processes.conditioned(Hypotheses(*parts), features, targets)
+    conditioned = Processes.conditioned(Hypotheses(*parts), features, targets)
     learnt = Hypotheses(*(part.clone().requires_grad_() for part in parts))
     trained = Processes.conditioned(learnt, features, targets)
-    for one, other in zip(known.posterior(asked), trained.posterior(asked), strict=True):
-        assert torch.allclose(one, other, atol=1e-9)
-        assert not one.requires_grad and other.requires_grad
+    for left, right in zip(conditioned.posterior(asked), trained.posterior(asked), strict=True):
+        assert torch.allclose(left, right, atol=1e-9)
+        assert not left.requires_grad and right.requires_grad

@@ -72,8 +72,8 @@ def test_a_study_keeps_to_the_prior_that_it_began_with(
     untrained(path, 1)
     monkeypatch.setattr(file, "_READY", ByContent(file._READY._make, 4))
     run(cut)
-    said = [one.getMessage() for one in caplog.records]
-    assert len(said) == 1 and "another universal prior" in said[0]
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == 1 and "another universal prior" in messages[0]
     assert not cut.stats["fallbacks"]
 
 

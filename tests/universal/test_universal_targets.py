@@ -26,7 +26,7 @@ def test_targets_have_mean_0_and_variance_1(n: int) -> None:
 def test_they_are_half_values_and_half_order() -> None:
     values = torch.tensor([3.0, -1.0, 50.0, 0.5], dtype=torch.float64)
     scores = torch.from_numpy(norm.ppf(rankdata(values) / 5))
-    by_hand = sum((one - one.mean()) / one.std(correction=0) for one in (values, scores))
+    by_hand = sum((half - half.mean()) / half.std(correction=0) for half in (values, scores))
     torch.testing.assert_close(targets_of(values), by_hand / by_hand.std(correction=0))
 
 
@@ -80,8 +80,8 @@ def test_a_batch_equals_its_tasks() -> None:
     targets, scale = blended(values, values)
     asked = scale.targets(queries)
     for i in range(4):
-        alone, scale = blended(values[i], values[i])
-        torch.testing.assert_close(targets[i], alone, atol=1e-12, rtol=0)
+        single, scale = blended(values[i], values[i])
+        torch.testing.assert_close(targets[i], single, atol=1e-12, rtol=0)
         torch.testing.assert_close(asked[i], scale.targets(queries[i]), atol=1e-12, rtol=1e-12)
 
 
@@ -128,7 +128,9 @@ def test_it_grows_without_end_and_without_jumps() -> None:
 
 @pytest.mark.parametrize("values", [[0.1], [0.1] * 6])
 def test_it_is_finite_where_values_are_the_same(values: list[float]) -> None:
-    known = torch.tensor(values, dtype=torch.float64)
-    read = blended(known, known)[1].targets(torch.tensor([-1.0, 0.1, 1.0], dtype=torch.float64))
+    observed = torch.tensor(values, dtype=torch.float64)
+    read = blended(observed, observed)[1].targets(
+        torch.tensor([-1.0, 0.1, 1.0], dtype=torch.float64)
+    )
     assert torch.isfinite(read).all() and (read.diff() > 0).all()
     assert read[1].item() == pytest.approx(0.0, abs=1e-12)

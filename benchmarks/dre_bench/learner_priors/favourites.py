@@ -57,9 +57,9 @@ def best_on_average(
     parts: list[tuple[list[int], Predict]] = []
     pool = np.empty((0, space.n_parameters))
     for table in tables:
-        own = search_space(table.space)
-        columns = [space.names.index(name) for name in own.names]
-        units = own.to_units([from_row(table.space, row) for row in table.configurations])
+        table_space = search_space(table.space)
+        columns = [space.names.index(name) for name in table_space.names]
+        units = table_space.to_units([from_row(table.space, row) for row in table.configurations])
         predict = _predictions(table, units, datasets)
         if predict is not None:
             parts.append((columns, predict))
@@ -84,22 +84,22 @@ def best_on_average(
 
 def _predictions(table: Table, units: Array, datasets: Collection[int]) -> Predict | None:
     """Return what to expect at worst on the data sets of a table; None if it has none of them."""
-    known: list[tuple[Array, Array]] = []
+    past: list[tuple[Array, Array]] = []
     shared: list[tuple[Array, Array]] = []
     for dataset in datasets:
         rows = np.flatnonzero(table.dataset == dataset)
         values = mean_regrets(table, rows) if len(rows) >= FEWEST else None
         if values is not None:
             is_sobol = is_of_kind(table, rows, SOBOL)
-            known.append((_inputs(units[rows]), values))
+            past.append((_inputs(units[rows]), values))
             shared.append((_inputs(units[rows[is_sobol]]), values[is_sobol]))
-    if not known:
+    if not past:
         return None
     kernel = _kernel(shared)
-    levels = np.array([np.quantile(values, FAR) for _, values in known])
+    levels = np.array([np.quantile(values, FAR) for _, values in past])
     models = [
         GaussianProcessRegressor(kernel, optimizer=None).fit(inputs, values - level)
-        for (inputs, values), level in zip(known, levels, strict=True)
+        for (inputs, values), level in zip(past, levels, strict=True)
     ]
 
     def predict(candidates: Array) -> Array:

@@ -52,20 +52,20 @@ def first_configurations(
         prior = train(name, datasets, tables, held_out)
     else:
         best = favourite(name, space, datasets, tables, held_out)
-    known: dict[str, dict[str, Any]] = {}
+    first_asked: dict[str, dict[str, Any]] = {}
     for dataset in held_out:
         kind = dataset.split("/")[0]
         table = tables.get((LEARNERS[name].learner, kind))
         if table is None or kind not in LEARNERS[name].tasks:
             continue
-        own = search_space(table.space)
+        table_space = search_space(table.space)
         if best is not None:
-            columns = [space.names.index(parameter) for parameter in own.names]
-            yield dataset, own.to_configuration(best[columns])
+            columns = [space.names.index(parameter) for parameter in table_space.names]
+            yield dataset, table_space.to_configuration(best[columns])
         elif prior is not None:
-            if kind not in known:
-                known[kind] = AskTell(own, seed=0, prior=prior).ask()[1]
-            yield dataset, known[kind]
+            if kind not in first_asked:
+                first_asked[kind] = AskTell(table_space, seed=0, prior=prior).ask()[1]
+            yield dataset, first_asked[kind]
 
 
 def run(evaluations: Path, out: Path, priors: list[str]) -> None:

@@ -76,9 +76,9 @@ def report(scenario: Lcbench, lines: list[dict[str, Any]]) -> Gain:
     for task in scenario.validation:
         rng = np.random.default_rng(task)
         values = scenario.evaluate_many(task, scenario.random_configurations(N_REFERENCE, rng))
-        known = [max(line["values"]) for line in lines if line["task"] == task]
+        best_of_studies = [max(line["values"]) for line in lines if line["task"] == task]
         accuracies = values[scenario.metric]
-        ends[task] = max([float(accuracies.max()), *known]), float(np.median(accuracies))
+        ends[task] = max([float(accuracies.max()), *best_of_studies]), float(np.median(accuracies))
     found: dict[tuple[Any, ...], np.ndarray] = {}
     for line in lines:
         best, median = ends[line["task"]]

@@ -84,10 +84,10 @@ def _rows(
     for metric, losses in losses_of(table, rows).items():
         sign = 1.0 if metric in ("log_loss", "rmse") else -1.0
         loss = sign * line["metrics"].get(metric, np.nan)
-        known = np.array([loss, *losses])
-        if not is_default.any() or not np.isfinite(known).any():
+        all_losses = np.array([loss, *losses])
+        if not is_default.any() or not np.isfinite(all_losses).any():
             continue
-        best = float(np.nanmin(known))
+        best = float(np.nanmin(all_losses))
         scale = scale_of(losses, best, is_sobol)
         if not scale:
             continue

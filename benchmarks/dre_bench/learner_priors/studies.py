@@ -93,10 +93,10 @@ def plan(titles: Sequence[str], names: Sequence[str], rounds: range) -> Iterator
     for number in rounds:
         for title in titles:
             tasks = set.intersection(*({*part.tasks} for part in parts_of(title)))
-            own = [name for name in names if name.split("/")[0] in tasks]
+            of_tasks = [name for name in names if name.split("/")[0] in tasks]
             place = [*SPACES, *PIPELINES].index(title)
-            order = np.random.default_rng([SEED, place]).permutation(len(own))
-            dataset = own[order[number % len(own)]]
+            order = np.random.default_rng([SEED, place]).permutation(len(of_tasks))
+            dataset = of_tasks[order[number % len(of_tasks)]]
             metrics = METRICS[dataset.split("/")[0]]
             yield {
                 "space": title,
@@ -150,8 +150,8 @@ def curves(
     best: dict[tuple[Any, ...], float] = {}
     for line in lines:
         of = _learners(line["space"]), line["dataset"], line["metric"]
-        known = [loss for loss in line["losses"] if loss is not None]
-        best[of] = min([best.get(of, np.inf), *known])
+        finite = [loss for loss in line["losses"] if loss is not None]
+        best[of] = min([best.get(of, np.inf), *finite])
     found = {}
     for line in lines:
         learners, dataset, metric = _learners(line["space"]), line["dataset"], line["metric"]

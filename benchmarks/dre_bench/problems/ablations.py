@@ -52,10 +52,10 @@ class Variant:
     def settings(self) -> RecommenderSettings:
         """Return how it searches."""
         default = PRESETS["default"]
-        own = {name: value for name, value in self.scorer.items() if name != "context"}
+        scorer = {name: value for name, value in self.scorer.items() if name != "context"}
         preset = replace(
             default,
-            scorer=replace(default.scorer, **own),
+            scorer=replace(default.scorer, **scorer),
             from_random=replace(default.from_random, **self.fitting),
             from_prior=replace(default.from_prior, **self.fine_tuning),
             from_tasks=replace(default.from_tasks, **self.fine_tuning),
@@ -132,7 +132,7 @@ GROUPS: Mapping[str, Mapping[str, Variant]] = {
 }
 VARIANTS: Mapping[str, Variant] = {
     DEFAULT: Variant(),
-    **{name: one for group in GROUPS.values() for name, one in group.items()},
+    **{name: variant for group in GROUPS.values() for name, variant in group.items()},
 }
 
 

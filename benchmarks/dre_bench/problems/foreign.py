@@ -33,9 +33,9 @@ def python_of(name: str, environments: Path | None) -> str | None:
         name: One of `MODULES`.
         environments: Folder that may hold an environment `NAME/bin/python`; else this one counts.
     """
-    own = environments and environments / name / "bin" / "python"
-    if own and own.is_file():
-        return str(own)
+    python = environments and environments / name / "bin" / "python"
+    if python and python.is_file():
+        return str(python)
     return sys.executable if find_spec(MODULES[name]) else None
 
 

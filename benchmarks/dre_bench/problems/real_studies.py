@@ -264,8 +264,8 @@ def has_feasible(scenario: YahpoScenario, task: int, *, quantile: float) -> bool
 def risk_of(scenario: YahpoScenario, configuration: Mapping[str, Any]) -> float:
     """What a trial crashes by: a signed sum of two parameters, each on its own scale in [0, 1]."""
     if scenario.name not in CRASH_PARAMETERS:
-        known = ", ".join(CRASH_PARAMETERS)
-        raise ValueError(f"crash regions are known for {known}, not for {scenario.name}.")
+        names = ", ".join(CRASH_PARAMETERS)
+        raise ValueError(f"crash regions are known for {names}, not for {scenario.name}.")
     parameters = {parameter.name: parameter for parameter in scenario.parameters}
     return sum(
         sign * _unit(parameters[name], configuration[name])

@@ -105,8 +105,8 @@ def make_scheduler(method: str, space: dict[str, Any], seed: int, **options: Any
 
         return DRE(space, metric=METRIC, **with_settings(common))
     if method not in BASELINES:
-        known = ", ".join(["random", "dre", *BASELINES])
-        raise ValueError(f"unknown sampler {method!r}; known: {known}.")
+        names = ", ".join(["random", "dre", *BASELINES])
+        raise ValueError(f"unknown sampler {method!r}; known: {names}.")
     return getattr(baselines, BASELINES[method])(space, metric=METRIC, **common)
 
 

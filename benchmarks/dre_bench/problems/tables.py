@@ -114,7 +114,7 @@ def method_chooser(method: Method, table: Table) -> Chooser:
 def dre_chooser(recommender: Recommender, table: Table) -> Chooser:
     """Return how a recommender chooses, which sees the search space."""
     # Of rows that are equal, the first one counts.
-    row_of = {one: row for row, one in reversed([*enumerate(keys(table.units))])}
+    row_of = {key: row for row, key in reversed([*enumerate(keys(table.units))])}
     history: list[Trial] = []
 
     def choose(rows: list[int]) -> int:
@@ -145,9 +145,9 @@ def _chooser(sources: Sources, run: Run, table: Table) -> Chooser:
         )
     options = parse_arguments(arguments)
     if name == "dre":
-        known = _prior(sources, run.scenario, options.pop("prior", UNIVERSAL))
+        given = _prior(sources, run.scenario, options.pop("prior", UNIVERSAL))
         settings = RecommenderSettings(n_startup_trials=0, **options)
-        recommender = Recommender(table.space, settings, seed=run.seed, prior=known)
+        recommender = Recommender(table.space, settings, seed=run.seed, prior=given)
         return dre_chooser(recommender, table)
     return method_chooser(_baseline(sources, run, name, options), table)
 
@@ -176,8 +176,8 @@ def _baseline(sources: Sources, run: Run, name: str, options: dict[str, Any]) ->
 def _class(name: str) -> Any:
     module, _, attribute = BASELINES.get(name, name).rpartition(".")
     if not module:
-        known = ", ".join(["dre", "ablation:…", *BASELINES])
-        raise ValueError(f"unknown method {name!r}; known: {known}, and import paths of classes.")
+        names = ", ".join(["dre", "ablation:…", *BASELINES])
+        raise ValueError(f"unknown method {name!r}; known: {names}, and import paths of classes.")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:

@@ -94,8 +94,8 @@ def load(
     for field, names in wanted.items():
         there = {record[field] for record in [*records, *others]}
         if missing := [name for name in names if name and name not in there]:
-            known = ", ".join(sorted(there))
-            raise ValueError(f"nothing is of the {field} {missing[0]!r}, only of {known}.")
+            choices = ", ".join(sorted(there))
+            raise ValueError(f"nothing is of the {field} {missing[0]!r}, only of {choices}.")
     everything = finished(records)
     records, others = (
         [r for r in given if all(r[f] in v or not any(v) for f, v in wanted.items())]

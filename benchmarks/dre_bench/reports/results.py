@@ -240,8 +240,8 @@ def collect(records: Sequence[Record], best: Mapping[TaskKey, float]) -> Results
     """Pair finished studies; regret is normalised by the best value known of each task."""
 
     def regret(record: Record) -> Floats:
-        known, unit = best[key_of(record)[:2]], record["reference"]["median"]
-        return statistics.normalised_regret(record["values"], known, unit)
+        highest, unit = best[key_of(record)[:2]], record["reference"]["median"]
+        return statistics.normalised_regret(record["values"], highest, unit)
 
     return paired(records, regret, STUDIES)
 

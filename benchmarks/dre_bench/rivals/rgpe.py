@@ -53,20 +53,20 @@ class RGPE(TransferMethod):
     def _acquisition_values(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
         self._past.check(pending)
         targets = standardised(values)
-        own = gaussian_process(observed, targets)
-        weights = self._weights(own, observed, targets)[:, None]
+        target_model = gaussian_process(observed, targets)
+        weights = self._weights(target_model, observed, targets)[:, None]
         means, variances = self._past.marginals(pending)
-        own_mean, own_variance = marginals(own, pending)
+        own_mean, own_variance = marginals(target_model, pending)
         mean = (weights * torch.cat([means, own_mean[None]])).sum(0)
         variance = (weights.square() * torch.cat([variances, own_variance[None]])).sum(0)
         return log_expected_improvement(mean, variance.sqrt(), targets.max())
 
-    def _weights(self, own: SingleTaskGP, observed: Tensor, targets: Tensor) -> Tensor:
+    def _weights(self, target_model: SingleTaskGP, observed: Tensor, targets: Tensor) -> Tensor:
         """Return the weight of each past task's model and of the own one `[T + 1]`."""
         n_models = self._past.n_tasks + 1
         if len(targets) < MIN_OBSERVED:
             return torch.full((n_models,), 1.0 / n_models, dtype=torch.float64)
-        mean, variance = leave_one_out(own, observed, targets)
+        mean, variance = leave_one_out(target_model, observed, targets)
         noise = torch.randn((self.n_draws, len(mean)), dtype=torch.float64)
         own_losses = misranked(mean + variance.sqrt() * noise, targets, targets)
         draws = self._past.draws(observed, self.n_draws)  # [S, T, N]

@@ -50,9 +50,9 @@ class _Predictions:
     deviation: Tensor
     best: Tensor
 
-    def weighted(self, past: Tensor, own: Tensor) -> Tensor:
+    def weighted(self, past: Tensor, target: Tensor) -> Tensor:
         """Return the weighted mean `[C]` of past models `[T, C]` and the own one `[C]`."""
-        return (self.weights * torch.cat([past, own[None]])).sum(0) / self.weights.sum()
+        return (self.weights * torch.cat([past, target[None]])).sum(0) / self.weights.sum()
 
 
 class _TwoStage(TransferMethod):
@@ -77,14 +77,14 @@ class _TwoStage(TransferMethod):
     def _acquisition_values(self, observed: Tensor, values: Tensor, pending: Tensor) -> Tensor:
         self._past.check(pending)
         targets = standardised(values)
-        own = gaussian_process(observed, targets)
+        target_model = gaussian_process(observed, targets)
         # What past models say of observed rows decides their weights, and their incumbents.
         seen, _ = self._past.marginals(observed)
         means, _ = self._past.marginals(pending)
         n_pairs = max(len(targets) * (len(targets) - 1), 1)
         distances = misranked(seen, seen, targets) / n_pairs
         weights = epanechnikov(torch.cat([distances, torch.zeros(1)]) / self.bandwidth)
-        mean, variance = marginals(own, pending)
+        mean, variance = marginals(target_model, pending)
         return self._combined(
             _Predictions(weights[:, None], seen, means, mean, variance.sqrt(), targets.max())
         )

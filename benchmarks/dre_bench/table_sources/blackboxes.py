@@ -47,10 +47,10 @@ def read(_: Sources, name: str) -> MetaTables:
     """
     entry, metric, mode = [*name.split("/", 2), "", ""][:3]
     blackboxes = _loaded(entry)
-    known = [*next(iter(blackboxes.values())).objectives_names]
-    metric = metric or known[0]
-    if metric not in known:
-        raise ValueError(f"{entry!r} has no metric {metric!r}; it has {', '.join(known)}.")
+    metrics = [*next(iter(blackboxes.values())).objectives_names]
+    metric = metric or metrics[0]
+    if metric not in metrics:
+        raise ValueError(f"{entry!r} has no metric {metric!r}; it has {', '.join(metrics)}.")
     mode = mode or mode_of(entry, metric)
     if mode not in ("max", "min"):
         raise ValueError(f"mode must be max or min, got {mode!r} in {name!r}.")
@@ -97,8 +97,8 @@ def _loaded(entry: str) -> Mapping[str, BlackboxTabular]:
         from syne_tune.blackbox_repository import blackbox_list, load_blackbox
 
         if entry not in blackbox_list():
-            known = ", ".join(blackbox_list())
-            raise ValueError(f"Syne Tune has no blackbox {entry!r}; it has {known}.")
+            entries = ", ".join(blackbox_list())
+            raise ValueError(f"Syne Tune has no blackbox {entry!r}; it has {entries}.")
         loaded: Mapping[str, BlackboxTabular] = load_blackbox(entry)
     except ImportError as error:
         raise ValueError(

@@ -117,8 +117,8 @@ def test_the_models_of_past_tasks_are_those_of_single_ones():
     rows = torch.from_numpy(ROWS[60:90])
     means, variances = together.marginals(rows)
     for mean, variance, (X, y) in zip(means, variances, past, strict=True):
-        alone = gaussian_process(torch.from_numpy(X), standardised(torch.from_numpy(y)))
-        expected_mean, expected_variance = marginals(alone, rows)
+        single = gaussian_process(torch.from_numpy(X), standardised(torch.from_numpy(y)))
+        expected_mean, expected_variance = marginals(single, rows)
         np.testing.assert_allclose(mean, expected_mean, atol=0.02)
         np.testing.assert_allclose(variance, expected_variance, atol=0.02)
     draws = together.draws(rows, 400)
@@ -160,12 +160,14 @@ def test_a_past_task_that_ranks_otherwise_has_no_weight():
     assert epanechnikov(torch.tensor([0.0, 0.5, 1.0, 3.0])).tolist() == [0.75, 0.5625, 0.0, 0.0]
     past = [(ROWS[:60], -scale * VALUES[:60]) for scale in (1.0, 5.0)]
     observed, values, pending = ROWS[:12], VALUES[:12], ROWS[12:]
-    own = gaussian_process(torch.from_numpy(observed), standardised(torch.from_numpy(values)))
-    mean, variance = marginals(own, torch.from_numpy(pending))
+    model = gaussian_process(torch.from_numpy(observed), standardised(torch.from_numpy(values)))
+    mean, variance = marginals(model, torch.from_numpy(pending))
     best = standardised(torch.from_numpy(values)).max()
-    alone = log_expected_improvement(mean, variance.sqrt(), best)
+    improvement = log_expected_improvement(mean, variance.sqrt(), best)
     for make in (TST, TAF):
-        assert first_choice(make(past, n_rows=20), values, observed, pending) == alone.argmax()
+        assert (
+            first_choice(make(past, n_rows=20), values, observed, pending) == improvement.argmax()
+        )
     # With a weight, they would choose what past tasks liked.
     wide = TAF(past, n_rows=20, bandwidth=5.0)
-    assert first_choice(wide, values, observed, pending) != alone.argmax()
+    assert first_choice(wide, values, observed, pending) != improvement.argmax()

@@ -162,7 +162,8 @@ def test_past_tasks_are_metadata_or_pairs():
 def test_past_tasks_that_do_not_fit_are_named():
     spaces = [SearchSpace({name: Float(0.0, 1.0)}) for name in "ab"]
     tasks = [
-        Task(f"{one}", one, ROWS[:2, :1], VALUES[:2], np.zeros(2, dtype=bool)) for one in spaces
+        Task(f"{space}", space, ROWS[:2, :1], VALUES[:2], np.zeros(2, dtype=bool))
+        for space in spaces
     ]
     with pytest.raises(ValueError, match=r"past.*one search space"):
         past_tables(MetaDataset.of(tasks))

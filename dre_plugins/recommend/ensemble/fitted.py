@@ -223,16 +223,16 @@ def fit_ensemble(
     initial = InitialMembers(evidence, settings, expectation, is_table=is_table, rng=rng)
     effort = _effort(evidence, expectation, settings)
     parts = initial.parts(_reference(search, evidence.lists, units), effort.n_single)
-    fresh = [initial.smooth(effort.n_members) for _ in constraints]
+    of_constraints = [initial.smooth(effort.n_members) for _ in constraints]
     lists = [evidence.lists] * len(parts)
     violations = [[constraint.list(effort.length)] for constraint in constraints]
     longest = settings.max_history
     if any(effort.length < min(len(constraint.trials), longest) for constraint in constraints):
         # One batch would pad lists that were shortened, see `effort`.
         members = fit_all(parts, lists, units, _seeds(parts, rng), 1.0)
-        members += fit_all(fresh, violations, units, _seeds(fresh, rng), 1.0)
+        members += fit_all(of_constraints, violations, units, _seeds(of_constraints, rng), 1.0)
     else:
-        together = [*parts, *fresh]
+        together = [*parts, *of_constraints]
         members = fit_all(together, lists + violations, units, _seeds(together, rng), 1.0)
     of_constraint = zip(constraints, members[len(parts) :], strict=True)
     return FittedEnsemble(

@@ -89,8 +89,8 @@ def change_between(source: str, target: str) -> Change | None:
     """
     (ours, our_word), (theirs, their_word) = _split(source), _split(target)
     is_inverse = any(
-        ours in one and theirs in other
-        for one, other in ((STRENGTHS, INVERSE_STRENGTHS), (INVERSE_STRENGTHS, STRENGTHS))
+        ours in names and theirs in other
+        for names, other in ((STRENGTHS, INVERSE_STRENGTHS), (INVERSE_STRENGTHS, STRENGTHS))
     )
     if our_word == their_word and not is_inverse:
         return None

@@ -16,17 +16,17 @@ def with_common_names(spaces: Sequence[SearchSpace]) -> list[SearchSpace]:
     Parameters match as in `alignment.aligned_if_any`, unless their numbers mean something else
     (the strength of a penalty, and its inverse): then both keep their names.
     """
-    known: dict[str, None] = {}
+    merged: dict[str, None] = {}
     renamed: dict[tuple[str, ...], dict[str, str]] = {}
     for names in sorted({tuple(space.domains) for space in spaces}, key=sorted):
-        renamed[names] = _common(names, list(known))
-        known |= dict.fromkeys(renamed[names].get(name, name) for name in names)
+        renamed[names] = _common(names, list(merged))
+        merged |= dict.fromkeys(renamed[names].get(name, name) for name in names)
     return [_renamed(space, renamed[tuple(space.domains)]) for space in spaces]
 
 
-def _common(names: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+def _common(names: Sequence[str], merged: Sequence[str]) -> dict[str, str]:
     """Return the known name of each parameter that has another one."""
-    matched = matching_names(names, known, taken={})
+    matched = matching_names(names, merged, taken={})
     return {
         name: other
         for name, (other, _) in matched.items()

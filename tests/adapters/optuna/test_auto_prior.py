@@ -38,10 +38,10 @@ def test_a_learner_is_recognised_and_named_once(caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.INFO, "optuna.dre_plugins"):
         study = tuned(boosting, "auto")
     texts = [record.getMessage() for record in caplog.records]
-    said = [text for text in texts if "parameters of XGBoost" in text]
-    assert len(said) == 1
-    assert "prior 'xgboost-small' knows learning_rate" in said[0]
-    assert "if not, prior='universal'" in said[0]
+    messages = [text for text in texts if "parameters of XGBoost" in text]
+    assert len(messages) == 1
+    assert "prior 'xgboost-small' knows learning_rate" in messages[0]
+    assert "if not, prior='universal'" in messages[0]
     sources = [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials]
     # The prior has the first two trials, and then those of even numbers.
     assert sources[0] == "prior" and sources[3] == "random" and "random" not in sources[:2]
@@ -77,9 +77,9 @@ def test_each_branch_begins_with_the_prior_of_its_learner() -> None:
         again = optuna.create_study(sampler=sampler)
         again.optimize(choice, n_trials=1)
         first = again.trials[0]
-        known = {name: value for name, value in first.params.items() if "__" in name}
+        recognised = {name: value for name, value in first.params.items() if "__" in name}
         expected = firsts[first.params["classifier"]].params
-        assert known == pytest.approx({name: expected[name] for name in known})
+        assert recognised == pytest.approx({name: expected[name] for name in recognised})
     assert study.trials[0].user_attrs["dre:explanation"]["source"] == "prior"
 
 

@@ -196,13 +196,13 @@ def test_long_claims_are_read_whole_and_broken_ones_not_at_all() -> None:
     study = optuna.create_study()
     study.ask()
     numbers = {f"parameter_{i}": i / 7 for i in range(300)}
-    known = study.get_trials(deepcopy=False)[0]
-    claims.claim(study, known, numbers)
+    trial = study.get_trials(deepcopy=False)[0]
+    claims.claim(study, trial, numbers)
     attributes = study.trials[0].system_attrs
     assert len(attributes) > 3
     assert all(len(value) <= 2000 for value in attributes.values())
     assert conversion.numbers_of(study.trials[0]) == numbers
-    claims.claim(study, known, {"x": 1.0})  # the old tail stays behind
+    claims.claim(study, trial, {"x": 1.0})  # the old tail stays behind
     assert conversion.numbers_of(study.trials[0]) == {"x": 1.0}
     broken = frozen({}, OptunaState.RUNNING, claim='{"x')
     assert conversion.numbers_of(broken) == {}

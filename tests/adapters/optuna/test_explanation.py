@@ -37,21 +37,24 @@ def explained(study: optuna.Study) -> list[Explanation]:
 
 
 def sources(study: optuna.Study) -> list[str]:
-    return [one.source for one in explained(study)]
+    return [explanation.source for explanation in explained(study)]
 
 
 def test_a_study_from_start_up_to_model(tiny_sampler: MakeSampler) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     study.optimize(slope, n_trials=8)
     assert sources(study) == ["independent"] + ["random"] * 3 + ["model"] * 4
-    for one in explained(study)[:4]:
-        assert one == Explanation(one.source)
-    for number, one in enumerate(explained(study)[4:], start=4):
+    for explanation in explained(study)[:4]:
+        assert explanation == Explanation(explanation.source)
+    for number, explanation in enumerate(explained(study)[4:], start=4):
         # 512 spread points, and the trials that had ended.
-        assert one.n_reference == 512 + number
-        assert one.predicted_rank is not None and 0 < one.predicted_rank <= one.n_reference
-        assert one.spread is not None and one.spread >= 0
-        assert one.prior_weight is None
+        assert explanation.n_reference == 512 + number
+        assert (
+            explanation.predicted_rank is not None
+            and 0 < explanation.predicted_rank <= explanation.n_reference
+        )
+        assert explanation.spread is not None and explanation.spread >= 0
+        assert explanation.prior_weight is None
 
 
 def test_the_stored_figures_are_those_of_the_suggestion(
@@ -69,10 +72,10 @@ def test_the_stored_figures_are_those_of_the_suggestion(
     monkeypatch.setattr(Recommender, "suggest", kept)
     study = optuna.create_study(sampler=tiny_sampler())
     study.optimize(slope, n_trials=7)
-    one, wanted = explained(study)[-1], suggested[-1]
-    assert one.predicted_rank == pytest.approx(wanted.explanation.predicted_rank, rel=1e-3)
-    assert one.spread == pytest.approx(wanted.explanation.spread, rel=1e-3)
-    assert one.n_reference == wanted.explanation.n_reference
+    explanation, wanted = explained(study)[-1], suggested[-1]
+    assert explanation.predicted_rank == pytest.approx(wanted.explanation.predicted_rank, rel=1e-3)
+    assert explanation.spread == pytest.approx(wanted.explanation.spread, rel=1e-3)
+    assert explanation.n_reference == wanted.explanation.n_reference
 
 
 def test_with_a_prior_its_weight_is_told(tiny_sampler: MakeSampler, prior: Prior) -> None:
@@ -81,11 +84,14 @@ def test_with_a_prior_its_weight_is_told(tiny_sampler: MakeSampler, prior: Prior
     first, *rest = explained(study)
     assert (first.source, first.prior_weight) == ("prior", 1.0)
     assert first.predicted_rank is not None
-    assert {one.source for one in rest} == {"model", "contrast"}
+    assert {explanation.source for explanation in rest} == {"model", "contrast"}
     # The prior is right, so that it keeps its weight; a contrast has no predicted rank.
-    assert all(one.prior_weight is not None and one.prior_weight >= 0.8 for one in rest)
-    assert [one.predicted_rank is None for one in rest] == [
-        one.source == "contrast" for one in rest
+    assert all(
+        explanation.prior_weight is not None and explanation.prior_weight >= 0.8
+        for explanation in rest
+    )
+    assert [explanation.predicted_rank is None for explanation in rest] == [
+        explanation.source == "contrast" for explanation in rest
     ]
 
 
@@ -94,7 +100,7 @@ def test_a_wrong_prior_loses_its_weight(tiny_sampler: MakeSampler, prior: Prior)
         sampler=tiny_sampler(prior=prior, n_startup_trials=None), direction="maximize"
     )
     study.optimize(slope, n_trials=15)
-    weights = [one.prior_weight for one in explained(study)]
+    weights = [explanation.prior_weight for explanation in explained(study)]
     assert weights[0] == 1.0
     assert weights[-1] == 0.0
 
@@ -124,9 +130,11 @@ def test_exploration(tiny_sampler: MakeSampler) -> None:
     study = optuna.create_study(sampler=tiny_sampler(prior=None))
     study.enqueue_trial({"x": 0.0, "y": 0.0})  # no other is as good
     study.optimize(slope, n_trials=40)
-    found = [one for one in explained(study) if one.source == "exploration"]
+    found = [
+        explanation for explanation in explained(study) if explanation.source == "exploration"
+    ]
     assert found
-    assert all(one.predicted_rank is not None for one in found)
+    assert all(explanation.predicted_rank is not None for explanation in found)
 
 
 @pytest.mark.parametrize("wanted", [{"x": 0.5, "y": 0.5}, {"x": 0.5}])

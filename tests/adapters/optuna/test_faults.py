@@ -107,7 +107,7 @@ def test_a_storage_that_takes_no_attributes_costs_no_trial(
     monkeypatch.setattr(study._storage, "set_trial_system_attr", refuse)
     monkeypatch.setattr(study._storage, "set_trial_user_attr", refuse)
     study.optimize(mixed_objective, n_trials=8)
-    assert [one.params for one in study.trials] == [one.params for one in expected.trials]
+    assert [trial.params for trial in study.trials] == [trial.params for trial in expected.trials]
 
 
 @pytest.mark.parametrize("n_trials_before", [0, 3])

@@ -187,8 +187,8 @@ def test_a_trial_that_ends_is_converted_anew(tiny_sampler: MakeSampler) -> None:
     trial.suggest_float("x", 0.0, 1.0)
 
     def converted() -> Any:
-        (one,) = history.readable(study.get_trials(deepcopy=False), space, MINIMIZE)[1]
-        return one
+        (trial,) = history.readable(study.get_trials(deepcopy=False), space, MINIMIZE)[1]
+        return trial
 
     assert (converted().state, [*converted().configuration]) == ("running", ["x"])
     trial.suggest_float("y", 0.0, 1.0)
@@ -203,9 +203,9 @@ def test_a_part_of_the_trials_is_enough() -> None:
     history, trials = History(), ended_trials()
     whole = history.readable(trials, SPACES["first"], MINIMIZE)[1]
     odd = history.readable(trials[1::2], SPACES["first"], MINIMIZE)[1]
-    assert all(one is other for one, other in zip(odd, whole[1::2], strict=True))
+    assert all(trial is expected for trial, expected in zip(odd, whole[1::2], strict=True))
     again = history.readable(trials, SPACES["first"], MINIMIZE)[1]
-    assert all(one is other for one, other in zip(again, whole, strict=True))
+    assert all(trial is expected for trial, expected in zip(again, whole, strict=True))
 
 
 def test_numbers_are_those_of_the_trial_that_is_asked_for() -> None:

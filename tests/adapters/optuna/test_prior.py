@@ -68,13 +68,15 @@ def past_study(
             "kind": "abc"[int(kind * 3)],
         }
         loss = value_of(loss_of(**params, shift=0.1 * seed))
-        known = {name: value for name, value in params.items() if name in space}
-        extra = {name: one.low for name, one in space.items() if name not in params}
+        shared = {name: value for name, value in params.items() if name in space}
+        extra = {
+            name: distribution.low for name, distribution in space.items() if name not in params
+        }
         state = states[row % len(states)]
         study.add_trial(
             create_trial(
                 state=state,
-                params={**known, **extra},
+                params={**shared, **extra},
                 distributions=space,
                 value=loss if state is TrialState.COMPLETE else None,
             )
@@ -122,8 +124,8 @@ def test_the_first_trial_is_better_than_random_ones(prior, caplog):
     sources = {source_of(trial) for trial in study.trials[1:]}
     assert sources == {"model", "contrast"}
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
-    said = [record.message for record in caplog.records if "dre_plugins" in record.name]
-    about, *sources_said = sorted(said, key=lambda message: not message.startswith("prior "))
+    messages = [record.message for record in caplog.records if "dre_plugins" in record.name]
+    about, *sources_said = sorted(messages, key=lambda message: not message.startswith("prior "))
     assert about.endswith("; not: none")
     assert [message.split()[1] for message in sources_said] == ["prior", "ranking"]
 
@@ -157,7 +159,7 @@ def test_the_gamma_of_support_vectors_is_not_that_of_boosted_trees():
 def test_a_prior_can_be_a_file(prior, tmp_path):
     path = tmp_path / "prior.safetensors"
     prior.save(path)
-    given, loaded = (tuned(sampler_of(prior=one), 4).trials for one in (prior, path))
+    given, loaded = (tuned(sampler_of(prior=form), 4).trials for form in (prior, path))
     assert [trial.params for trial in given] == [trial.params for trial in loaded]
 
 
@@ -184,8 +186,8 @@ def test_first_trials_that_run_at_once_differ(prior):
     for trial in trials:
         objective(trial)
     configurations = [trial.params for trial in trials]
-    assert len({repr(one) for one in configurations}) == 8
-    assert len({one["depth"] for one in configurations}) > 1
+    assert len({repr(configuration) for configuration in configurations}) == 8
+    assert len({configuration["depth"] for configuration in configurations}) > 1
 
 
 @AS_ONE
@@ -306,10 +308,10 @@ def test_a_mirrored_prior_is_shaken_off(prior):
     settings = MetaTrainingSettings(n_steps=300, learning_rate=0.01, n_lists=2, list_length=40)
     mirrored = Prior.train(metadata, scorer=SMALL, settings=settings)
     misled = tuned(sampler_of(prior=mirrored), 30)
-    alone = tuned(sampler_of(), 30)
+    without_prior = tuned(sampler_of(), 30)
     random = tuned(optuna.samplers.RandomSampler(seed=0), 30)
     assert misled.trials[0].value > np.median([trial.value for trial in random.trials])
-    assert misled.best_value < alone.best_value + 0.1
+    assert misled.best_value < without_prior.best_value + 0.1
 
 
 def test_names_that_only_a_mapping_tells(prior):

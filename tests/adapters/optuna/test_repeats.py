@@ -29,7 +29,7 @@ def run_study(sampler: DRESampler, objective: Objective, n_trials: int) -> optun
 def n_repeats(study: optuna.Study, first: int = 0) -> int:
     """Return how many trials from the first one on asked for what an earlier one had."""
     asked = [tuple(sorted(trial.params.items())) for trial in study.trials]
-    return sum(one in asked[:number] for number, one in enumerate(asked) if number >= first)
+    return sum(params in asked[:number] for number, params in enumerate(asked) if number >= first)
 
 
 # --- several parameters decide -----------------------------------------------------------------

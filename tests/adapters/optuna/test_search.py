@@ -42,7 +42,7 @@ def sources(study: optuna.Study) -> list[str]:
 
 
 def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
-    return [one.getMessage() for one in caplog.records if one.levelno == level]
+    return [record.getMessage() for record in caplog.records if record.levelno == level]
 
 
 # --- define-by-run -----------------------------------------------------------------------------
@@ -328,7 +328,7 @@ def test_both_ways_of_ask_and_tell(tiny_sampler: MakeSampler) -> None:
         optuna.pruners.MedianPruner(n_startup_trials=3),
         optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9, reduction_factor=3),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda sampler: type(sampler).__name__,
 )
 def test_pruned_trials_are_learnt_from(tiny_sampler: MakeSampler, pruner: Any) -> None:
     def objective(trial: Trial) -> float:
@@ -363,7 +363,7 @@ def test_a_study_may_change_its_sampler_midway(tiny_sampler: MakeSampler) -> Non
     study.optimize(objective_of_space, n_trials=6)
     study.sampler = tiny_sampler()
     study.optimize(objective_of_space, n_trials=2)
-    assert [one.user_attrs["dre:explanation"]["source"] for one in study.trials[6:]] == [
+    assert [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials[6:]] == [
         "model"
     ] * 2
 

@@ -50,8 +50,8 @@ def filled(url: str | None, name: str, direction: str = "minimize", n: int = 16)
     return study
 
 
-def assert_same(one: MetaDataset, other: MetaDataset) -> None:
-    for left, right in zip(one, other, strict=True):
+def assert_same(metadata: MetaDataset, expected: MetaDataset) -> None:
+    for left, right in zip(metadata, expected, strict=True):
         assert left.name == right.name and left.space == right.space
         np.testing.assert_array_equal(left.units, right.units)
         np.testing.assert_array_equal(left.values, right.values)
@@ -147,9 +147,9 @@ def test_a_study_of_failures_and_a_study_of_one_trial_are_kept() -> None:
 
     failed = optuna.create_study(study_name="failed")
     failed.optimize(crash, n_trials=3, catch=(RuntimeError,))
-    one = optuna.create_study(study_name="one")
-    one.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
-    metadata = metadata_from_studies([failed, one])
+    single = optuna.create_study(study_name="one")
+    single.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    metadata = metadata_from_studies([failed, single])
     assert [task.counts()["failed"] for task in metadata] == [3, 0]
     assert [task.n_complete for task in metadata] == [0, 1]
 

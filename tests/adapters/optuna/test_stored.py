@@ -25,7 +25,7 @@ def line(trial: Trial) -> float:
 
 
 def messages(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
-    return [said.getMessage() for said in caplog.records if text in said.getMessage()]
+    return [record.getMessage() for record in caplog.records if text in record.getMessage()]
 
 
 @pytest.fixture(scope="module", params=["memory", "sqlite", "journal"])

@@ -390,8 +390,8 @@ def test_a_parameter_space_survives_pickling_and_tells_others() -> None:
 
 
 def test_constants_of_a_second_space_are_known() -> None:
-    own = ParamSpace.of({"m": {"x": tune.uniform(0, 1)}, "c": 1})
-    both = own.beside(ParamSpace.of({"m": {"x": 3, "k": 5}, "c": 2, "d": 6}))
+    space = ParamSpace.of({"m": {"x": tune.uniform(0, 1)}, "c": 1})
+    both = space.beside(ParamSpace.of({"m": {"x": 3, "k": 5}, "c": 2, "d": 6}))
     assert both.to_configuration({"m": {"x": 0.5, "k": 5}, "c": 1, "d": 6}) == {"m/x": 0.5}
     with pytest.raises(ValueError, match="constant 5"):
         both.to_configuration({"m": {"k": 4}})

@@ -33,8 +33,10 @@ def run(search: Any, n: int) -> list[str]:
 def test_from_start_up_to_model() -> None:
     search = search_of(points_to_evaluate=[{"x": 0.5}])
     ids = run(search, 6)
-    explained = [search.explain(one) for one in ids]
-    assert [one.source for one in explained] == ["enqueued"] + ["random"] * 3 + ["model"] * 2
+    explained = [search.explain(trial_id) for trial_id in ids]
+    assert [explanation.source for explanation in explained] == ["enqueued"] + ["random"] * 3 + [
+        "model"
+    ] * 2
     assert explained[5].n_reference == 512 + 5
     assert explained[5] == search.study.explain(5)
 
@@ -51,12 +53,12 @@ def test_trials_may_fail_and_end_in_another_order() -> None:
     run(search, 5)
     for trial_id in ("a", "b", "c"):
         search.suggest(trial_id)
-    before = {one: search.explain(one) for one in "abc"}
-    assert len({one.predicted_rank for one in before.values()}) == 3
+    before = {trial_id: search.explain(trial_id) for trial_id in "abc"}
+    assert len({explanation.predicted_rank for explanation in before.values()}) == 3
     search.on_trial_complete(trial_id="c", error=True)
     search.on_trial_complete(trial_id="a", result={"loss": math.nan})
     search.on_trial_complete(trial_id="b", result={"loss": 1.0})
-    assert {one: search.explain(one) for one in "abc"} == before
+    assert {trial_id: search.explain(trial_id) for trial_id in "abc"} == before
 
 
 def test_a_search_that_was_restored_says_the_same(tmp_path: Path) -> None:
@@ -66,8 +68,8 @@ def test_a_search_that_was_restored_says_the_same(tmp_path: Path) -> None:
     search.save_to_dir(str(tmp_path))
     restored = DRESearch()
     restored.restore_from_dir(str(tmp_path))
-    for one in [*ids, "running"]:
-        assert restored.explain(one) == search.explain(one)
+    for trial_id in [*ids, "running"]:
+        assert restored.explain(trial_id) == search.explain(trial_id)
     # It began after the state was saved.
     config = {"x": 0.5, "y": 0.25}
     restored.on_trial_result(trial_id="later", result={"loss": 1.0, "config": config})

@@ -158,9 +158,9 @@ def test_what_was_learnt_from_past_results_outlives_them(tmp_path: Path) -> None
     other.restore(str(tmp_path / "state"))
     assert other.suggest("b") == search.suggest("b")
     with pytest.raises(ValueError, match="There is no folder"):
-        fresh = search_of(past_results=[str(folder)], n_startup_trials=None)
-        fresh.set_search_properties(None, None, PLAIN)
-        fresh.suggest("a")
+        later = search_of(past_results=[str(folder)], n_startup_trials=None)
+        later.set_search_properties(None, None, PLAIN)
+        later.suggest("a")
 
 
 # ---- results
@@ -180,7 +180,7 @@ def test_what_was_learnt_from_past_results_outlives_them(tmp_path: Path) -> None
         ([1, 2], "failed"),
         (10**400, "complete"),  # infinite
     ],
-    ids=lambda one: repr(one)[:20],
+    ids=lambda case: repr(case)[:20],
 )
 def test_any_value_of_the_metric_will_do(loss: Any, state: str) -> None:
     search = worker.begun()
@@ -253,8 +253,8 @@ def test_ends_without_a_value(end: dict[str, Any], is_counted: bool) -> None:
 def test_results_without_the_metric_or_an_iteration_are_passed_over() -> None:
     search = worker.begun()
     search.suggest("a")
-    for one in ({}, {"training_iteration": 1}, {"loss": 2.0}):
-        search.on_trial_result("a", one)
+    for result in ({}, {"training_iteration": 1}, {"loss": 2.0}):
+        search.on_trial_result("a", result)
     assert last(search).rungs == {}
     search.on_trial_complete("a", {"loss": 3.0})  # as a Repeater ends
     assert last(search).value == 3.0

@@ -41,19 +41,19 @@ def test_suggestions_are_configurations_of_the_space() -> None:
 
 
 def test_the_space_may_be_given_to_the_constructor() -> None:
-    own = tiny_search(space=SPACE, metric="loss", mode="min")
-    assert run(own, 8, lambda c: c["x"]) == run(begun(), 8, lambda c: c["x"])
+    search = tiny_search(space=SPACE, metric="loss", mode="min")
+    assert run(search, 8, lambda c: c["x"]) == run(begun(), 8, lambda c: c["x"])
 
 
 def test_metric_and_mode_may_be_given_in_either_place() -> None:
-    for own, given in [
+    for arguments, given in [
         ({}, ("loss", "max")),
         ({"metric": "loss"}, ("loss", "max")),
         ({"metric": "loss"}, (None, "max")),
         ({"mode": "max"}, ("loss", None)),
         ({"metric": "loss", "mode": "max"}, (None, None)),
     ]:
-        search = tiny_search(**own)
+        search = tiny_search(**arguments)
         assert search.set_search_properties(*given, SPACE)
         assert (search.metric, search.mode) == ("loss", "max")
     search = tiny_search(space=SPACE, metric="loss", mode="max")
@@ -67,7 +67,7 @@ def test_a_mode_alone_means_the_anonymous_metric() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "given", "message"),
+    ("arguments", "given", "message"),
     [
         ({}, (None, None), "metric and a mode, got None and None"),
         ({}, ("loss", None), "got 'loss' and None"),
@@ -79,10 +79,10 @@ def test_a_mode_alone_means_the_anonymous_metric() -> None:
     ],
 )
 def test_a_wrong_objective_is_refused_at_set_up(
-    own: dict[str, Any], given: tuple[Any, Any], message: str
+    arguments: dict[str, Any], given: tuple[Any, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        tiny_search(**own).set_search_properties(*given, SPACE)
+        tiny_search(**arguments).set_search_properties(*given, SPACE)
 
 
 @pytest.mark.parametrize(
@@ -288,8 +288,12 @@ def past_task(name: str, best: float) -> Task:
         name,
         space,
         [
-            Trial(one, TrialState.COMPLETE, -((one["x"] - best) ** 2) - one["n/z"])
-            for one in configurations
+            Trial(
+                configuration,
+                TrialState.COMPLETE,
+                -((configuration["x"] - best) ** 2) - configuration["n/z"],
+            )
+            for configuration in configurations
         ],
     )
 

@@ -85,9 +85,9 @@ def test_what_began_and_ended_after_the_state_is_learnt(tmp_path: Path) -> None:
 
     again = restored(tmp_path)
     assert worker.states(again) == ["complete"] * 6 + ["running", "complete", "running"]
-    for one, other in zip(again.study.trials, search.study.trials, strict=True):
-        assert {**one.configuration, "constant": 7} == {**other.configuration, "constant": 7}
-        assert (one.value, one.rungs) == (other.value, other.rungs)
+    for trial, before in zip(again.study.trials, search.study.trials, strict=True):
+        assert {**trial.configuration, "constant": 7} == {**before.configuration, "constant": 7}
+        assert (trial.value, trial.rungs) == (before.value, before.rungs)
     assert again.suggest("t9") == search.suggest("t9")
     # Ray goes on with what it knows, and the end of it counts.
     ended(again, "t8", trials["t8"][1])
@@ -393,8 +393,8 @@ def test_functions_to_choose_from_survive() -> None:
     search = worker.tiny_search(space=space, metric="loss", mode="min")
     worker.run(search, 6, lambda config: config["x"])
     again = cloudpickle.loads(cloudpickle.dumps(search))
-    for one in (search, again):
-        one.on_trial_complete("none")
+    for each in (search, again):
+        each.on_trial_complete("none")
     ours, theirs = worker.run(search, 4, lambda c: c["x"]), worker.run(again, 4, lambda c: c["x"])
     assert [config["x"] for config in ours] == [config["x"] for config in theirs]
     assert all(callable(config["f"]) and config["g"] is max for config in theirs)

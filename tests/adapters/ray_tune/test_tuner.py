@@ -165,7 +165,8 @@ def test_trials_get_every_kind_of_value(fit: Callable[..., Any]) -> None:
             assert type(value) is kind and low <= value <= high, (name, value)
             assert step is None or value == round(round(value / step) * step, 10), (name, value)
         assert any(
-            config["choice"] == one and type(config["choice"]) is type(one) for one in choices
+            config["choice"] == choice and type(config["choice"]) is type(choice)
+            for choice in choices
         )
         assert config["ordered"] in (16, 32, 64)
         assert config["object"] in (len, max)
@@ -217,13 +218,13 @@ def test_results_of_a_tuner_are_explained_also_when_read_from_the_disk(
     search = tiny_search(points_to_evaluate=[{"x": 0.5}])
     results = fit(lambda config: {"loss": config["x"]}, search, {"x": tune.uniform(0, 1)}, 7)
     ids = [result.metrics["trial_id"] for result in results]
-    explained = [search.explain(one) for one in ids]
-    assert sorted(one.source for one in explained) == (
+    explained = [search.explain(trial_id) for trial_id in ids]
+    assert sorted(explanation.source for explanation in explained) == (
         ["enqueued"] + ["model"] * 3 + ["random"] * 3
     )
     loaded = DRESearch()
     loaded.restore_from_dir(results.experiment_path)
-    assert [loaded.explain(one) for one in ids] == explained
+    assert [loaded.explain(trial_id) for trial_id in ids] == explained
 
 
 # ---- concurrency
@@ -350,7 +351,7 @@ def test_a_broken_surrogate_ends_no_run(
         results = fit(mixed, search, MIXED_SPACE, 50)
     assert results.num_errors == 0 and states(search) == ["complete"] * 50
     assert search.stats["fallbacks"] == search.stats["fallback"] == 50 - search.stats["random"]
-    ours = [one for one in caplog.records if one.name.startswith("dre_plugins")]
+    ours = [record for record in caplog.records if record.name.startswith("dre_plugins")]
     assert len(ours) == 1 and "surrogate failed" in ours[0].getMessage()
 
 

@@ -57,8 +57,8 @@ def test_log_scales_are_searched_as_such() -> None:
     space = {"lr": cs.loguniform(1e-6, 1.0), "m": cs.reverseloguniform(0.0, 0.999999)}
     searcher = DRESearcher(space, random_seed=0, n_startup_trials=99)
     drawn = [searcher.suggest() for _ in range(64)]
-    assert 28 <= sum(one["lr"] < 1e-3 for one in drawn) <= 36
-    assert 28 <= sum(one["m"] < 0.999 for one in drawn) <= 36
+    assert 28 <= sum(configuration["lr"] < 1e-3 for configuration in drawn) <= 36
+    assert 28 <= sum(configuration["m"] < 0.999 for configuration in drawn) <= 36
 
 
 def test_a_space_of_all_domains_goes_through_the_model() -> None:
@@ -104,14 +104,14 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("domain", "said"), REFUSED, ids=[label_of(row[0]) for row in REFUSED])
+@pytest.mark.parametrize(("domain", "message"), REFUSED, ids=[label_of(row[0]) for row in REFUSED])
 @pytest.mark.parametrize(
     ("kind", "arguments"), [(DRESearcher, ()), (DRE, ("loss",)), (ASHADRE, ("loss", "epoch", 9))]
 )
 def test_what_cannot_be_searched_is_refused_at_once(
-    domain: Any, said: str, kind: Any, arguments: tuple[Any, ...]
+    domain: Any, message: str, kind: Any, arguments: tuple[Any, ...]
 ) -> None:
-    with pytest.raises(UnsupportedDomainError, match=rf"(?s)'x'.*({said})"):
+    with pytest.raises(UnsupportedDomainError, match=rf"(?s)'x'.*({message})"):
         kind({"x": domain, "y": cs.uniform(0, 1)}, *arguments)
 
 
@@ -145,7 +145,7 @@ def test_points_become_what_the_scheduler_hands_out(
 
 
 @pytest.mark.parametrize(
-    ("point", "said"),
+    ("point", "message"),
     [
         ({"z": 1}, r"\['x', 'k', 'c'\].*'z'"),
         ({"k": "c"}, r"k must be .*choice\(\['a', 'b'\]\).*'c'"),
@@ -156,9 +156,9 @@ def test_points_become_what_the_scheduler_hands_out(
     ],
     ids=label_of,
 )
-def test_points_that_can_never_be_are_refused_at_once(point: dict[str, Any], said: str) -> None:
+def test_points_that_can_never_be_are_refused_at_once(point: dict[str, Any], message: str) -> None:
     space = {"x": cs.uniform(0, 1), "k": cs.choice(["a", "b"]), "c": 3}
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         DRE(space, "loss", points_to_evaluate=[{"x": 0.5}, point])
 
 

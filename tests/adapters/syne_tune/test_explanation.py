@@ -79,7 +79,9 @@ def test_trials_that_begin_in_another_order() -> None:
     for trial_id, place in ((5, 2), (6, 0), (7, 1)):
         scheduler.on_trial_add(trial_of(trial_id, configs[place]))
     study = scheduler.searcher.study
-    assert [scheduler.explain(one) for one in (6, 7, 5)] == [study.explain(n) for n in (5, 6, 7)]
+    assert [scheduler.explain(trial_id) for trial_id in (6, 7, 5)] == [
+        study.explain(n) for n in (5, 6, 7)
+    ]
 
 
 def test_a_copy_that_was_saved_says_the_same() -> None:

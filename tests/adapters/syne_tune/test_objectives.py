@@ -165,7 +165,7 @@ def test_the_front_is_approached() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"),
+    ("bad", "warning"),
     [
         ("crash", []),
         ({"error": 1.0, "size": math.nan}, []),
@@ -177,7 +177,7 @@ def test_the_front_is_approached() -> None:
     ],
     ids=["crash", "NaN", "no number", "missing"],
 )
-def test_bad_trials_have_failed(bad: Any, said: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_trials_have_failed(bad: Any, warning: Any, caplog: pytest.LogCaptureFixture) -> None:
     def report(trial: Trial) -> Any:
         return bad if trial.trial_id % 3 == 2 else reporting()(trial)
 
@@ -186,8 +186,10 @@ def test_bad_trials_have_failed(bad: Any, said: Any, caplog: pytest.LogCaptureFi
         run(scheduler, 15, report)
     assert states(scheduler) == ["complete", "complete", "failed"] * 5
     assert scheduler.searcher.stats["fallbacks"] == 0 and scheduler.searcher.stats["model"] >= 9
-    mine = [one.getMessage() for one in caplog.records if one.name == "syne_tune.dre_plugins"]
-    assert mine == ([said] if said else [])
+    mine = [
+        record.getMessage() for record in caplog.records if record.name == "syne_tune.dre_plugins"
+    ]
+    assert mine == ([warning] if warning else [])
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 1e300, np.float32(2.0), True])
@@ -256,7 +258,7 @@ def test_limits_are_learnt_and_survive_dill() -> None:
     assert run(modre(), 12, report) != run(modre(constraints={"memory": 0.4}), 12, report)
     for trial in limited.searcher.trials:
         assert trial.constraints == {"memory": trial.configuration["x"] - 0.4}
-    assert all(one.configuration["x"] <= 0.4 for one in limited.searcher.best_trials)
+    assert all(trial.configuration["x"] <= 0.4 for trial in limited.searcher.best_trials)
     loaded = dill.loads(dill.dumps(limited))
     assert run(loaded, 3, report, 12) == run(limited, 3, report, 12)
     unknown = modre(constraints={"nothing": 1.0})
@@ -304,9 +306,9 @@ def test_dill_in_the_middle_changes_nothing() -> None:
     run(scheduler, 7)
     pending = [start(scheduler, trial_id) for trial_id in (7, 8)]
     loaded = dill.loads(dill.dumps(scheduler))
-    for one in (scheduler, loaded):
+    for copy in (scheduler, loaded):
         for trial in pending:
-            end(one, trial, reporting()(trial))
+            end(copy, trial, reporting()(trial))
     assert run(loaded, 4, first=9) == run(scheduler, 4, first=9)
     assert loaded.searcher.trials == scheduler.searcher.trials
 
@@ -375,7 +377,7 @@ def test_arguments_stand_as_in_the_baselines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "said"),
+    ("build", "message"),
     [
         (lambda: MODRE(SPACE, "loss"), r"metrics must be .*two.*DRE.*got 'loss'"),
         (lambda: MODRE(SPACE, ["loss"]), r"metrics must be .*two.*DRE.*got \['loss'\]"),
@@ -389,8 +391,8 @@ def test_arguments_stand_as_in_the_baselines() -> None:
         (lambda: MultiObjectiveDRESearcher(SPACE, n_objectives=1), "n_objectives.*DRESearcher"),
     ],
 )
-def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         build()
 
 
@@ -479,7 +481,7 @@ def test_a_tuner_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert trial.objectives == pytest.approx((x * x - 0.5, abs(x - 0.5)))
 
     # What Syne Tune makes of modes that differ.
-    tried = [one.configuration["x"] for one in ended]
+    tried = [trial.configuration["x"] for trial in ended]
     assert tuner.best_config("accuracy")[1]["x"] <= min(tried)
     assert abs(tuner.best_config("size")[1]["x"] - 0.5) <= min(abs(x - 0.5) for x in tried)
     (small,) = metadata_from_experiments(tmp_path / "objectives", metric="size")
@@ -487,10 +489,10 @@ def test_a_tuner_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert -0.25 <= np.nanmax(small.values) <= 0.0 < 0.48 < np.nanmax(large.values) <= 0.5
 
     # As if the driver had been killed in the middle.
-    n_complete, content = next(one for one in SaveOften.saved if one[0] >= 2)
+    n_complete, content = next(saved for saved in SaveOften.saved if saved[0] >= 2)
     (tmp_path / "objectives" / "tuner.dill").write_bytes(content)
     scheduler = reap(load_tuner(tmp_path / "objectives")).scheduler
-    lost = [one for one in scheduler.searcher.trials if one.state is TrialState.RUNNING]
+    lost = [trial for trial in scheduler.searcher.trials if trial.state is TrialState.RUNNING]
     assert states(scheduler).count("complete") == n_complete and lost
-    for one in lost:
-        assert scheduler.suggest().config == {**one.configuration, "epochs": 2}
+    for lost_trial in lost:
+        assert scheduler.suggest().config == {**lost_trial.configuration, "epochs": 2}

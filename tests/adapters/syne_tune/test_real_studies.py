@@ -45,8 +45,8 @@ def dre(**arguments: Any) -> DRE:
 def test_limits_are_learnt() -> None:
     limited = dre(constraints={"size": 0.5})
     assert run(limited) == run(dre(constraints={"size": (None, 0.5)})) != run(dre())
-    known = [trial.constraints["size"] for trial in limited.searcher.trials]
-    assert min(known) < 0.0 < max(known)
+    sizes = [trial.constraints["size"] for trial in limited.searcher.trials]
+    assert min(sizes) < 0.0 < max(sizes)
     assert limited.searcher.stats["fallbacks"] == 0
 
 

@@ -348,8 +348,10 @@ def test_reports_without_the_metric_are_ignored(
     loop = Loop(SCHEDULERS[name](SPACE), report=report)
     with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
         loop.run(10)
-    said = [line.getMessage() for line in caplog.records if line.name == "syne_tune.dre_plugins"]
-    assert said == ["Trial 0 reported ['epoch'] without ['loss']: such reports are ignored."]
+    messages = [
+        line.getMessage() for line in caplog.records if line.name == "syne_tune.dre_plugins"
+    ]
+    assert messages == ["Trial 0 reported ['epoch'] without ['loss']: such reports are ignored."]
     trials = searcher_in(loop.scheduler).trials
     assert trials[0].value is None and not trials[0].rungs
     assert 8.0 in trials[1].rungs or trials[1].state is TrialState.PRUNED
@@ -497,7 +499,7 @@ def test_ask_and_tell_finds_the_largest_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "said"),
+    ("build", "message"),
     [
         (lambda: DRE(SPACE, ["loss", "time"]), r"metric must be the name of one metric.*time"),
         (lambda: ASHADRE(SPACE, ["loss"], "epoch", 9), "metric must be the name of one metric"),
@@ -509,8 +511,8 @@ def test_ask_and_tell_finds_the_largest_too() -> None:
         (lambda: dre(prior="nowhere"), "nowhere"),
     ],
 )
-def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         build()
 
 

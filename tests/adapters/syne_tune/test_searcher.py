@@ -100,7 +100,7 @@ def test_points_come_first_in_order_also_partial_ones(caplog: pytest.LogCaptureF
         assert config.keys() == SPACE.keys() and config.items() >= point.items()
         assert config["epochs"] == 9
     assert [config["lr"] <= 1 for config in configs] == [True, True, False, False, *[True] * 4]
-    assert len([one for one in caplog.records if "lr=30.0" in one.getMessage()]) == 1
+    assert len([record for record in caplog.records if "lr=30.0" in record.getMessage()]) == 1
     assert searcher.stats["enqueued"] == 4
     assert points[1] == {"layers": 5}
 
@@ -129,8 +129,8 @@ def test_suggestions_are_those_of_the_engine_alone() -> None:
     "copied",
     [
         copy.deepcopy,
-        lambda one: pickle.loads(pickle.dumps(one)),
-        lambda one: dill.loads(dill.dumps(one)),
+        lambda searcher: pickle.loads(pickle.dumps(searcher)),
+        lambda searcher: dill.loads(dill.dumps(searcher)),
     ],
     ids=["deepcopy", "pickle", "dill"],
 )
@@ -146,9 +146,9 @@ def test_a_copy_goes_on_in_the_same_way(copied: Callable[[DRESearcher], DRESearc
         else:
             searcher.on_trial_complete(trial_id, config, loss(config))
     other = copied(searcher)
-    for one in (searcher, other):
+    for each in (searcher, other):
         for trial_id, config in pending:
-            one.on_trial_complete(trial_id, config, loss(config))
+            each.on_trial_complete(trial_id, config, loss(config))
     assert run(searcher, 6) == run(other, 6)
     assert searcher.trials == other.trials
 
@@ -210,8 +210,13 @@ def test_what_cannot_belong_to_the_space_is_left_out_with_a_warning(
             searcher.on_trial_result(3, {"a": "w", "b": 1}, 3.0)
             searcher.on_trial_complete(3, {"a": "w", "b": 1}, 3.0)
         searcher.on_trial_complete(4, {"a": "x"}, 3.0)
-    said = [one.getMessage() for one in caplog.records]
-    assert len(said) == 2 and "trial 3" in said[0] and "'w'" in said[0] and "'b'" in said[1]
+    messages = [record.getMessage() for record in caplog.records]
+    assert (
+        len(messages) == 2
+        and "trial 3" in messages[0]
+        and "'w'" in messages[0]
+        and "'b'" in messages[1]
+    )
     assert searcher.trials == () and searcher.suggest() is not None
 
 
@@ -243,27 +248,27 @@ def test_unknown_and_ended_trials_are_ignored(hook: str, caplog: pytest.LogCaptu
 @pytest.mark.parametrize(
     "tell",
     [
-        lambda one, *trial: one.on_trial_complete(*trial, 2.0),
-        lambda one, *trial: (
-            one.on_trial_result(*trial, 2.0),
-            one.on_trial_complete(*trial, 2.0),
-            one.on_trial_complete(*trial, 2.0),
+        lambda searcher, *trial: searcher.on_trial_complete(*trial, 2.0),
+        lambda searcher, *trial: (
+            searcher.on_trial_result(*trial, 2.0),
+            searcher.on_trial_complete(*trial, 2.0),
+            searcher.on_trial_complete(*trial, 2.0),
         ),
-        lambda one, *trial: (
-            one.on_trial_result(*trial, 9.0),
-            one.on_trial_result(*trial, 5.0),
-            one.on_trial_result(*trial, 2.0),
-            one.on_trial_complete(*trial, 2.0),
+        lambda searcher, *trial: (
+            searcher.on_trial_result(*trial, 9.0),
+            searcher.on_trial_result(*trial, 5.0),
+            searcher.on_trial_result(*trial, 2.0),
+            searcher.on_trial_complete(*trial, 2.0),
         ),
-        lambda one, *trial: (
-            one.on_trial_result(*trial, 9.0, resource_level=3),
-            one.on_trial_result(*trial, 2.0, resource_level=3),
-            one.on_trial_result(*trial, 2.0, 3),
-            one.on_trial_complete(*trial, 2.0, resource_level=3),
+        lambda searcher, *trial: (
+            searcher.on_trial_result(*trial, 9.0, resource_level=3),
+            searcher.on_trial_result(*trial, 2.0, resource_level=3),
+            searcher.on_trial_result(*trial, 2.0, 3),
+            searcher.on_trial_complete(*trial, 2.0, resource_level=3),
         ),
-        lambda one, *trial: (
-            one.on_trial_result(*trial, 2.0),
-            one.on_trial_complete(*trial, None),
+        lambda searcher, *trial: (
+            searcher.on_trial_result(*trial, 2.0),
+            searcher.on_trial_complete(*trial, None),
         ),
     ],
     ids=["complete", "twice", "many", "levels", "no last value"],
@@ -313,7 +318,7 @@ def test_what_ends_a_trial_decides_how_it_counts() -> None:
         (10**400, "complete"),  # infinite
         (math.nan, "failed"),
     ],
-    ids=lambda one: repr(one)[:20],
+    ids=lambda case: repr(case)[:20],
 )
 def test_no_result_raises(value: Any, state: str) -> None:
     searcher = searcher_of()
@@ -376,15 +381,15 @@ def test_errors_that_are_heard_of_after_a_restore_are_failures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"prior": "nowhere"}, "nowhere"),
         ({"prior": "xgboost"}, "in common"),
     ],
     ids=label_of,
 )
-def test_bad_arguments_are_refused_at_once(arguments: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_bad_arguments_are_refused_at_once(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         searcher_of(space={"act": cs.choice(["relu", "tanh"])}, **arguments)
 
 

@@ -98,12 +98,18 @@ def one_value(config: dict[str, Any]) -> list[dict[str, Any]]:
 
 def nothing_for_tanh(config: dict[str, Any]) -> list[dict[str, Any]]:
     reports = descent(config)
-    return [{"epoch": one["epoch"]} for one in reports] if config["act"] == "tanh" else reports
+    return (
+        [{"epoch": report["epoch"]} for report in reports] if config["act"] == "tanh" else reports
+    )
 
 
 def nan_for_tanh(config: dict[str, Any]) -> list[dict[str, Any]]:
     reports = descent(config)
-    return [{**one, "loss": math.nan} for one in reports] if config["act"] == "tanh" else reports
+    return (
+        [{**report, "loss": math.nan} for report in reports]
+        if config["act"] == "tanh"
+        else reports
+    )
 
 
 def crash_for_tanh(config: dict[str, Any]) -> list[dict[str, Any]]:
@@ -135,7 +141,9 @@ class InstantBackend(TrialBackend):
                 status = Status.failed
             elif len(shown) < self.n_shown[trial_id]:
                 status = Status.completed
-            metrics = [{**one, "st_worker_timestamp": 0.0} for one in shown if "crash" not in one]
+            metrics = [
+                {**report, "st_worker_timestamp": 0.0} for report in shown if "crash" not in report
+            ]
             trial = self._trial_dict[trial_id]
             found.append(trial.add_results(metrics, status, None))
         return found
@@ -185,7 +193,9 @@ def configs_of(tuner: Tuner) -> list[dict[str, Any]]:
 
 
 def ended(searcher: DRESearcher) -> list[str]:
-    return [one.state.value for one in searcher.trials if one.state is not TrialState.RUNNING]
+    return [
+        trial.state.value for trial in searcher.trials if trial.state is not TrialState.RUNNING
+    ]
 
 
 # ---- domains
@@ -275,13 +285,13 @@ def test_bad_trials_end_no_run(name: str, train: Train) -> None:
     tuner = tuned(SCHEDULERS[name](), train, 12)
     searcher = tuner.scheduler.searcher
     assert searcher.stats["fallbacks"] == 0
-    trials = [one for one in searcher.trials if one.state is not TrialState.RUNNING]
-    bad = [one for one in trials if one.configuration["act"] == "tanh"]
+    trials = [trial for trial in searcher.trials if trial.state is not TrialState.RUNNING]
+    bad = [trial for trial in trials if trial.configuration["act"] == "tanh"]
     assert len(trials) >= 12 and bad
-    for one in bad:
-        assert one.value is None or math.isnan(one.value)
-    good = [one for one in trials if one.configuration["act"] == "relu"]
-    assert all(one.value is not None or one.state is TrialState.PRUNED for one in good)
+    for bad_trial in bad:
+        assert bad_trial.value is None or math.isnan(bad_trial.value)
+    good = [trial for trial in trials if trial.configuration["act"] == "relu"]
+    assert all(trial.value is not None or trial.state is TrialState.PRUNED for trial in good)
 
 
 def is_slow_if_deep(config: dict[str, Any]) -> bool:
@@ -336,7 +346,7 @@ def test_trials_of_a_tuner_are_explained_also_when_it_is_loaded() -> None:
     loaded = Tuner.load(str(tuner.tuner_path)).scheduler
     explained = [tuner.scheduler.explain(trial_id) for trial_id in range(8)]
     assert explained[0].source == "enqueued"
-    assert {one.source for one in explained[1:]} == {"random", "model"}
+    assert {explanation.source for explanation in explained[1:]} == {"random", "model"}
     assert [loaded.explain(trial_id) for trial_id in range(8)] == explained
 
 
@@ -459,36 +469,38 @@ def test_a_killed_driver_goes_on(folder: Path) -> None:
     assert 7 <= len(begun(first)) <= 8 and {*begun(first)} <= {*given}
 
     saved = reap(Tuner.load(str(folder / "killed")))
-    known = saved.trial_backend.new_trial_id()
+    n_begun = saved.trial_backend.new_trial_id()
     found = ended(saved.scheduler.searcher)
     assert type(saved.scheduler) is DRE
-    assert 2 <= len(found) <= 6 and known == len(saved.scheduler.searcher.trials)
+    assert 2 <= len(found) <= 6 and n_begun == len(saved.scheduler.searcher.trials)
     lost = [
-        one.configuration["lr"]
-        for one in saved.scheduler.searcher.trials
-        if one.state is TrialState.RUNNING and not one.rungs
+        trial.configuration["lr"]
+        for trial in saved.scheduler.searcher.trials
+        if trial.state is TrialState.RUNNING and not trial.rungs
     ]
 
     shutil.copytree(folder / "killed", folder / "copy")
     assert start("resume", str(folder / "killed"), second).wait(timeout=90) == 0
     again = begun(second)
     # What was lost, then the points that were not used, then new ones.
-    expected = lost + given[known:]
+    expected = lost + given[n_begun:]
     assert sorted(again[: len(expected)]) == sorted(expected)
     tuner = reap(Tuner.load(str(folder / "killed")))
     assert tuner.tuning_status.num_trials_completed >= N_TRIALS
     trials = tuner.scheduler.searcher.trials
-    assert [one.configuration["lr"] for one in trials[: len(POINTS)]] == given
-    complete = [one for one in trials if one.state is TrialState.COMPLETE]
+    assert [trial.configuration["lr"] for trial in trials[: len(POINTS)]] == given
+    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
     assert len(complete) >= N_TRIALS
-    for one in complete:  # no report of the first run was taken for one of the second
-        distance = (math.log10(one.configuration["lr"]) + 2) ** 2
-        assert one.value == pytest.approx(distance + abs(one.configuration["layers"] - 3) + 1)
-        assert len(one.rungs) == 1
+    for ended_trial in complete:  # no report of the first run was taken for one of the second
+        distance = (math.log10(ended_trial.configuration["lr"]) + 2) ** 2
+        assert ended_trial.value == pytest.approx(
+            distance + abs(ended_trial.configuration["layers"] - 3) + 1
+        )
+        assert len(ended_trial.rungs) == 1
     results = tuner.callbacks[0].dataframe()
     assert results.trial_id.nunique() == len(results)
     moved = [*(folder / "killed").glob("*.lost0")]
-    assert len(moved) == len(begun(first)) - known
+    assert len(moved) == len(begun(first)) - n_begun
 
     # Syne Tune's own way: it goes on as well, but does not finish what was lost.
     shutil.rmtree(folder / "killed")
@@ -501,7 +513,7 @@ def test_a_killed_driver_goes_on(folder: Path) -> None:
         reap(saved)
     assert saved.tuning_status.num_trials_completed >= N_TRIALS
     assert not {*lost} & {*begun(plain)}
-    assert sorted(begun(plain)[: len(given) - known]) == sorted(given[known:])
+    assert sorted(begun(plain)[: len(given) - n_begun]) == sorted(given[n_begun:])
 
 
 def test_a_tuner_that_was_never_saved_cannot_be_loaded(folder: Path) -> None:
