@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dre_bench.hpob_files import (
-    HpobSurrogates,
-    load_hpob,
-    load_hpob_initialisations,
-    to_hpob_json,
-)
+from dre_bench.hpob_files import HpobSurrogates, load_hpob, load_hpob_initialisations, to_hpob_json
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 from dre_plugins.transfer.archive import MetadataError

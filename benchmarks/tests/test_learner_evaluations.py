@@ -24,11 +24,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
 from dre_bench.learner_evaluations import datasets, environment, parameters, plan, records
-from dre_bench.learner_evaluations.evaluation import (
-    evaluate,
-    evaluate_folds,
-    mean_metric,
-)
+from dre_bench.learner_evaluations.evaluation import evaluate, evaluate_folds, mean_metric
 from dre_bench.learner_evaluations.export import export
 from dre_bench.learner_evaluations.learners import LEARNERS
 from dre_bench.learner_evaluations.metrics import auc, log_loss, metrics_of

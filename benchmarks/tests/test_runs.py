@@ -9,12 +9,7 @@ from dre_bench import runs
 from dre_bench.problems import catalogue, foreign
 from dre_bench.problems.catalogue import PROBLEMS
 from dre_bench.runs import Run, Sources
-from dre_bench.samplers import (
-    make_sampler,
-    parse_arguments,
-    split_specifications,
-    with_settings,
-)
+from dre_bench.samplers import make_sampler, parse_arguments, split_specifications, with_settings
 from dre_plugins.recommend.settings import Settings
 
 RUN = Run("random", hill.NAME, 3, 0, 6)

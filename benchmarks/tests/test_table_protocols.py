@@ -10,11 +10,7 @@ import pytest
 
 from dre_bench import runs
 from dre_bench.gate import EXTRACT
-from dre_bench.hpob_files import (
-    load_hpob,
-    load_hpob_initialisations,
-    to_hpob_json,
-)
+from dre_bench.hpob_files import load_hpob, load_hpob_initialisations, to_hpob_json
 from dre_bench.problems import ablations, catalogue
 from dre_bench.problems import tables as problem
 from dre_bench.problems.tables import method_chooser, visit

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import random
-import threading
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -161,56 +158,6 @@ def test_a_fit_that_diverges_says_so() -> None:
     ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
     with pytest.raises(FittingError, match="not finite"):
         ensemble.fit(RankingLists.single(x * float("nan"), y), QUICK, seed=0)
-
-
-def test_the_users_torch_is_left_as_it_was() -> None:
-    torch.set_num_threads(2)
-    random.seed(0)
-    np.random.default_rng(0)
-    torch.manual_seed(5)  # noqa: TID251 - the user's own call
-    numpy_state = np.random.get_state()[1].copy()  # noqa: NPY002 - the user's own state
-    state = (torch.get_rng_state(), random.getstate())
-    x, y = data()
-    torch.set_default_dtype(torch.float64)
-    torch.set_default_device("meta")
-    try:
-        with torch.inference_mode():
-            fitted = DeepRankingEnsemble.initialise(WITH_CONTEXT, 3, seed=0).fit(
-                RankingLists(x[None, None], y[None, None], (y < 9)[None, None], x[:1, 0] + 1),
-                QUICK,
-                seed=0,
-            )
-            fitted.scores(x)
-        assert torch.get_default_dtype() == torch.float64
-        assert torch.get_default_device() == torch.device("meta")
-    finally:
-        torch.set_default_device(None)
-        torch.set_default_dtype(torch.float32)
-    assert torch.get_num_threads() == 2
-    assert torch.equal(torch.get_rng_state(), state[0])
-    assert random.getstate() == state[1]
-    assert (np.random.get_state()[1] == numpy_state).all()  # noqa: NPY002
-    assert not torch.cuda.is_initialized()
-
-
-def test_threads_are_restored_after_concurrent_fits() -> None:
-    torch.set_num_threads(2)
-    x, y = data()
-    ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
-    seen: list[int] = []
-
-    def work() -> None:
-        for seed in range(3):
-            ensemble.fit(RankingLists.single(x, y), QUICK, seed=seed)
-        seen.append(torch.get_num_threads())
-
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert torch.get_num_threads() == 2
-    assert len(seen) == 4
 
 
 def test_a_fixed_context_scores_as_the_support_that_it_came_from() -> None:

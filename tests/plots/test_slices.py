@@ -197,8 +197,8 @@ def test_each_objective_has_pictures_of_its_own(study_of, settings):
 
     study = study_of(objective, directions=["minimize", "maximize"])
     low, high = (
-        plot_predicted_ranks(study, "x", settings=settings, objective=objective)[0].get_lines()[0]
-        for objective in range(2)
+        plot_predicted_ranks(study, "x", settings=settings, objective=place)[0].get_lines()[0]
+        for place in range(2)
     )
     assert low.get_ydata()[0] < low.get_ydata()[-1]
     assert high.get_ydata()[0] > high.get_ydata()[-1]

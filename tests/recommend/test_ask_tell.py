@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import logging
 import math
 import pickle
@@ -34,23 +33,6 @@ def study_of(space=PLANE, **arguments) -> AskTell:
     )
 
 
-def test_minimising_and_maximising_are_alike() -> None:
-    def run(direction: str) -> list[dict]:
-        sign = 1.0 if direction == "maximize" else -1.0
-        study = AskTell(
-            PLANE, direction=direction, seed=0, settings=Settings(preset=QUICK), n_startup_trials=4
-        )
-        asked = []
-        for _ in range(8):
-            number, configuration = study.ask()
-            study.tell(number, sign * sphere(configuration))
-            asked.append(configuration)
-        assert study.best.value == sign * max(sphere(c) for c in asked)
-        return asked
-
-    assert run("minimize") == run("maximize")
-
-
 def test_it_speaks_the_users_language() -> None:
     study = AskTell({"x": [1, 2, 4], "y": Float(0.0, 1.0)}, direction="minimize", seed=0)
     number, configuration = study.ask()
@@ -65,18 +47,6 @@ def test_it_speaks_the_users_language() -> None:
     with pytest.raises(ValueError, match="value must be a number or None, got 'bad'"):
         study.tell(number, "bad")
     assert len(study.trials) == 3
-
-
-def test_it_pickles_and_goes_on_the_same() -> None:
-    study = AskTell(
-        PLANE, direction="maximize", seed=0, settings=Settings(preset=QUICK), n_startup_trials=4
-    )
-    for _ in range(6):
-        number, configuration = study.ask()
-        study.tell(number, sphere(configuration))
-    copies = [pickle.loads(pickle.dumps(study)), copy.deepcopy(study)]
-    expected = study.ask()
-    assert [copy.ask() for copy in copies] == [expected, expected]
 
 
 def test_it_survives_failures_of_objective_and_surrogate(monkeypatch) -> None:
@@ -292,26 +262,6 @@ def test_several_objectives_push_the_front() -> None:
     assert nearest < 0.3 and farthest > -0.3
     with pytest.raises(ValueError, match="best_trials"):
         _ = study.best
-
-
-def test_signs_of_several_objectives_do_not_matter() -> None:
-    def run(directions: list[str]) -> list[dict]:
-        signs = [1.0 if direction == "maximize" else -1.0 for direction in directions]
-        study = AskTell(
-            PLANE,
-            direction=directions,
-            seed=0,
-            settings=Settings(preset=QUICK),
-            n_startup_trials=4,
-        )
-        for _ in range(8):
-            number, c = study.ask()
-            study.tell(
-                number, [sign * c[name] ** 2 for sign, name in zip(signs, "xy", strict=True)]
-            )
-        return [trial.configuration for trial in study.trials]
-
-    assert run(["minimize", "maximize"]) == run(["maximize", "minimize"])
 
 
 def test_values_of_several_objectives_are_checked() -> None:

@@ -5,13 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dre_plugins.recommend.lists import (
-    WORST,
-    dense_ranks,
-    insert_fantasies,
-    thin,
-    trial_lists,
-)
+from dre_plugins.recommend.lists import WORST, dense_ranks, insert_fantasies, thin, trial_lists
 from dre_plugins.recommend.trials import Trial, TrialState
 
 

@@ -10,12 +10,7 @@ import pytest
 
 from dre_plugins.engine import get_preset
 from dre_plugins.engine.fitting import FittingError
-from dre_plugins.recommend import (
-    Recommender,
-    RecommenderSettings,
-    Trial,
-    TrialState,
-)
+from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 
 DEFAULT = get_preset("default")
@@ -52,13 +47,6 @@ def test_a_suggestion_is_a_function_of_history_seed_and_index() -> None:
     assert first == suggest(list(history))[0].configuration
     assert first != suggest(history, seed=1)[0].configuration
     assert first != suggest(history, index=9)[0].configuration
-
-
-def test_monotone_transformations_of_the_value_change_nothing() -> None:
-    history = history_of(8)
-    for transform in (lambda v: math.exp(3.0 * v), lambda v: 1e200 * v**3, math.atan):
-        other = [replace(trial, value=transform(trial.value)) for trial in history]
-        assert suggest(history)[0].configuration == suggest(other)[0].configuration
 
 
 def test_start_up_is_one_space_filling_sequence() -> None:
@@ -182,15 +170,6 @@ def test_an_exhausted_space_repeats_and_says_so() -> None:
     assert suggestion.source == "model"
 
 
-def test_a_batch_of_continuous_suggestions_is_diverse() -> None:
-    batch = suggest(history_of(10), count=6)
-    points = np.array(
-        [[suggestion.configuration["x"], suggestion.configuration["y"]] for suggestion in batch]
-    )
-    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    assert distances[np.triu_indices(6, 1)].min() > 1e-3
-
-
 def test_failures_are_avoided() -> None:
     def half(configuration) -> float:
         return sphere(configuration) if configuration["x"] < 0 else math.nan
@@ -201,29 +180,6 @@ def test_failures_are_avoided() -> None:
         value = half(suggestion.configuration)
         history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
     assert sum(math.isnan(trial.value) for trial in history[10:]) <= 4
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        [0.0] * 8,
-        [math.inf, -math.inf] * 4,
-        [1e300, -1e300] * 4,
-        [math.nan] * 7 + [1.0],
-        [math.nan] * 8,
-        [1.0],
-    ],
-    ids=["constant", "infinite", "huge", "one-success", "no-success", "one-trial"],
-)
-def test_hard_values_are_survived(values) -> None:
-    history = [
-        replace(trial, value=value)
-        for trial, value in zip(history_of(len(values)), values, strict=True)
-    ]
-    stats: Counter[str] = Counter()
-    (suggestion,) = suggest(history, settings=replace(SETTINGS, n_startup_trials=0), stats=stats)
-    assert PLANE.contains(suggestion.configuration)
-    assert stats["fallbacks"] == 0
 
 
 def test_a_failing_surrogate_falls_back_warns_once_and_is_counted(monkeypatch, caplog) -> None:
@@ -242,31 +198,6 @@ def test_a_failing_surrogate_falls_back_warns_once_and_is_counted(monkeypatch, c
     assert "not finite" in caplog.text
 
 
-def test_conditional_parameters_are_suggested_only_where_they_are_active() -> None:
-    space = SearchSpace(
-        {
-            "kind": Categorical(("svm", "forest")),
-            "c": Float(1e-3, 1e3, scale="log"),
-            "depth": Integer(1, 30),
-        },
-        [Condition("c", "kind", ("svm",)), Condition("depth", "kind", ("forest",))],
-    )
-
-    def objective(configuration) -> float:
-        if configuration["kind"] == "svm":
-            return -abs(math.log10(configuration["c"]) - 1.0)
-        return -0.5 - configuration["depth"] / 30
-
-    history = history_of(6, space, objective)
-    for _ in range(14):
-        (suggestion,) = suggest(history, space=space)
-        space.check(suggestion.configuration)
-        assert set(suggestion.configuration) in ({"kind", "c"}, {"kind", "depth"})
-        value = objective(suggestion.configuration)
-        history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
-    assert max(trial.value for trial in history) > -0.25
-
-
 def test_pruned_trials_steer_the_search() -> None:
     """All that is known of x < 0 is that trials there were pruned for a bad first report."""
     history = [
@@ -277,11 +208,6 @@ def test_pruned_trials_steer_the_search() -> None:
     ]
     suggestions = [suggest(history, index=i)[0].configuration["x"] for i in range(16, 26)]
     assert sum(x > 0 for x in suggestions) >= 8
-
-
-def test_long_histories_are_thinned() -> None:
-    (suggestion,) = suggest(history_of(400), settings=replace(SETTINGS, max_history=32))
-    assert suggestion.source == "model"
 
 
 @pytest.mark.parametrize(
@@ -300,9 +226,3 @@ def test_long_histories_are_thinned() -> None:
 def test_invalid_settings_name_argument_and_value(argument, value) -> None:
     with pytest.raises(ValueError, match=rf"{argument} must be .*{value}"):
         RecommenderSettings(**{argument: value})
-
-
-@pytest.mark.parametrize("acquisition", ["ei", "pi", "lcb", "average-rank", "thompson"])
-def test_every_acquisition_suggests(acquisition) -> None:
-    (suggestion,) = suggest(history_of(8), settings=replace(SETTINGS, acquisition=acquisition))
-    assert suggestion.source == "model"

@@ -116,7 +116,7 @@ def make_syne_tune(path: Path) -> None:
         archive.writestr("results.csv", "\n".join([head, *rows]))
 
 
-def read_syne_tune(path: Path) -> object:
+def read_syne_tune(path: Path) -> MetaDataset:
     from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 
     return metadata_from_experiments(path)

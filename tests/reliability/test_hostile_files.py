@@ -383,31 +383,3 @@ def test_an_archive_that_unpacks_to_more_than_memory_holds_is_refused(
         repacked(folder / "results.csv.zip", "results.csv", b"trial_id\n" + b"0\n" * 2**20)
         found: Any = READERS["Syne Tune"].read(folder)
         assert "unpacks to" in str(found.skipped)
-
-
-# ---- what a framework would call
-
-
-@pytest.mark.syne_tune
-@pytest.mark.parametrize(
-    "state",
-    [
-        {"domain_cls": "FiniteRange", "domain_kwargs": {"lower": 0, "upper": 1, "size": 10**11}},
-        {"domain_cls": "copy", "domain_kwargs": {"x": 1}},
-        {"domain_cls": "sys", "domain_kwargs": {}},
-        {"domain_cls": ["Float"], "domain_kwargs": {}},
-        {"domain_cls": "Float", "domain_kwargs": {}, "sampler_cls": "_class__"},
-    ],
-    ids=str,
-)
-def test_domains_of_an_experiment_name_domains(tmp_path: Path, state: dict[str, Any]) -> None:
-    if "Syne Tune" not in READERS:
-        pytest.skip("needs syne-tune")
-    folder = tmp_path / "experiment"
-    READERS["Syne Tune"].make(folder)
-    file = folder / "metadata.json"
-    stated = json.loads(file.read_text())
-    file.write_text(json.dumps({**stated, "config_space": json.dumps({"m": state})}))
-    found: Any = READERS["Syne Tune"].read(folder)
-    (task,) = found.tasks
-    assert len(task) and set(task.space.domains) == {"lr", "n", "m"}  # inferred from the table

@@ -9,25 +9,20 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from faults import write_prior
 from searches import Search, every_framework
 
-from dre_plugins.engine import ScorerSettings
-from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space import Float, Integer, SearchSpace
-from dre_plugins.transfer.prior import Card, Prior, PriorError
+from dre_plugins.transfer.prior import Prior, PriorError
 
 MakeSearch = Callable[..., Search]
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    space = SearchSpace({"x": Float(0.0, 1.0), "n": Integer(1, 9)})
-    settings = ScorerSettings(n_members=3, hidden=(8, 8))
-    ensemble = DeepRankingEnsemble.initialise(settings, space.n_features, seed=0)
     path = tmp_path / "prior.safetensors"
-    Prior(ensemble, space, Card(name="one"), np.array([[0.3, 0.5]])).save(path)
+    write_prior(path, SearchSpace({"x": Float(0.0, 1.0), "n": Integer(1, 9)}))
     return path
 
 

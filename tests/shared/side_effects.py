@@ -36,6 +36,7 @@ def snapshot() -> dict[str, Any]:
         # get_default_device raises in torch 2.4 after a change
         "torch's device": torch.empty(0).device,
         "torch's threads": (torch.get_num_threads(), torch.get_num_interop_threads()),
+        "torch's GPU": torch.cuda.is_initialized(),
         "torch's gradients": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
         "torch's determinism": (
             torch.are_deterministic_algorithms_enabled(),

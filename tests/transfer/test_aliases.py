@@ -8,11 +8,7 @@ from itertools import combinations
 import pytest
 
 from dre_plugins.transfer.spaces import aliases
-from dre_plugins.transfer.spaces.aliases import (
-    ROLES,
-    TELLING,
-    roles,
-)
+from dre_plugins.transfer.spaces.aliases import ROLES, TELLING, roles
 from dre_plugins.transfer.spaces.prefixes import without_prefix
 
 XGBOOST = "eta nrounds gamma lambda alpha subsample max_depth min_child_weight colsample_bytree"

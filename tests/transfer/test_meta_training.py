@@ -1,4 +1,4 @@
-"""Meta-training: what is drawn, that it learns, that it can be interrupted and repeated."""
+"""Meta-training: that it learns, that it can be interrupted and repeated."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from lists_of_tasks import PLAIN, QUICK, SCORER, numbered, padded
 from scipy.stats import spearmanr
-from torch import Tensor
 
 from dre_plugins.engine import ContextSettings, ScorerSettings
 from dre_plugins.engine.fitting import FittingError
 from dre_plugins.engine.losses import get_loss
 from dre_plugins.engine.scorers import Parameters, initial_parameters
 from dre_plugins.engine.settings import LOSS_NAMES
-from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
-from dre_plugins.transfer import draws, meta_training
-from dre_plugins.transfer.draws import Draws, validation_batch
+from dre_plugins.transfer import meta_training
+from dre_plugins.transfer.draws import validation_batch
 from dre_plugins.transfer.meta_training import (
     MetaTrained,
     MetaTrainingSettings,
@@ -29,22 +28,6 @@ from dre_plugins.transfer.meta_training import (
 )
 from dre_plugins.transfer.task_lists import TaskLists
 
-PLAIN = ScorerSettings(
-    n_members=2, hidden=(8, 8), activation="silu", range_limit=None, centred=True
-)
-SCORER = replace(PLAIN, context=ContextSettings(hidden=8, size=4))
-QUICK = MetaTrainingSettings(
-    n_steps=60, learning_rate=0.01, n_lists=4, list_length=12, max_support=8, validate_every=20
-)
-
-
-def padded(features: list[Tensor], values: list[Tensor]) -> TaskLists:
-    lengths = torch.tensor([len(row) for row in values])
-    x = torch.nn.utils.rnn.pad_sequence(features, batch_first=True)
-    y = torch.nn.utils.rnn.pad_sequence(values, batch_first=True)
-    mask = torch.arange(y.shape[1]) < lengths[:, None]
-    return TaskLists(x, rank_normalised(y, mask), lengths, torch.ones(len(lengths)))
-
 
 def family(n_tasks: int = 20, seed: int = 0, n: int = 40) -> TaskLists:
     """Parabolas, each task with an optimum of its own."""
@@ -52,15 +35,6 @@ def family(n_tasks: int = 20, seed: int = 0, n: int = 40) -> TaskLists:
     x = torch.rand((n_tasks, n, 1), generator=generator)
     optima = torch.rand((n_tasks, 1), generator=generator)
     return padded(list(x), list(-((x[..., 0] - optima) ** 2)))
-
-
-def numbered(*lengths: int) -> TaskLists:
-    """Lists whose features are the number of the list and that of the entry, counted from 1."""
-    features = [
-        torch.stack([torch.full((n,), row + 1.0), torch.arange(1.0, n + 1)], dim=1)
-        for row, n in enumerate(lengths)
-    ]
-    return padded(features, [torch.arange(float(n)) for n in lengths])
 
 
 def small_train(seed: int = 0, **changes) -> MetaTrained:
@@ -75,85 +49,6 @@ def assert_equal(first: Parameters, second: Parameters) -> None:
 
 def ensemble_of(trained: MetaTrained, scorer: ScorerSettings = SCORER) -> DeepRankingEnsemble:
     return DeepRankingEnsemble(scorer, 1, trained.parameters)
-
-
-# ---- what is drawn
-
-
-def draws_of(lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, seed=0):
-    state = meta_training._initial_state(scorer, lists.n_features, seed, "cpu")
-    return Draws(lists, scorer, settings, state), state
-
-
-def entries(features: Tensor, mask: Tensor) -> list[int]:
-    return features[mask][:, 1].long().tolist()
-
-
-def test_support_and_query_are_different_entries_of_one_list() -> None:
-    lists = numbered(30, 9, 3, 2)
-    drawing, state = draws_of(lists, SCORER, replace(QUICK, list_length=12, max_support=8))
-    found: dict[int, set[int]] = {n: set() for n in (1, 2, 3, 4)}
-    sizes = set()
-    for state.step in range(60):  # beyond a reshuffle
-        batch = drawing.next()
-        assert batch.features.shape == (2, 4, 12, 2)
-        assert batch.support_features.shape == (2, 4, 8, 2)
-        for at in np.ndindex(2, 4):
-            support_mask, mask = batch.support_mask[at], batch.mask[at]
-            support = entries(batch.support_features[at], support_mask)
-            query = entries(batch.features[at], mask)
-            (number,) = batch.features[at][mask][:, 0].long().unique().tolist()
-            length = int(lists.lengths[number - 1])
-            assert set(batch.support_features[at][support_mask][:, 0].tolist()) <= {number}
-            assert len({*support, *query}) == len(support) + len(query)  # no entry twice
-            assert 1 <= min([*support, *query]) and max([*support, *query]) <= length
-            assert len(support) <= min(8, length // 2)
-            assert len(query) == min(12, length - len(support))  # all that is left
-            expected = lists.values[number - 1, torch.tensor(query) - 1]
-            assert torch.equal(batch.values[at][mask], expected)
-            found[number].update(support + query)
-            sizes.add(len(support))
-    assert sizes == set(range(9))
-    assert [len(found[n]) for n in (1, 2, 3, 4)] == [30, 9, 3, 2]
-
-
-def test_members_draw_different_lists_and_supports() -> None:
-    drawing, _ = draws_of(numbered(*[30] * 20), SCORER, QUICK)
-    batch = drawing.next()
-    first, second = batch.features[:, :, 0, 0].tolist()
-    assert first != second
-    assert len(batch.support_mask.sum(-1).unique()) > 2
-
-
-def test_weights_say_how_often_a_list_is_drawn() -> None:
-    lists = replace(numbered(5, 5, 5), weights=torch.tensor([1.0, 0.25, 0.0]))
-    drawing, _ = draws_of(lists, PLAIN, replace(QUICK, n_lists=2000))
-    drawn = drawing.next().features[..., 0, 0].flatten().long().bincount(minlength=4)
-    assert drawn[3] == 0
-    assert float(drawn[1] / drawn[2]) == pytest.approx(4.0, rel=0.2)
-
-
-def test_without_a_context_nothing_is_spent_on_supports() -> None:
-    drawing, _ = draws_of(numbered(30), PLAIN, QUICK)
-    batch = drawing.next()
-    assert batch.support_features.shape[2] == 0
-    assert batch.mask.all()
-
-
-def test_validation_draws_are_the_same_every_time_and_of_all_lists() -> None:
-    lists = numbered(30, 9, 20)
-    batch, again = (validation_batch(lists, SCORER, QUICK, "cpu") for _ in range(2))
-    assert torch.equal(batch.features, again.features)
-    assert batch.features[0, :, 0, 0].tolist() == [1] * 4 + [2] * 4 + [3] * 4
-    assert batch.support_mask.sum(-1)[0].tolist() == [0, 0, 3, 8, 0, 0, 1, 4, 0, 0, 3, 8]
-    assert validation_batch(None, SCORER, QUICK, "cpu") is None
-
-
-def test_validation_looks_at_a_bounded_number_of_lists(monkeypatch) -> None:
-    monkeypatch.setattr(draws, "MAX_VALIDATION", 3)
-    batch = validation_batch(numbered(*[9] * 20), PLAIN, QUICK, "cpu")
-    assert batch.features[0, ::4, 0, 0].tolist() == [1, 11, 20]  # evenly spaced
-    assert batch.features.shape[1] == 3 * len(draws.VALIDATION_SHARES)
 
 
 # ---- that it learns

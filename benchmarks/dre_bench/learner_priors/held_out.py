@@ -21,13 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_bench.learner_evaluations.tables import read_tables
-from dre_bench.learner_priors.tasks import (
-    LEARNERS,
-    Tables,
-    prior_space,
-    search_space,
-    tables_of,
-)
+from dre_bench.learner_priors.tasks import LEARNERS, Tables, prior_space, search_space, tables_of
 from dre_bench.learner_priors.training import favourite, train
 from dre_plugins import AskTell
 from dre_plugins.recommend.search import MAX_TABLE

@@ -20,13 +20,7 @@ import numpy as np
 from dre_bench.learner_evaluations.plan import DEFAULT, SOBOL
 from dre_bench.learner_evaluations.tables import read_tables
 from dre_bench.learner_priors.held_out import HELD_OUT
-from dre_bench.learner_priors.regrets import (
-    SAME,
-    is_of_kind,
-    losses_of,
-    regrets,
-    scale_of,
-)
+from dre_bench.learner_priors.regrets import SAME, is_of_kind, losses_of, regrets, scale_of
 from dre_bench.learner_priors.tasks import Tables
 
 

@@ -9,13 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_bench.learner_priors.favourites import best_on_average
-from dre_bench.learner_priors.tasks import (
-    LEARNERS,
-    Tables,
-    defaults_of,
-    metadata_of,
-    tables_of,
-)
+from dre_bench.learner_priors.tasks import LEARNERS, Tables, defaults_of, metadata_of, tables_of
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings

@@ -15,13 +15,7 @@ from botorch.models import SingleTaskGP
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from dre_bench.rivals.protocol import (
-    PastTasks,
-    TableMethod,
-    past_tables,
-    sampled,
-    standardised,
-)
+from dre_bench.rivals.protocol import PastTasks, TableMethod, past_tables, sampled, standardised
 from dre_plugins.engine.settings import require
 
 # Covariances of all past tasks at once: a chunk of rows for 100 of them takes 3 MB.

@@ -21,11 +21,7 @@ import torch
 from torch import Tensor
 
 from dre_bench.rivals.past_models import PastModels, TransferMethod, gaussian_process, marginals
-from dre_bench.rivals.protocol import (
-    PastTasks,
-    log_expected_improvement,
-    standardised,
-)
+from dre_bench.rivals.protocol import PastTasks, log_expected_improvement, standardised
 from dre_bench.rivals.rgpe import misranked
 from dre_plugins.engine.settings import require
 

@@ -6,24 +6,11 @@ import numpy as np
 import pytest
 import torch
 from scipy import integrate, stats
-from smooth_tables import (
-    PAST,
-    RANDOM,
-    ROWS,
-    VALUES,
-    check_degenerate_tables,
-    first_choice,
-    regret,
-)
+from smooth_tables import PAST, RANDOM, ROWS, VALUES, check_degenerate_tables, first_choice, regret
 
 from dre_bench.rivals import deep_ensemble
 from dre_bench.rivals.deep_ensemble import DeepEnsemble, mixture_moments
-from dre_bench.rivals.protocol import (
-    log_expected_improvement,
-    past_tables,
-    sampled,
-    standardised,
-)
+from dre_bench.rivals.protocol import log_expected_improvement, past_tables, sampled, standardised
 from dre_bench.rivals.random_search import Random
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task

@@ -1,87 +1,21 @@
-"""DRESampler with a prior or past studies, whatever their search spaces."""
+"""`DRESampler` with a prior, also one for each objective."""
 
 import copy
 import pickle
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import optuna
 import pytest
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.trial import TrialState, create_trial
+from optuna.trial import create_trial
+from optuna_past import PRESET, SMALL, loss_of, objective, past_study, sampler_of, source_of, tuned
 
-from dre_plugins import DRESampler, MetaDataset, Prior
+from dre_plugins import DRESampler, Prior
 from dre_plugins.adapters.optuna.sources import metadata_from_studies
-from dre_plugins.engine import PRESETS, ScorerSettings
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float
 from dre_plugins.transfer import training
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
-
-SMALL = ScorerSettings(
-    n_members=4, hidden=(16, 16), activation="silu", range_limit=None, centred=True
-)
-DEFAULT = PRESETS["default"]
-PRESET = replace(
-    DEFAULT,
-    scorer=SMALL,
-    from_random=replace(DEFAULT.from_random, n_steps=40),
-    from_prior=replace(DEFAULT.from_prior, n_steps=40),
-)
-SPACE = {
-    "rate": FloatDistribution(1e-4, 1.0, log=True),
-    "depth": IntDistribution(1, 10),
-    "kind": CategoricalDistribution(["a", "b", "c"]),
-}
-
-
-def loss_of(rate: float, depth: int, kind: str, shift: float = 0.0) -> float:
-    return (np.log10(rate) + 2 + shift) ** 2 + 0.1 * (depth - 7) ** 2 + 2.0 * (kind != "b")
-
-
-def objective(trial: optuna.Trial) -> float:
-    return loss_of(
-        trial.suggest_float("rate", 1e-4, 1.0, log=True),
-        trial.suggest_int("depth", 1, 10),
-        trial.suggest_categorical("kind", ["a", "b", "c"]),
-    )
-
-
-def past_study(
-    seed: int,
-    space: dict = SPACE,
-    *,
-    direction: str = "minimize",
-    value_of: Callable[[float], float] = float,
-    states: Sequence[TrialState] = (TrialState.COMPLETE,),
-    n_trials: int = 40,
-) -> optuna.Study:
-    study = optuna.create_study(study_name=f"past {seed}", direction=direction)
-    rng = np.random.default_rng(seed)
-    for row in range(n_trials):
-        rate, depth, kind = rng.random(3)
-        params = {
-            "rate": float(10 ** (-4 + 4 * rate)),
-            "depth": int(1 + depth * 10),
-            "kind": "abc"[int(kind * 3)],
-        }
-        loss = value_of(loss_of(**params, shift=0.1 * seed))
-        shared = {name: value for name, value in params.items() if name in space}
-        extra = {
-            name: distribution.low for name, distribution in space.items() if name not in params
-        }
-        state = states[row % len(states)]
-        study.add_trial(
-            create_trial(
-                state=state,
-                params={**shared, **extra},
-                distributions=space,
-                value=loss if state is TrialState.COMPLETE else None,
-            )
-        )
-    return study
 
 
 @pytest.fixture(autouse=True)
@@ -96,20 +30,6 @@ def prior() -> Prior:
     metadata = metadata_from_studies([past_study(seed) for seed in range(6)])
     settings = MetaTrainingSettings(n_steps=300, learning_rate=0.01, n_lists=2, list_length=40)
     return Prior.train(metadata, scorer=SMALL, settings=settings)
-
-
-def sampler_of(**arguments) -> DRESampler:
-    return DRESampler(seed=0, settings=Settings(preset=PRESET), **arguments)
-
-
-def tuned(sampler: DRESampler, n_trials: int, of=objective) -> optuna.Study:
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(of, n_trials=n_trials)
-    return study
-
-
-def source_of(trial: optuna.trial.FrozenTrial) -> str:
-    return trial.user_attrs["dre:explanation"]["source"]
 
 
 # ---- a prior
@@ -350,7 +270,7 @@ def test_a_prior_is_used_once_a_study_shows_what_it_knows(prior):
 
 
 def test_what_the_prior_cannot_tell_apart_is_learnt(prior):
-    """A range that lies outside of the prior's by far, as in the review of this code."""
+    """A range that lies outside of the prior's by far."""
 
     def far(trial: optuna.Trial) -> float:
         return abs(np.log10(trial.suggest_float("rate", 1e-12, 1e-8, log=True)) + 9.0)
@@ -360,46 +280,6 @@ def test_what_the_prior_cannot_tell_apart_is_learnt(prior):
         DRESampler(seed=seed, settings=Settings(preset=PRESET), prior=prior) for seed in range(3)
     ]
     assert np.median([tuned(sampler, 25, far).best_value for sampler in samplers]) < 0.4
-
-
-def test_a_resumed_study_does_not_learn_from_itself(tmp_path):
-    """Past studies in the storage of the study that goes on."""
-    url = f"sqlite:///{tmp_path}/studies.db"
-    for seed in range(3):
-        optuna.copy_study(
-            from_study_name=f"past {seed}", from_storage=past_study(seed)._storage, to_storage=url
-        )
-    metadata = metadata_from_studies(url)
-
-    def trials_of(name: str, parts: Sequence[int]) -> list[dict]:
-        for n_trials in parts:
-            past = url if name == "resumed" else metadata
-            study = optuna.create_study(
-                study_name=name,
-                storage=url,
-                load_if_exists=True,
-                sampler=sampler_of(past_studies=past),
-            )
-            study.optimize(objective, n_trials=n_trials)
-        return [trial.params for trial in study.trials]
-
-    resumed = trials_of("resumed", [3, 3])
-    assert resumed == trials_of("in one go", [6])
-
-
-def test_a_sampler_of_several_studies_forgets_nothing():
-    """Each study learns from all past ones but itself, whatever the sampler did before."""
-    metadata = metadata_from_studies([past_study(seed) for seed in range(3)])
-
-    def first_trial(sampler: DRESampler, name: str) -> dict:
-        study = optuna.create_study(study_name=name, sampler=sampler)
-        study.optimize(objective, n_trials=1)
-        return study.trials[0].params
-
-    shared = sampler_of(past_studies=metadata)
-    names = ["past 0", "past 1", "new", "past 0"]
-    found = [first_trial(shared, name) for name in names]
-    assert found == [first_trial(sampler_of(past_studies=metadata), name) for name in names]
 
 
 def test_copies_of_a_sampler_suggest_the_same(prior):
@@ -423,82 +303,3 @@ def test_objectives_that_always_fail_end_with_all_trials(prior):
     study.optimize(lambda trial: objective(trial) * float("nan"), n_trials=8)
     assert len({repr(trial.params) for trial in study.trials}) == 8
     assert study.sampler.stats["fallbacks"] == 0
-
-
-# ---- past studies whose spaces differ
-
-MATRIX = {
-    "a: a parameter is missing": {"space": {n: SPACE[n] for n in ("rate", "kind")}},
-    "b: there is an extra parameter": {"space": {**SPACE, "momentum": FloatDistribution(0, 1)}},
-    "c: ten times wider range": {
-        "space": {**SPACE, "rate": FloatDistribution(1e-5, 10, log=True)}
-    },
-    "d: reordered categories": {
-        "space": {**SPACE, "kind": CategoricalDistribution(["c", "a", "b"])}
-    },
-    "e: other categories": {
-        "space": {**SPACE, "kind": CategoricalDistribution(["x", "b", "c", "a", "y"])}
-    },
-    "f: float for int, linear for log": {
-        "space": {**SPACE, "depth": FloatDistribution(1, 10), "rate": FloatDistribution(1e-4, 1)}
-    },
-    "g: maximize": {"direction": "maximize", "value_of": lambda loss: -loss},
-}
-
-
-@pytest.mark.parametrize("name", MATRIX)
-def test_past_studies_may_differ(name):
-    past = [past_study(seed, **MATRIX[name]) for seed in range(4)]
-    study = tuned(sampler_of(past_studies=past), 4)
-    assert source_of(study.trials[0]) == "prior"
-    assert study.trials[0].params["kind"] == "b"
-    assert study.sampler.stats["fallbacks"] == 0
-
-
-def test_past_studies_without_anything_to_rank_are_left_out():
-    """Empty ones (h), and ones in which nothing came to an end (i)."""
-    good = [past_study(seed) for seed in range(4)]
-    empty = optuna.create_study(study_name="empty")
-    failed = past_study(7, states=[TrialState.FAIL])
-    metadata = metadata_from_studies([*good, empty, failed])
-    assert metadata.skipped == {"empty study": 1}
-    with_them, without = (
-        tuned(sampler_of(past_studies=past), 3).trials for past in (metadata, good)
-    )
-    assert [trial.params for trial in with_them] == [trial.params for trial in without]
-
-
-@pytest.mark.parametrize(
-    "past", [[], [optuna.create_study()], [past_study(0, states=[TrialState.FAIL])]]
-)
-def test_past_studies_with_nothing_to_learn_from_are_refused_at_once(past):
-    with pytest.raises(ValueError, match="nothing to learn from"):
-        DRESampler(past_studies=past)
-
-
-def test_order_of_categories_and_scale_of_values_change_nothing():
-    plain, reordered, rescaled = (
-        tuned(sampler_of(past_studies=[past_study(seed, **how) for seed in range(3)]), 4).trials
-        for how in (
-            {},
-            MATRIX["d: reordered categories"],
-            {"value_of": lambda loss: np.exp(3.0 * loss)},
-        )
-    )
-    expected = [trial.params for trial in plain]
-    assert [trial.params for trial in rescaled] == expected
-    assert [trial.params for trial in reordered] == expected
-
-
-def test_past_studies_can_be_a_storage_or_metadata(tmp_path):
-    url = f"sqlite:///{tmp_path}/past.db"
-    for seed in range(3):
-        optuna.copy_study(
-            from_study_name=f"past {seed}",
-            from_storage=past_study(seed)._storage,
-            to_storage=url,
-        )
-    metadata = metadata_from_studies([past_study(seed) for seed in range(3)])
-    assert isinstance(metadata, MetaDataset)
-    stored, given = (tuned(sampler_of(past_studies=past), 3).trials for past in (url, metadata))
-    assert [trial.params for trial in stored] == [trial.params for trial in given]

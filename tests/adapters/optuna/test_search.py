@@ -153,18 +153,6 @@ def test_a_narrowed_or_moved_range_is_re_encoded(tiny_sampler: MakeSampler) -> N
     assert sampler.stats["independent"] <= 4
 
 
-def test_start_up_is_one_space_filling_sequence(tiny_sampler: MakeSampler) -> None:
-    def objective(trial: Trial) -> float:
-        return trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1)
-
-    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=16))
-    study.optimize(objective, n_trials=16)
-    for name in "xy":
-        cells = {int(16 * trial.params[name]) for trial in study.trials}
-        assert len(cells) == 16, name
-    assert sources(study) == ["independent"] + ["random"] * 15
-
-
 # --- ordered choices and small spaces ----------------------------------------------------------
 
 
@@ -232,12 +220,6 @@ def test_a_small_space_with_conditions_is_exhausted_without_repeats(
     points = [tuple(sorted(trial.params.items())) for trial in study.trials]
     assert len(set(points[:9])) == 9
     assert sources(study)[9:] == ["exhausted"] * 3
-
-
-def test_duplicates_may_be_allowed(tiny_sampler: MakeSampler) -> None:
-    study = optuna.create_study(sampler=tiny_sampler(allow_duplicates=True))
-    study.optimize(lambda trial: trial.suggest_int("x", 0, 1), n_trials=12)
-    assert sources(study)[N_STARTUP:] == ["model"] * 8
 
 
 # --- queues and foreign trials -----------------------------------------------------------------

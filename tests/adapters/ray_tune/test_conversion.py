@@ -92,18 +92,6 @@ def test_other_domains(entry: Any, expected: Domain) -> None:
     assert domain_of("x", entry) == expected
 
 
-@pytest.mark.parametrize(("low", "high", "step"), [(0.0, 1.0, 0.05), (0.3, 30.3, 0.3)])
-def test_a_grid_is_exact_and_its_ends_are_as_likely_as_the_rest(
-    low: float, high: float, step: float
-) -> None:
-    converted = domain_of("x", tune.quniform(low, high, step))
-    n = round((high - low) / step) + 1
-    units = (np.arange(100 * n) + 0.5) / (100 * n)
-    values, counts = np.unique([converted.from_unit(unit) for unit in units], return_counts=True)
-    assert values.tolist() == [round(low + i * step, 10) for i in range(n)]
-    assert set(counts) == {100}
-
-
 ANYTHING: list[Any] = [None, True, 1, 1.0, "1", (1, 2), [1, 2], {"k": 1}, len, math.nan, {3}]
 
 
@@ -395,29 +383,3 @@ def test_constants_of_a_second_space_are_known() -> None:
     assert both.to_configuration({"m": {"x": 0.5, "k": 5}, "c": 1, "d": 6}) == {"m/x": 0.5}
     with pytest.raises(ValueError, match="constant 5"):
         both.to_configuration({"m": {"k": 4}})
-
-
-# ---- spaces for reading results
-
-
-def test_nested_spaces_become_flat() -> None:
-    space = {"model": {"lr": tune.uniform(0, 1), "deep": {"n": tune.randint(1, 9)}}, "seed": {}}
-    assert space_of(space) == SearchSpace(
-        {"model/lr": Float(0.0, 1.0), "model/deep/n": Integer(1, 8), "seed": Constant({})}
-    )
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        tune.sample_from(lambda spec: 3),
-        [tune.uniform(0, 1)],
-        tune.choice([{"lr": tune.uniform(0, 1)}]),
-    ],
-    ids=["function", "list", "choice"],
-)
-def test_other_domains_are_refused_by_name(entry: Any) -> None:
-    with pytest.raises(UnsupportedDomainError, match="'model/x'"):
-        space_of({"model": {"x": entry}})
-    with pytest.raises(UnsupportedDomainError, match="'model/a/b'"):
-        space_of({"model": {"a/b": 1}})

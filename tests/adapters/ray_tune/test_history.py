@@ -16,9 +16,11 @@ from ray import tune
 from ray.tune.search import ConcurrencyLimiter, Repeater
 
 from dre_plugins.adapters.ray_tune import DRESearch
+from dre_plugins.adapters.ray_tune.sources import metadata_from_results
 from dre_plugins.recommend.trials import Trial, TrialState
 
 PLAIN = {"x": tune.uniform(0.0, 1.0), "n": tune.randint(0, 5)}
+OF_PRIOR: dict[str, Any] = {"n_startup_trials": None}  # a prior suggests from the start
 search_of = partial(worker.tiny_search, metric="loss", mode="min")
 
 
@@ -145,12 +147,17 @@ def past_experiment(folder: Path) -> Path:
 def test_what_was_learnt_from_past_results_outlives_them(tmp_path: Path) -> None:
     """`Tuner.restore` sets the search properties before it restores the state."""
     folder = past_experiment(tmp_path)
-    search = search_of(past_results=[str(folder)], n_startup_trials=None)
+    search = search_of(past_results=[str(folder)], **OF_PRIOR)
     search.set_search_properties(None, None, PLAIN)
     search.suggest("a")
     assert search.stats["prior"] == 1
+    of_metadata = search_of(
+        past_results=metadata_from_results(folder, metric="loss", mode="min"), **OF_PRIOR
+    )
+    of_metadata.set_search_properties(None, None, PLAIN)
+    assert of_metadata.suggest("a") and of_metadata.stats["prior"] == 1
     search.save(str(tmp_path / "state"))
-    other = search_of(past_results=[str(folder)], n_startup_trials=None)
+    other = search_of(past_results=[str(folder)], **OF_PRIOR)
     for file in sorted(folder.rglob("*"), reverse=True):
         file.unlink() if file.is_file() else file.rmdir()
     folder.rmdir()
@@ -158,7 +165,7 @@ def test_what_was_learnt_from_past_results_outlives_them(tmp_path: Path) -> None
     other.restore(str(tmp_path / "state"))
     assert other.suggest("b") == search.suggest("b")
     with pytest.raises(ValueError, match="There is no folder"):
-        later = search_of(past_results=[str(folder)], n_startup_trials=None)
+        later = search_of(past_results=[str(folder)], **OF_PRIOR)
         later.set_search_properties(None, None, PLAIN)
         later.suggest("a")
 

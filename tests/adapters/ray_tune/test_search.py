@@ -15,7 +15,6 @@ from ray_tune_worker import (
     SMALL_SPACE,
     SPACE,
     begun,
-    mixed_value,
     run,
     states,
     tiny_search,
@@ -23,10 +22,6 @@ from ray_tune_worker import (
 )
 
 from dre_plugins.adapters.ray_tune import DRESearch
-from dre_plugins.recommend.settings import Settings
-from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space import UnsupportedDomainError
-from dre_plugins.transfer.metadata import MetaDataset, Task
 
 # ---- the space
 
@@ -127,17 +122,6 @@ def test_a_search_may_serve_two_experiments_of_one_space() -> None:
         search.set_search_properties("loss", "min", SMALL_SPACE)
 
 
-def test_what_cannot_be_searched_is_refused_at_set_up() -> None:
-    for entry, message in [
-        (tune.grid_search([1, 2]), r"'n/g' is a tune.grid_search.*tune.choice\(\[1, 2\]\)"),
-        (tune.sample_from(lambda config: 1), "'n/g' is a tune.sample_from.*Tuner"),
-    ]:
-        with pytest.raises(UnsupportedDomainError, match=message):
-            begun({"n": {"g": entry}})
-        with pytest.raises(UnsupportedDomainError, match=message):
-            tiny_search(space={"n": {"g": entry}})
-
-
 @pytest.mark.parametrize("space", [{"a": 1, "b": {"c": [2]}}, {}], ids=str)
 def test_constants_only(space: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
@@ -231,12 +215,6 @@ def test_evaluated_points_may_come_before_and_after_the_set_up() -> None:
 # ---- direction, duplicates, exhaustion
 
 
-def test_maximising_is_minimising_the_negative() -> None:
-    smallest = run(begun(MIXED_SPACE, "min"), 14)
-    largest = run(begun(MIXED_SPACE, "max"), 14, lambda config: -mixed_value(config))
-    assert smallest == largest
-
-
 def test_suggestions_depend_on_the_seed_only() -> None:
     assert run(begun(MIXED_SPACE), 9) == run(begun(MIXED_SPACE), 9)
     assert run(begun(MIXED_SPACE), 2) != run(begun(MIXED_SPACE, seed=1), 2)
@@ -276,34 +254,6 @@ def test_the_same_trial_id_gets_the_same_configuration() -> None:
 
 
 # ---- what past tasks taught
-
-
-def past_task(name: str, best: float) -> Task:
-    from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-
-    space = ParamSpace.of(SPACE).space
-    rng = np.random.default_rng(0)
-    configurations = [{"x": float(rng.random()), "n/z": int(rng.integers(5))} for _ in range(30)]
-    return Task.from_trials(
-        name,
-        space,
-        [
-            Trial(
-                configuration,
-                TrialState.COMPLETE,
-                -((configuration["x"] - best) ** 2) - configuration["n/z"],
-            )
-            for configuration in configurations
-        ],
-    )
-
-
-def test_past_results_teach_the_first_trial() -> None:
-    past = MetaDataset.of([past_task("a", 0.8), past_task("b", 0.82), past_task("c", 0.78)])
-    search = begun(past_results=past, settings=Settings(preset="default"), n_startup_trials=None)
-    (config,) = run(search, 1, lambda config: config["x"])
-    assert search.stats == {"suggestions": 1, "prior": 1}
-    assert abs(config["x"] - 0.8) < 0.25 and config["n"]["z"] <= 1
 
 
 def test_a_prior_by_name_and_one_that_does_not_fit() -> None:

@@ -15,12 +15,7 @@ from ray import tune
 
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.adapters.ray_tune.sources import metadata_from_results
-from dre_plugins.space import (
-    Categorical,
-    Float,
-    Integer,
-    SearchSpace,
-)
+from dre_plugins.space import Categorical, Float, Integer, SearchSpace, UnsupportedDomainError
 
 # ---- a real run
 
@@ -226,3 +221,19 @@ def test_wrong_arguments_are_named(
     arguments = {"results": tmp_path, "metric": "loss", "mode": "min", **arguments}
     with pytest.raises(ValueError, match=message):
         metadata_from_results(arguments.pop("results"), **arguments)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        tune.sample_from(lambda spec: 3),
+        [tune.uniform(0, 1)],
+        tune.choice([{"lr": tune.uniform(0, 1)}]),
+    ],
+    ids=["function", "list", "choice"],
+)
+def test_other_domains_are_refused_by_name(entry: Any) -> None:
+    with pytest.raises(UnsupportedDomainError, match="'model/x'"):
+        space_of({"model": {"x": entry}})
+    with pytest.raises(UnsupportedDomainError, match="'model/a/b'"):
+        space_of({"model": {"a/b": 1}})

@@ -1,12 +1,12 @@
-"""`DRESearch` in real Tuners, on one small cluster: what Ray does to it and what trials get."""
+"""`DRESearch` in real Tuners, on one small cluster: what Ray does to it and what trials get.
+
+Drivers that are killed are in `tests/reliability/test_ray_restarts.py`.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,12 +22,10 @@ from ray.tune import schedulers
 from ray.tune.search import ConcurrencyLimiter, Repeater
 from ray_tune_worker import (
     MIXED_SPACE,
-    POINTS,
     SMALL_SPACE,
     RunConfig,
     Steps,
     mixed,
-    patient,
     states,
     tiny_search,
     trials,
@@ -45,11 +43,11 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[str]:
-    """Start a cluster of eight logical processors and return its address."""
+def cluster() -> Iterator[None]:
+    """Start a cluster of eight logical processors."""
     cloudpickle.register_pickle_by_value(ray_tune_worker)  # workers do not know this folder
     ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    yield ray.get_runtime_context().gcs_address
+    yield
     ray.shutdown()
     cloudpickle.unregister_pickle_by_value(ray_tune_worker)
 
@@ -302,15 +300,6 @@ def test_schedulers_run_to_the_end_and_what_they_stop_is_pruned(
         assert "pruned" in states(search)
 
 
-def test_pbt_wants_no_searcher_at_all(fit: Callable[..., Any]) -> None:
-    """Ray refuses any: population-based training draws configurations itself."""
-    pbt = schedulers.PopulationBasedTraining(
-        perturbation_interval=1, hyperparam_mutations={"x": tune.uniform(0, 1)}
-    )
-    with pytest.raises(ValueError, match="Search algorithms cannot be used with Population"):
-        fit(Steps, tiny_search(), {"x": tune.uniform(0, 1)}, 2, scheduler=pbt)
-
-
 # ---- trials that go wrong
 
 
@@ -337,24 +326,6 @@ def test_trials_that_crash_or_report_nothing_of_use(
     assert search.stats["fallbacks"] == 0 < search.stats["model"]
 
 
-def test_a_broken_surrogate_ends_no_run(
-    fit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    from dre_plugins.engine.surrogate import DeepRankingEnsemble
-
-    def fail(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("injected")
-
-    monkeypatch.setattr(DeepRankingEnsemble, "fit", fail)
-    search = tiny_search()
-    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
-        results = fit(mixed, search, MIXED_SPACE, 50)
-    assert results.num_errors == 0 and states(search) == ["complete"] * 50
-    assert search.stats["fallbacks"] == search.stats["fallback"] == 50 - search.stats["random"]
-    ours = [record for record in caplog.records if record.name.startswith("dre_plugins")]
-    assert len(ours) == 1 and "surrogate failed" in ours[0].getMessage()
-
-
 # ---- what was evaluated before
 
 
@@ -377,41 +348,7 @@ def test_trials_and_results_of_an_earlier_run_are_learnt_from(fit: Callable[...,
         assert search.stats == {"suggestions": 1, "prior": 1}
 
 
-# ---- killed and restored
-
-
-def test_a_killed_driver_loses_nothing(cluster: str, tmp_path: Path) -> None:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "TUNE_GLOBAL_CHECKPOINT_S": "0.2",  # seconds between two states on the disk
-    }
-    killed = subprocess.run(
-        [sys.executable, ray_tune_worker.__file__, cluster, str(tmp_path)],
-        env=environment,
-        capture_output=True,
-        check=False,
-    )
-    assert killed.returncode == -9, killed.stderr.decode()
-    (tmp_path / "killed").touch()
-
-    study = str(tmp_path / "study")
-    before = DRESearch()
-    before.restore_from_dir(study)
-    depths = [trial.configuration["kind/depth"] for trial in trials(before)]
-    assert depths == [1, 2, 3, 4, 5, 6, 7]  # one point is left
-    assert states(before) == ["complete"] * 5 + ["running"] * 2
-
-    results = tune.Tuner.restore(study, trainable=patient).fit()
-    assert len(results) == 10 and results.num_errors == 0
-    after = DRESearch()
-    after.restore_from_dir(study)
-    assert states(after) == ["complete"] * 10
-    assert trials(after)[:5] == trials(before)[:5]
-    configs = [result.config["kind"] for result in results]
-    assert all(point["kind"] in configs for point in POINTS)
-    assert len({str(trial.configuration) for trial in trials(after)}) == 10
-    assert after.stats == {"enqueued": 8, "suggestions": 2, "model": 2}
+# ---- restored
 
 
 def test_crashed_trials_that_are_run_again_count_again(tmp_path: Path) -> None:

@@ -9,9 +9,7 @@ from labels import label_of
 from presets import TINY
 from syne_tune import config_space as cs
 from syne_tune.optimizer.scheduler import TrialScheduler
-from syne_tune.optimizer.schedulers.single_objective_scheduler import (
-    SingleObjectiveScheduler,
-)
+from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 from syne_tune_rows import FINITE, INFINITE
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher

@@ -17,8 +17,7 @@ from presets import TINY
 from syne_tune import config_space as cs
 
 from dre_plugins.adapters.syne_tune import DRESearcher
-from dre_plugins.adapters.syne_tune.conversion import space_of
-from dre_plugins.recommend import AskTell, Trial, TrialState
+from dre_plugins.recommend import Trial, TrialState
 from dre_plugins.recommend.settings import Settings
 
 SPACE = {
@@ -114,15 +113,6 @@ def test_a_seed_makes_runs_equal_and_no_seed_makes_them_differ() -> None:
     assert searcher_of(random_seed=np.int64(7)).random_seed == 7
     with pytest.raises(ValueError, match=r"random_seed must be a non-negative integer.*-1"):
         searcher_of(random_seed=-1)
-
-
-def test_suggestions_are_those_of_the_engine_alone() -> None:
-    searcher = searcher_of(random_seed=11)
-    study = AskTell(space_of(SPACE), seed=11, n_startup_trials=4, settings=Settings(preset=TINY))
-    for config in run(searcher, 10):
-        number, configuration = study.ask()
-        assert configuration == config
-        study.tell(number, loss(configuration))
 
 
 @pytest.mark.parametrize(
@@ -328,15 +318,6 @@ def test_no_result_raises(value: Any, state: str) -> None:
         searcher.on_trial_complete(trial_id, config, value if trial_id % 2 else 1.0)
     assert states(searcher) == ["complete", state] * 4
     assert not any(trial.value or trial.rungs for trial in searcher.trials[1::2] if value is None)
-
-
-@pytest.mark.parametrize("values", [[1.0], [math.inf, -math.inf, 0.0], [1e300, -1e300, np.pi]])
-def test_any_value_is_as_good_as_another(values: list[float]) -> None:
-    searcher = searcher_of(n_startup_trials=1)
-    for trial_id in range(10):
-        value = np.float64(values[trial_id % len(values)])
-        searcher.on_trial_complete(trial_id, searcher.suggest(), value)
-    assert searcher.stats["model"] == 9 and searcher.stats["fallbacks"] == 0
 
 
 # ---- after a crash

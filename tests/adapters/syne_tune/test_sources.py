@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from labels import label_of
+from readers import make_syne_tune, read_syne_tune
 from syne_tune import config_space as cs
 from syne_tune.experiments import load_experiment
 from syne_tune.optimizer.schedulers.transfer_learning.transfer_learning_task_evaluation import (
@@ -343,3 +344,24 @@ def test_offline_evaluations_that_cannot_be_used_are_counted() -> None:
     assert any("'nested'" in reason and "'model'" in reason for reason in metadata.skipped)
     with pytest.raises(ValueError, match=r"metric 'speed'.*'accuracy'"):
         metadata_from_experiments({"good": good}, metric="speed")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"domain_cls": "FiniteRange", "domain_kwargs": {"lower": 0, "upper": 1, "size": 10**11}},
+        {"domain_cls": "copy", "domain_kwargs": {"x": 1}},
+        {"domain_cls": "sys", "domain_kwargs": {}},
+        {"domain_cls": ["Float"], "domain_kwargs": {}},
+        {"domain_cls": "Float", "domain_kwargs": {}, "sampler_cls": "_class__"},
+    ],
+    ids=str,
+)
+def test_domains_of_an_experiment_name_domains(tmp_path: Path, state: dict[str, Any]) -> None:
+    folder = tmp_path / "experiment"
+    make_syne_tune(folder)
+    file = folder / "metadata.json"
+    stated = json.loads(file.read_text())
+    file.write_text(json.dumps({**stated, "config_space": json.dumps({"m": state})}))
+    (task,) = read_syne_tune(folder).tasks
+    assert len(task) and set(task.space.domains) == {"lr", "n", "m"}  # inferred from the table

@@ -1,30 +1,27 @@
-"""Through Syne Tune's own `Tuner`: every domain, every kind of end, a driver that is killed."""
+"""Through Syne Tune's own `Tuner`: every domain, every scheduler, every kind of end.
+
+Drivers that are killed are in `tests/reliability/test_syne_tune_restarts.py`.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-import shutil
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import syne_tune_worker
 from labels import label_of
 from presets import TINY
-from syne_tune import StoppingCriterion, Tuner
+from syne_tune import Tuner
 from syne_tune import config_space as cs
 from syne_tune.backend import LocalBackend, PythonBackend
 from syne_tune.backend.simulator_backend.simulator_backend import SimulatorBackend
 from syne_tune.backend.simulator_backend.simulator_callback import SimulatorCallback
-from syne_tune.backend.trial_backend import TrialBackend
-from syne_tune.backend.trial_status import Status, TrialResult
+from syne_tune.backend.trial_status import Status
 from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
 from syne_tune.optimizer.schedulers.median_stopping_rule import MedianStoppingRule
@@ -37,7 +34,7 @@ from syne_tune.optimizer.schedulers.searchers.multi_fidelity_searcher import (
 from syne_tune.results_callback import StoreResultsCallback
 from syne_tune.tuner_callback import TunerCallback
 from syne_tune_rows import FINITE, INFINITE
-from syne_tune_worker import N_TRIALS, POINTS
+from syne_tune_tuning import OPTIONS, SPACE, TRAIN, Train, configs_of, descent, ended, reap, tuned
 
 from dre_plugins.adapters.syne_tune import (
     ASHADRE,
@@ -58,38 +55,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # Syne Tune and pandas warn of their own affairs
 ]
 
-# rotate_gpus=False below: counting GPUs, Syne Tune leaves a file where it was started.
-HERE = Path(syne_tune_worker.__file__).parent
-TRAIN = str(HERE / "syne_tune_train.py")
-SPACE = {
-    "lr": cs.loguniform(1e-4, 1.0),
-    "layers": cs.randint(1, 6),
-    "act": cs.choice(["relu", "tanh"]),
-    "epochs": 4,
-}
-OPTIONS: dict[str, Any] = {
-    "random_seed": 0,
-    "settings": Settings(preset=TINY),
-    "n_startup_trials": 4,
-}
-
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep experiments apart from those of the user."""
     monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
     return tmp_path
-
-
-Train = Callable[[dict[str, Any]], list[dict[str, Any]]]
-
-
-def descent(config: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what a trial reports, from the first epoch to the last."""
-    distance = (math.log10(config["lr"]) + 2) ** 2 + abs(config["layers"] - 3)
-    return [
-        {"epoch": epoch, "loss": distance + 1 / epoch} for epoch in range(1, config["epochs"] + 1)
-    ]
 
 
 def one_value(config: dict[str, Any]) -> list[dict[str, Any]]:
@@ -114,88 +85,6 @@ def nan_for_tanh(config: dict[str, Any]) -> list[dict[str, Any]]:
 
 def crash_for_tanh(config: dict[str, Any]) -> list[dict[str, Any]]:
     return [*descent(config)[:1], {"crash": True}] if config["act"] == "tanh" else descent(config)
-
-
-class InstantBackend(TrialBackend):
-    """Evaluate in this process; every look at a trial shows one more of its reports."""
-
-    def __init__(self, train: Train) -> None:
-        super().__init__()
-        self.train = train
-        self.reports: dict[int, list[dict[str, Any]]] = {}
-        self.n_shown: dict[int, int] = {}
-        self.stopped: set[int] = set()
-
-    def _schedule(self, trial_id: int, config: dict[str, Any]) -> None:
-        self.reports[trial_id], self.n_shown[trial_id] = self.train(config), 0
-
-    def _all_trial_results(self, trial_ids: list[int]) -> list[TrialResult]:
-        found = []
-        for trial_id in trial_ids:
-            self.n_shown[trial_id] += 1
-            shown = self.reports[trial_id][: self.n_shown[trial_id]]
-            status = Status.in_progress
-            if trial_id in self.stopped:
-                status = Status.stopped
-            elif "crash" in shown[-1]:
-                status = Status.failed
-            elif len(shown) < self.n_shown[trial_id]:
-                status = Status.completed
-            metrics = [
-                {**report, "st_worker_timestamp": 0.0} for report in shown if "crash" not in report
-            ]
-            trial = self._trial_dict[trial_id]
-            found.append(trial.add_results(metrics, status, None))
-        return found
-
-    def _stop_trial(self, trial_id: int, result: dict[str, Any] | None) -> None:
-        self.stopped.add(trial_id)
-
-    def stdout(self, trial_id: int) -> list[str]:
-        return []
-
-    stderr = stdout
-
-    def entrypoint_path(self) -> Path:
-        return Path("instant.py")
-
-
-def tuned(scheduler: TrialScheduler, backend: TrialBackend | Train, n: int, **more: Any) -> Tuner:
-    """Run a tuner until more than n trials have finished."""
-    tuner = Tuner(
-        trial_backend=backend if isinstance(backend, TrialBackend) else InstantBackend(backend),
-        scheduler=scheduler,
-        stop_criterion=StoppingCriterion(max_num_trials_finished=n - 1),
-        **{
-            "n_workers": 3,
-            "sleep_time": 0.0,
-            "max_failures": 99,
-            "tuner_name": "t",
-            "suffix_tuner_name": False,
-            **more,
-        },
-    )
-    tuner.run()
-    return tuner
-
-
-def reap(tuner: Tuner) -> Tuner:
-    """Wait for the processes of trials, so that Python does not warn of them."""
-    for process in tuner.trial_backend.trial_subprocess.values():
-        process.wait(timeout=30)
-    return tuner
-
-
-def configs_of(tuner: Tuner) -> list[dict[str, Any]]:
-    backend = tuner.trial_backend
-    results, _ = backend.fetch_status_results(backend.trial_ids)
-    return [results[trial_id][0].config for trial_id in backend.trial_ids]
-
-
-def ended(searcher: DRESearcher) -> list[str]:
-    return [
-        trial.state.value for trial in searcher.trials if trial.state is not TrialState.RUNNING
-    ]
 
 
 # ---- domains
@@ -437,83 +326,13 @@ def test_simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(ended(tuner.scheduler.searcher)) >= 3
 
 
-# ---- a driver that is killed
-
-
-def start(job: str, place: str, started: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, str(HERE / "syne_tune_worker.py"), job, place],
-        env={**os.environ, "STARTED": str(started)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-def begun(started: Path) -> list[float]:
-    """Return the learning rates of the trials that were begun."""
-    return [float(line) for line in started.read_text().split()] if started.exists() else []
-
-
-def test_a_killed_driver_goes_on(folder: Path) -> None:
-    first, second, plain = (folder / name for name in ("first", "second", "plain"))
-    driver = start("run", "killed", first)
-    deadline = time.monotonic() + 60
-    while len(begun(first)) < 7 and time.monotonic() < deadline and driver.poll() is None:
-        time.sleep(0.05)
-    os.kill(driver.pid, signal.SIGKILL)
-    driver.wait()
-    while len(begun(first)) < len([*(folder / "killed").glob("[0-9]*")]):
-        time.sleep(0.1)  # trials outlive their driver
-    time.sleep(1)
-    given = [point["lr"] for point in POINTS]
-    assert 7 <= len(begun(first)) <= 8 and {*begun(first)} <= {*given}
-
-    saved = reap(Tuner.load(str(folder / "killed")))
-    n_begun = saved.trial_backend.new_trial_id()
-    found = ended(saved.scheduler.searcher)
-    assert type(saved.scheduler) is DRE
-    assert 2 <= len(found) <= 6 and n_begun == len(saved.scheduler.searcher.trials)
-    lost = [
-        trial.configuration["lr"]
-        for trial in saved.scheduler.searcher.trials
-        if trial.state is TrialState.RUNNING and not trial.rungs
-    ]
-
-    shutil.copytree(folder / "killed", folder / "copy")
-    assert start("resume", str(folder / "killed"), second).wait(timeout=90) == 0
-    again = begun(second)
-    # What was lost, then the points that were not used, then new ones.
-    expected = lost + given[n_begun:]
-    assert sorted(again[: len(expected)]) == sorted(expected)
-    tuner = reap(Tuner.load(str(folder / "killed")))
-    assert tuner.tuning_status.num_trials_completed >= N_TRIALS
-    trials = tuner.scheduler.searcher.trials
-    assert [trial.configuration["lr"] for trial in trials[: len(POINTS)]] == given
-    complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
-    assert len(complete) >= N_TRIALS
-    for ended_trial in complete:  # no report of the first run was taken for one of the second
-        distance = (math.log10(ended_trial.configuration["lr"]) + 2) ** 2
-        assert ended_trial.value == pytest.approx(
-            distance + abs(ended_trial.configuration["layers"] - 3) + 1
-        )
-        assert len(ended_trial.rungs) == 1
-    results = tuner.callbacks[0].dataframe()
-    assert results.trial_id.nunique() == len(results)
-    moved = [*(folder / "killed").glob("*.lost0")]
-    assert len(moved) == len(begun(first)) - n_begun
-
-    # Syne Tune's own way: it goes on as well, but does not finish what was lost.
-    shutil.rmtree(folder / "killed")
-    (folder / "copy").rename(folder / "killed")
-    os.environ["STARTED"] = str(plain)
-    try:
-        saved.run()
-    finally:
-        del os.environ["STARTED"]
-        reap(saved)
-    assert saved.tuning_status.num_trials_completed >= N_TRIALS
-    assert not {*lost} & {*begun(plain)}
-    assert sorted(begun(plain)[: len(given) - n_begun]) == sorted(given[n_begun:])
+def test_reports_of_trials_that_the_saved_tuner_does_not_know_are_put_aside(folder: Path) -> None:
+    backend = LocalBackend(TRAIN, rotate_gpus=False)
+    number = reap(tuned(DRE(SPACE, "loss", **OPTIONS), backend, 1)).trial_backend.new_trial_id()
+    for n_lost in range(2):
+        (folder / "t" / str(number)).mkdir()
+        load_tuner(folder / "t")
+        assert (folder / "t" / f"{number}.lost{n_lost}").is_dir()
 
 
 def test_a_tuner_that_was_never_saved_cannot_be_loaded(folder: Path) -> None:

@@ -7,7 +7,8 @@ small part of what it was before there was a bound.
 from __future__ import annotations
 
 import pytest
-from costs import CASES, cost_of
+
+from dre_bench.costs import CASES, cost_of
 
 MEGABYTE = 2**20
 # Seconds of the processor for a whole batch, or the slowest of several asks.

@@ -1,4 +1,4 @@
-"""What an ask costs where studies are unusual: `python tests/reliability/costs.py [CASE ...]`.
+"""What an ask costs where studies are unusual: `python -m dre_bench.costs [CASE ...]`.
 
 Each case runs through the public API in a fresh process. Seconds are those of the processor, so
 that other programs do not count, or of the clock where an ask may wait. Memory is how far the

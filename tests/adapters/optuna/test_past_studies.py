@@ -1,0 +1,142 @@
+"""`DRESampler` with past studies, whatever their search spaces."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution
+from optuna.trial import TrialState
+from optuna_past import SMALL, SPACE, objective, past_study, sampler_of, source_of, tuned
+
+from dre_plugins import DRESampler, MetaDataset
+from dre_plugins.adapters.optuna.sources import metadata_from_studies
+from dre_plugins.transfer import training
+from dre_plugins.transfer.meta_training import MetaTrainingSettings
+
+
+@pytest.fixture(autouse=True)
+def small_priors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "SCORER", SMALL)
+    settings = MetaTrainingSettings(n_steps=120, learning_rate=0.01, n_lists=2, list_length=40)
+    monkeypatch.setattr(training, "FEW_TASKS", settings)
+
+
+def test_a_resumed_study_does_not_learn_from_itself(tmp_path):
+    """Past studies in the storage of the study that goes on."""
+    url = f"sqlite:///{tmp_path}/studies.db"
+    for seed in range(3):
+        optuna.copy_study(
+            from_study_name=f"past {seed}", from_storage=past_study(seed)._storage, to_storage=url
+        )
+    metadata = metadata_from_studies(url)
+
+    def trials_of(name: str, parts: Sequence[int]) -> list[dict]:
+        for n_trials in parts:
+            past = url if name == "resumed" else metadata
+            study = optuna.create_study(
+                study_name=name,
+                storage=url,
+                load_if_exists=True,
+                sampler=sampler_of(past_studies=past),
+            )
+            study.optimize(objective, n_trials=n_trials)
+        return [trial.params for trial in study.trials]
+
+    resumed = trials_of("resumed", [3, 3])
+    assert resumed == trials_of("in one go", [6])
+
+
+def test_a_sampler_of_several_studies_forgets_nothing():
+    """Each study learns from all past ones but itself, whatever the sampler did before."""
+    metadata = metadata_from_studies([past_study(seed) for seed in range(3)])
+
+    def first_trial(sampler: DRESampler, name: str) -> dict:
+        study = optuna.create_study(study_name=name, sampler=sampler)
+        study.optimize(objective, n_trials=1)
+        return study.trials[0].params
+
+    shared = sampler_of(past_studies=metadata)
+    names = ["past 0", "past 1", "new", "past 0"]
+    found = [first_trial(shared, name) for name in names]
+    assert found == [first_trial(sampler_of(past_studies=metadata), name) for name in names]
+
+
+# ---- past studies whose spaces differ
+
+
+MATRIX = {
+    "a: a parameter is missing": {"space": {n: SPACE[n] for n in ("rate", "kind")}},
+    "b: there is an extra parameter": {"space": {**SPACE, "momentum": FloatDistribution(0, 1)}},
+    "c: ten times wider range": {
+        "space": {**SPACE, "rate": FloatDistribution(1e-5, 10, log=True)}
+    },
+    "d: reordered categories": {
+        "space": {**SPACE, "kind": CategoricalDistribution(["c", "a", "b"])}
+    },
+    "e: other categories": {
+        "space": {**SPACE, "kind": CategoricalDistribution(["x", "b", "c", "a", "y"])}
+    },
+    "f: float for int, linear for log": {
+        "space": {**SPACE, "depth": FloatDistribution(1, 10), "rate": FloatDistribution(1e-4, 1)}
+    },
+    "g: maximize": {"direction": "maximize", "value_of": lambda loss: -loss},
+}
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_past_studies_may_differ(name):
+    past = [past_study(seed, **MATRIX[name]) for seed in range(4)]
+    study = tuned(sampler_of(past_studies=past), 4)
+    assert source_of(study.trials[0]) == "prior"
+    assert study.trials[0].params["kind"] == "b"
+    assert study.sampler.stats["fallbacks"] == 0
+
+
+def test_past_studies_without_anything_to_rank_are_left_out():
+    """Empty ones (h), and ones in which nothing came to an end (i)."""
+    good = [past_study(seed) for seed in range(4)]
+    empty = optuna.create_study(study_name="empty")
+    failed = past_study(7, states=[TrialState.FAIL])
+    metadata = metadata_from_studies([*good, empty, failed])
+    assert metadata.skipped == {"empty study": 1}
+    with_them, without = (
+        tuned(sampler_of(past_studies=past), 3).trials for past in (metadata, good)
+    )
+    assert [trial.params for trial in with_them] == [trial.params for trial in without]
+
+
+@pytest.mark.parametrize(
+    "past", [[], [optuna.create_study()], [past_study(0, states=[TrialState.FAIL])]]
+)
+def test_past_studies_with_nothing_to_learn_from_are_refused_at_once(past):
+    with pytest.raises(ValueError, match="nothing to learn from"):
+        DRESampler(past_studies=past)
+
+
+def test_order_of_categories_and_scale_of_values_change_nothing():
+    plain, reordered, rescaled = (
+        tuned(sampler_of(past_studies=[past_study(seed, **how) for seed in range(3)]), 4).trials
+        for how in (
+            {},
+            MATRIX["d: reordered categories"],
+            {"value_of": lambda loss: np.exp(3.0 * loss)},
+        )
+    )
+    expected = [trial.params for trial in plain]
+    assert [trial.params for trial in rescaled] == expected
+    assert [trial.params for trial in reordered] == expected
+
+
+def test_past_studies_can_be_a_storage_or_metadata(tmp_path):
+    url = f"sqlite:///{tmp_path}/past.db"
+    for seed in range(3):
+        optuna.copy_study(
+            from_study_name=f"past {seed}",
+            from_storage=past_study(seed)._storage,
+            to_storage=url,
+        )
+    metadata = metadata_from_studies([past_study(seed) for seed in range(3)])
+    assert isinstance(metadata, MetaDataset)
+    stored, given = (tuned(sampler_of(past_studies=past), 3).trials for past in (url, metadata))
+    assert [trial.params for trial in stored] == [trial.params for trial in given]

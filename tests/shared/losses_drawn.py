@@ -1,0 +1,40 @@
+"""Groups of losses, and scores and values drawn for them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from dre_plugins.engine.losses import LOSSES, Loss
+
+
+def each(*names: str) -> pytest.MarkDecorator:
+    """Run a test for each loss of these names."""
+    return pytest.mark.parametrize("loss", [LOSSES[name] for name in names], ids=names)
+
+
+ALL = each(*LOSSES)
+ORDER_ONLY = each(*(name for name in LOSSES if name != "mse"))
+
+
+def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Draw from the normal distribution."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def ties(*shape: int, levels: int = 4, seed: int = 1) -> Tensor:
+    """Draw values with many ties."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, levels, shape, generator=generator).float()
+
+
+def with_gradient(
+    loss: Loss, scores: Tensor, values: Tensor, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the losses per list and the gradient of their sum."""
+    scores = scores.detach().clone().requires_grad_()
+    per_list = loss(scores, values, mask=mask, reduction=None)
+    per_list.sum().backward()
+    assert scores.grad is not None
+    return per_list.detach(), scores.grad

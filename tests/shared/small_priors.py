@@ -1,0 +1,66 @@
+"""Small priors, trained on tasks that a formula makes."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from dre_plugins.engine import ContextSettings, ScorerSettings
+from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
+from dre_plugins.transfer.meta_training import MetaTrainingSettings
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.prior import Prior
+
+SCORER = ScorerSettings(
+    n_members=2,
+    hidden=(8, 8),
+    activation="silu",
+    range_limit=None,
+    centred=True,
+    context=ContextSettings(hidden=8, size=4),
+)
+QUICK = MetaTrainingSettings(
+    n_steps=30, learning_rate=0.01, n_lists=4, list_length=12, max_support=8, validate_every=10
+)
+
+DOMAINS = {
+    "learning_rate": Float(1e-4, 1.0, "log"),
+    "max_depth": Integer(1, 12),
+    "booster": Categorical(("tree", "linear", "dart")),
+    "rate_drop": Float(0.0, 1.0),
+}
+DROPS = Condition("rate_drop", "booster", ("dart",))
+SPACE = SearchSpace(DOMAINS, [DROPS])
+DEFAULTS = {"max_depth": 6}
+
+
+def drawn(space: SearchSpace, n: int = 30, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return space.canonical(rng.random((n, space.n_parameters)))
+
+
+def task(name: str, seed: int = 0, space: SearchSpace = SPACE, n: int = 30) -> Task:
+    units = drawn(space, n, seed)
+    values = -np.square(units[:, 0] - 0.4) + 0.01 * seed
+    return Task(name, space, units, values, np.zeros(n, dtype=np.bool_))
+
+
+def metadata(n_tasks: int = 3, space: SearchSpace = SPACE) -> MetaDataset:
+    tasks = [task(f"task {i}", i, space) for i in range(n_tasks)]
+    return MetaDataset.of(tasks, source="a formula", licence="CC0-1.0")
+
+
+def small(data: MetaDataset, **options) -> Prior:
+    return Prior.train(
+        data, **{"scorer": SCORER, "settings": QUICK, "defaults": DEFAULTS} | options
+    )
+
+
+def of_a_formula() -> Prior:
+    """Train a prior on three tasks."""
+    return small(metadata(), name="formula", description="One formula.", rebuild="make formula")
+
+
+def scores(prior: Prior, space: SearchSpace, units: np.ndarray) -> torch.Tensor:
+    aligned = prior.on(space)
+    return aligned.ensemble.scores(torch.from_numpy(aligned.encode(units)))
