@@ -68,7 +68,7 @@ def test_beside_our_own_runs(tmp_path):
     assert ranks(first.assign(seed=0).set_index("seed", append=True))[2].tolist() == [1, 2.5, 2.5]
     # Step 0 is what the initial configurations reached: no step is done yet.
     assert [*results.regret.columns] == [0, 1, 2]
-    assert results.seconds_per_ask().isna().all(axis=None)
+    assert results.seconds_per_ask().isna().all()
 
 
 def test_own_regrets_are_rounded_like_published_ones():

@@ -164,7 +164,7 @@ def test_many_samplers_are_told_apart(loaded):
     names = tuple(f"{'very-' * 8}long-{i}" for i in range(16))
     results = analysed(loaded(records(names, n_tasks=2))).results
     curves = figures.regret_curves(results)
-    assert not curves.axes[1].collections
+    assert not curves.axes[0].collections
     assert len({str(figures.style_of(i)) for i in range(28)}) == 28
     short = [text.get_text() for text in curves.legends[0].get_texts()]
     assert len(set(short)) == 16 and max(map(len, short)) <= figures.MAX_NAME + 5

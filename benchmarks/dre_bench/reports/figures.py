@@ -65,14 +65,20 @@ def scenario_file(scenario: str) -> str:
 
 @matplotlib.rc_context(STYLE)
 def regret_curves(results: Results) -> Figure:
-    """Draw mean regret over runs, linear and logarithmic; bands are standard errors over tasks."""
+    """Draw mean regret over runs, logarithmic; bands are standard errors over tasks."""
+    mean, error = by_sampler(results.regret), results.standard_error()
+    positive = mean.to_numpy()[mean.to_numpy() > LEAST_REGRET]
+    floor = max(LEAST_REGRET, float(positive.min()) / 1.6) if positive.size else LEAST_REGRET
     figure = _figure(results)
-    linear, log = figure.subplots(1, 2)
-    _draw_regret(linear, results, is_log=False)
-    _draw_regret(log, results, is_log=True)
-    linear.set(title="linear", ylabel="mean regret (lower is better)")
-    log.set(title="logarithmic")
-    _legend(figure, linear, results)
+    panel = figure.subplots()
+    # Curves that reach 0 are drawn on the lower edge.
+    _draw(panel, mean.clip(lower=floor), (mean - error).clip(lower=floor), mean + error)
+    panel.set(xlabel=results.protocol.step, ylabel="mean regret (lower is better)", yscale="log")
+    panel.set_ylim(floor, 1.3 * max(float(mean.max(axis=None)), 2 * floor))
+    panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    panel.yaxis.set_minor_formatter(NullFormatter())
+    _legend(figure, panel, results)
     return figure
 
 
@@ -165,23 +171,3 @@ def _draw(panel: Any, mean: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame)
         panel.plot(steps, mean.iloc[i], lw=1.8, **style)
     panel.set_xlim(steps[0], max(steps[-1], steps[0] + 1))
     panel.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-
-
-def _draw_regret(panel: Any, results: Results, *, is_log: bool) -> None:
-    mean, error = by_sampler(results.regret), results.standard_error()
-    positive = mean.to_numpy()[mean.to_numpy() > LEAST_REGRET]
-    lowest = float(positive.min()) / 1.6 if positive.size else LEAST_REGRET
-    # Curves that reach 0 are drawn on the lower edge of a logarithmic axis.
-    floor = max(LEAST_REGRET, lowest) if is_log else 0.0
-    _draw(panel, mean.clip(lower=floor), (mean - error).clip(lower=floor), mean + error)
-    panel.set_xlabel(results.protocol.step)
-    if is_log:
-        panel.set_yscale("log")
-        panel.set_ylim(floor, 1.3 * max(float(mean.max(axis=None)), 2 * floor))
-        panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        panel.yaxis.set_minor_formatter(NullFormatter())
-    else:
-        # The first, random trials can be so bad that nothing else would be seen.
-        early = mean.iloc[:, mean.shape[1] // 20 :]
-        panel.set_ylim(0, 1.05 * max(float(early.max(axis=None)), LEAST_REGRET))

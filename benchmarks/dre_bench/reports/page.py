@@ -7,27 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 import dre_plugins
-from dre_bench.reports import results, statistics, tables
+from dre_bench.reports import results, statistics
 from dre_bench.reports.figures import data_uri, scenario_file
 from dre_bench.reports.part import Part
 from dre_bench.reports.real_studies import DEFINITIONS
-from dre_bench.reports.results import Analysis, by_sampler, by_task, ranks
-from dre_bench.reports.tables import Table, texts
+from dre_bench.reports.results import by_sampler, by_task, ranks
+from dre_bench.reports.tables import Table, by_checkpoint, texts
 from dre_bench.reports.words import in_words
 
 if TYPE_CHECKING:
     from dre_bench.reports.report import Report
-
-MAX_COLUMNS = 4
-"""The last checkpoints, as many as fit into the main table."""
 
 
 def render(report: Report, figures: Mapping[str, Figure], command: str) -> str:
@@ -52,7 +48,7 @@ def render(report: Report, figures: Mapping[str, Figure], command: str) -> str:
     )
     environment.filters["breakable"] = _breakable
     return environment.get_template("page.html").render(
-        parts=[_part(part, figures, part.prefix(report.parts)) for part in report.parts],
+        parts=[_part(part, part.prefix(report.parts), figures) for part in report.parts],
         left_out=report.left_out,
         command=command,
         versions=Table.of({"version": [*versions.values()]}, [*versions], "package in the runs"),
@@ -68,89 +64,37 @@ def _breakable(name: str) -> Markup:
     return Markup(re.sub(r"([:.,=@])", r"\1<wbr>", str(escape(name))))
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A part with what the template asks for; figures by name, as sources of images."""
-
-    part: Part
-    prefix: str
-    figures: Mapping[str, str]
-
-    @property
-    def analysis(self) -> Analysis:
-        assert self.part.curves is not None
-        return self.part.curves
-
-    @property
-    def words(self) -> dict[str, str]:
-        return in_words(self.analysis)
-
-    @property
-    def overview(self) -> Table:
-        checkpoints = self.analysis.checkpoints[-MAX_COLUMNS:]
-        return tables.overview(self.analysis.results, None, checkpoints)
-
-    @property
-    def regret(self) -> Table:
-        mean = by_sampler(self.analysis.results.regret)
-        error = self.analysis.results.standard_error()
-        return tables.by_checkpoint(
-            mean[[*self.analysis.checkpoints]],
-            lambda name, n: f"{mean.loc[name, n]:.4f} ± {error.loc[name, n]:.4f}",
-        )
-
-    @property
-    def ranks(self) -> Table:
-        mean, bands = by_sampler(ranks(self.analysis.results.regret)), self.analysis.rank_bands
-
-        def text(name: str, n: int) -> str:
-            low, high = (band.loc[name, n] for band in bands)
-            return f"{mean.loc[name, n]:.2f} [{low:.2f}, {high:.2f}]"
-
-        return tables.by_checkpoint(mean[[*self.analysis.checkpoints]], text)
-
-    def all_pairs(self, checkpoint: int) -> Table:
-        """Ranks, and the p-values of Nemenyi's test."""
-        found = self.analysis.differences[checkpoint]
-        columns = {name: texts(found.p[name], "{:.2g}") for name in found.p}
-        return Table.of({"rank": texts(found.ranks, "{:.2f}"), **columns}, [*found.p.index])
-
-    @property
-    def tests(self) -> Table:
-        regret, against = self.analysis.results.regret, self.analysis.against
-        tests = {
-            f"after {n}": statistics.compare_all(by_task(regret[n]), against)
-            for n in self.analysis.checkpoints
-        }
-        return tables.paired_tests(tests, against)
-
-    @property
-    def time(self) -> Table:
-        seconds = self.analysis.results.seconds_per_ask()
-        heads = {0.05: "5 %", 0.5: "median", 0.95: "95 %"}
-        columns = {head: [*map(tables.duration, seconds[q])] for q, head in heads.items()}
-        return Table.of(columns, [*seconds.index])
-
-    @property
-    def scenarios(self) -> list[tuple[str, str, str, Table]]:
-        """Name, size, figure and table of each, where there are several."""
-        found = []
-        names = self.analysis.results.scenarios
-        for name in names if len(names) > 1 else ():
-            part = self.analysis.results.of_scenario(name)
-            table = tables.overview(part, None, self.analysis.checkpoints[-MAX_COLUMNS:])
-            figure = self.figures[scenario_file(name)]
-            found.append((name, tables.size(part.keys), figure, table))
-        return found
-
-    @property
-    def tasks(self) -> Table:
-        regret = by_task(self.analysis.results.regret[self.analysis.checkpoints[-1]])
-        names = [f"{scenario} / {task}" for scenario, task in self.analysis.results.tasks]
-        columns = {name: texts(row, "{:.4f}") for name, row in regret.iterrows()}
-        return Table.of(columns, names, "task")
-
-
-def _part(part: Part, figures: Mapping[str, Figure], prefix: str) -> _Part:
+def _part(part: Part, prefix: str, figures: Mapping[str, Figure]) -> dict[str, Any]:
+    """Return what the template asks for; figures by name, as sources of images."""
     mine = {name.removeprefix(prefix): f for name, f in figures.items() if name.startswith(prefix)}
-    return _Part(part, prefix, {name: data_uri(figure) for name, figure in mine.items()})
+    shown = {"part": part, "prefix": prefix, "figures": {n: data_uri(f) for n, f in mine.items()}}
+    if part.curves is None:
+        return shown
+    results, steps = part.curves.results, [*part.curves.checkpoints]
+    mean, error = by_sampler(results.regret), results.standard_error()
+    places, (low, high) = by_sampler(ranks(results.regret)), part.curves.rank_bands
+    last = by_task(results.regret[steps[-1]])
+    overview, *rest = part.tables.items()
+
+    def regret(name: str, n: int) -> str:
+        return f"{mean.loc[name, n]:.4f} ± {error.loc[name, n]:.4f}"
+
+    def rank(name: str, n: int) -> str:
+        return f"{places.loc[name, n]:.2f} [{low.loc[name, n]:.2f}, {high.loc[name, n]:.2f}]"
+
+    return shown | {
+        "analysis": part.curves,
+        "words": in_words(part.curves),
+        "overview": overview,
+        "scenarios": [
+            (name, scenario_file(name), *table)
+            for name, table in zip(results.scenarios, rest, strict=False)  # none of a single one
+        ],
+        "regret": by_checkpoint(mean[steps], regret),
+        "ranks": by_checkpoint(places[steps], rank),
+        "tasks": Table.of(
+            {name: texts(row, "{:.4f}") for name, row in last.iterrows()},
+            [f"{scenario} / {task}" for scenario, task in results.tasks],
+            "task",
+        ),
+    }

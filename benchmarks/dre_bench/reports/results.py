@@ -158,11 +158,11 @@ class Results:
         before = self.regret.iloc[:, max(-STAGNATION_TRIALS - 1, -self.regret.shape[1])]
         return by_sampler((last == before) & (last > STAGNATION_REGRET))
 
-    def seconds_per_ask(self) -> pd.DataFrame:
-        """Quantiles of seconds after the start-up trials, ``[samplers, (5 %, 50 %, 95 %)]``."""
+    def seconds_per_ask(self) -> pd.Series:
+        """Median seconds after the start-up trials, ``[samplers]``."""
         later = self.seconds.iloc[:, self.protocol.n_startup :]
         flat = later.to_numpy().reshape(len(self.samplers), -1)
-        return pd.DataFrame(flat, self.samplers).quantile([0.05, 0.5, 0.95], axis=1).T
+        return pd.DataFrame(flat, self.samplers).median(axis=1)
 
 
 @dataclass(frozen=True)

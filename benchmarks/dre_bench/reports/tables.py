@@ -70,12 +70,12 @@ def by_checkpoint(values: pd.DataFrame, text: Callable[[str, int], str]) -> Tabl
     return pointed_out(table, {f"after {n}": values[n] for n in values})
 
 
-def overview(results: Results, against: str | None, checkpoints: Sequence[int]) -> Table:
+def overview(results: Results, against: str, checkpoints: Sequence[int]) -> Table:
     """Return the main table: one row for each sampler.
 
     Args:
         results: The paired runs.
-        against: The sampler that all are compared with; without one there are no tests.
+        against: The sampler that all are compared with; what is significant is pointed out.
         checkpoints: Numbers of trials that are reported.
 
     Raises:
@@ -83,24 +83,30 @@ def overview(results: Results, against: str | None, checkpoints: Sequence[int]) 
     """
     at = results.reaches(checkpoints)
     regret, places = by_sampler(results.regret), by_sampler(ranks(results.regret))
-    area, seconds = regret.mean(axis=1), results.seconds_per_ask()[0.5]
+    area, seconds = regret.mean(axis=1), results.seconds_per_ask()
     low = {f"regret@{n}": regret[n] for n in at} | {f"rank@{n}": places[n] for n in at}
     tests = {
-        f"vs {against}@{n}": compared(statistics.compare_all(by_task(results.regret[n]), against))
+        f"vs {against}@{n}": statistics.compare_all(by_task(results.regret[n]), against)
         for n in at
-        if against
     }
     columns = {
         **{
             name: texts(column, "{:.4f}" if "regret" in name else "{:.2f}")
             for name, column in low.items()
         },
-        **tests,
+        **{name: compared(test) for name, test in tests.items()},
         "area": texts(area, "{:.4f}"),
         "stagnating": texts(results.stagnating(), "{:.0%}"),
         "ask": [UNKNOWN if np.isnan(value) else f"{value:.3f} s" for value in seconds],
     }
-    return pointed_out(Table.of(columns, results.samplers), low | {"area": area})
+    table = pointed_out(Table.of(columns, results.samplers), low | {"area": area})
+    return significant(table, tests)
+
+
+def significant(table: Table, tests: Mapping[str, pd.DataFrame]) -> Table:
+    """Point out the significant ones of some columns, given as tests."""
+    best = table.best.assign(**{n: test["p"] <= statistics.ALPHA for n, test in tests.items()})
+    return Table(table.cells, best)
 
 
 def paired_tests(tests: Mapping[str, pd.DataFrame], against: str) -> Table:
@@ -113,9 +119,7 @@ def paired_tests(tests: Mapping[str, pd.DataFrame], against: str) -> Table:
     others = {name: test.drop(index=against) for name, test in tests.items()}
     samplers = [*next(iter(others.values())).index]
     table = Table.of({name: compared(test) for name, test in others.items()}, samplers)
-    for name, test in others.items():
-        table.best[name] = (test["p"] <= statistics.ALPHA).to_numpy()
-    return table
+    return significant(table, others)
 
 
 def compared(tests: pd.DataFrame) -> list[str]:
@@ -129,13 +133,6 @@ def compared(tests: pd.DataFrame) -> list[str]:
 def texts(column: pd.Series, form: str) -> list[str]:
     """Format every number of a column."""
     return [form.format(value) for value in column]
-
-
-def duration(seconds: float) -> str:
-    """Return seconds in two digits, or milliseconds."""
-    if np.isnan(seconds):
-        return UNKNOWN
-    return f"{1000 * seconds:.2g} ms" if seconds < 0.0995 else f"{seconds:.2g} s"
 
 
 def count(n: int, name: str) -> str:

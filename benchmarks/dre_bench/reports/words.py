@@ -8,7 +8,7 @@ import numpy as np
 
 from dre_bench.reports import statistics
 from dre_bench.reports.results import Analysis, by_sampler, by_task
-from dre_bench.reports.statistics import ALPHA, CriticalDifference
+from dre_bench.reports.statistics import ALPHA
 from dre_bench.reports.tables import SAME, count
 
 
@@ -34,8 +34,6 @@ def in_words(analysis: Analysis) -> dict[str, str]:
     }
     if not lowest.all():
         found["Regret"] += f" Next is {means[~lowest].idxmin()} with {means[~lowest].min():.3f}."
-    if last in analysis.differences:
-        found["Ranks over tasks"] = f"A{after} {_difference(analysis.differences[last])}"
     return found
 
 
@@ -65,18 +63,6 @@ def _significance(analysis: Analysis, leader: str) -> str:
     return (
         f"the lead of {leader} in regret {', and '.join(parts)}: paired Wilcoxon tests over "
         "tasks, adjusted by Holm."
-    )
-
-
-def _difference(found: CriticalDifference) -> str:
-    leader = found.ranks.idxmin()
-    behind = found.ranks.index[found.ranks - found.ranks[leader] > found.difference]
-    differ = "differ" if found.friedman_p <= ALPHA else "do not differ significantly"
-    return (
-        f"the samplers {differ} by Friedman's test (p {_p(found.friedman_p)}). Average ranks more "
-        f"than {found.difference:.2f} apart differ by Nemenyi's. The best, {leader} "
-        f"({found.ranks[leader]:.2f}), is ahead of "
-        + (f"{_listed(behind)} by that." if len(behind) else "none.")
     )
 
 
