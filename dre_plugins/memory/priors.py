@@ -101,7 +101,7 @@ def publish(unfinished: Path, path: Path) -> None:
 
 @contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Let one process train a prior; who has waited too long, or cannot lock, goes on."""
+    """Let one process at a time train a prior, or several if there is no lock after a while."""
     lock = filelock.FileLock(path.with_suffix(".lock"))
     try:
         lock.acquire(timeout=SECONDS_TO_WAIT)

@@ -122,7 +122,7 @@ def _sync(path: Path, process: int) -> None:
         return
     try:
         os.fsync(descriptor)
-    except OSError:  # of a disk that is full or gone nobody is left to be told
+    except OSError:  # the study has ended, so that a full or missing disk cannot be reported
         pass
     finally:
         os.close(descriptor)

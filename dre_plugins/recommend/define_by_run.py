@@ -26,8 +26,8 @@ Units = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Positions = NDArray[np.intp]
 
-# A failure that asked for less than other trials may have been an accident, and if it counted it
-# would rule out all that lies behind its values. A second one of the same kind confirms it.
+# A trial that failed before it asked for all parameters may have been an accident. If it counted,
+# no trial with the same values would be suggested again; so a second failure must confirm it.
 MIN_FAILURES = 2
 # Values are first compared roughly, by the bin that a unit falls into: one bit of an integer each.
 _N_BINS = 63

@@ -36,7 +36,7 @@ ANNOUNCEMENTS = {
 }
 # So many names are given of many.
 MAX_NAMED = 3
-# Up to which standard error of a rank, as a share of all ranks, a model is called how sure.
+# What a model is called whose standard error of a rank, as a share of all ranks, is at most this.
 SURENESS = ((0.02, "quite sure"), (0.1, "unsure"), (math.inf, "very unsure"))
 
 

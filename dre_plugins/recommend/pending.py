@@ -19,14 +19,14 @@ from dre_plugins.recommend.lists import thin
 
 Units = NDArray[np.float64]
 
-# Unfinished trials that a model is told of. Of more, such as those of workers that were killed,
-# those where a search would look again, and a spread of the rest.
+# Running trials that become fantasies at most. If there are more, for example of workers that were
+# killed, those with the best predictions are taken, and a sample of the rest (`lists.thin`).
 MAX_FANTASIES = 64
-# Suggestions of a batch that are followed by a fit each; further ones share a fit, so many at a
-# time, because a fit for each would cost more the more there are.
+# The first suggestions of a batch have a fit each. Later ones are chosen from one fit, so many at
+# a time, because the cost of a fit grows with the number of fantasies.
 N_TOGETHER = 16
-# Of the distance between neighbours among points that are spread over the space: what is nearer
-# is not chosen from one fit.
+# Suggestions of one fit are at least this far apart, as a share of the distance between neighbours
+# among points that are spread over the space.
 NEAR = 0.25
 
 

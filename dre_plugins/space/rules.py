@@ -35,11 +35,11 @@ MAX_TRIED = 2**16
 MAX_TRIED_BESIDE = 2**12
 # A rule that holds for a smaller share is worth a warning: little of the space is known.
 MIN_SHARE = 1e-3
-# Shares of the difference of two valid configurations that a third one is moved by, and of this
-# way that are gone where its end is not valid.
+# A child is a valid configuration moved by one of these shares of the difference of two others. If
+# the result is not valid, shorter moves are tried: these shares of the first one.
 _SCALES = (0.5, 0.3, 0.1, 0.03)
 _STAGES = (1.0, 0.5, 0.2, 0.05)
-# Share of unordered values that such a child has from another configuration.
+# Share of unordered values that such a child takes from another configuration.
 _DONATED = 0.2
 
 

@@ -167,7 +167,7 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             foreign="gamma tau gae_lambda ent_coef clip_range buffer_size n_estimators max_depth"
             " num_leaves c kernel l2_leaf_reg iterations hidden_layer_sizes learning_rate_init"
             " lora_r lora_alpha n_heads num_heads",
-            least_rate=1e-3,  # smaller ones are of fine-tuning, which the evaluations are not
+            least_rate=1e-3,  # smaller ones are for fine-tuning, which was not evaluated
         ),
         "random-forest": _learner(
             "a random forest",
@@ -203,7 +203,7 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
 
 RATES = frozenset("learning_rate lr eta learning_rate_init init_lr initial_lr base_lr".split())
 
-# Where a number of that name lies if it is what learners mean by it.
+# The range of a parameter of that name in every learner; other numbers mean something else.
 RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
         **dict.fromkeys(RATES, (0.0, 2.0)),
@@ -225,7 +225,7 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
     }
 )
 
-# What the choices of a name must have in common with, where several learners use the name.
+# Choices of a parameter whose name several learners use: one of these must be among them.
 CHOICES: Mapping[tuple[str, str], frozenset[str]] = MappingProxyType(
     {
         ("mlp", "solver"): frozenset({"adam", "sgd"}),

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 THRESHOLD = 3.0
 MARGIN = 1.0
-# As many parameters of a learner must be there, where no prefix names it, and as large a share of
-# all must be the learner's.
+# Unless a prefix names the learner, a space must have at least so many of its parameters, and they
+# must be at least this share of all parameters of the space.
 FEWEST = 2
 SHARE = 0.5
 # Counts suggestions that do without the recognised prior, as the trials contradict it.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Members times entries of their lists, of all that is fitted for a suggestion. Up to the first,
-# as one objective with two constraints has, nothing is cut; else all is cut to the second, which
-# takes .35 s of a processor.
+# The effort of a suggestion: members times entries of their lists, of all ensembles. Up to the
+# first limit (one objective with two constraints) nothing is cut. Beyond it, all ensembles are cut
+# to the second limit, which takes .35 s of a processor.
 MAX_WHOLE = 3900
 MAX_ROWS = 3000
 # Shorter lists leave the boundary of a constraint unclear, fewer members its doubt.

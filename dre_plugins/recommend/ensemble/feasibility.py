@@ -43,9 +43,9 @@ class Feasibility:
         ranks = self._mixture.ranks(units)
         if not self._is_met:
             return probability_of_improvement(ranks, self._boundary)
-        # Member by member: what shifts a member's ranks shifts its boundary as well, and is no
-        # doubt. Otherwise all near the boundary has probability 0.5
-        # (docs/decisions/constraint-boundary.md).
+        # Each member is compared with its own boundary, so that a shift of all ranks of a member
+        # does not count as uncertainty. With one boundary for all members, every candidate near it
+        # has a probability of about 0.5 (docs/decisions/constraint-boundary.md).
         return probability_of_improvement(
             ranks - self._boundary[:, None], torch.zeros_like(self._boundary)
         )

@@ -28,7 +28,7 @@ from dre_plugins.recommend.settings import RecommenderSettings
 
 Units = NDArray[np.float64]
 
-# A fantasy needs a nudge, not a new fit.
+# Share of the steps of a fit that are taken when fantasies are added to a fitted ensemble.
 REFIT_SHARE = 0.25
 
 
@@ -192,7 +192,7 @@ class FittedEnsemble:
         """Return the expected constrained improvement `[C]`."""
         if not self.feasibilities:
             return gain
-        # Some acquisitions are negative, of which a small share would be a gain.
+        # Shifted to be positive: multiplied by a small probability, a negative value would grow.
         return (gain - gain.min().clamp_max(0.0)) * chance
 
 

@@ -1,8 +1,7 @@
 """How far a trained prior is trusted: its ranks against what was observed.
 
-A prior may come from other learners, other metrics or a mistake. What it says of a configuration
-before anything was observed is compared with what came out; every pair of trials that it expected
-to differ is a test.
+A prior may come from other learners, other metrics or a mistake. Its predictions, made before
+anything was observed, are compared with the observed values, by every pair of trials.
 
 Notation: `N` trials.
 """
@@ -16,12 +15,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# A prior is trusted in full while what was observed could still have come from one that agrees
-# this much, and not at all when that has become as unlikely as DOUBT standard errors.
+# Trust is Φ((agreement - EXPECTED) / error + BENEFIT): .93 for a prior whose agreement with the
+# trials (Kendall's tau) is EXPECTED, and less the more standard errors it lies below.
 EXPECTED = 0.2
 BENEFIT = 1.5
 
-# Pairs that the prior hardly told apart say nothing; together, favourites weigh less than this.
+# Added to the sum of the weights of pairs: if the prior hardly tells any two trials apart, their
+# agreement counts little.
 LEAST_WEIGHT = 0.5
 
 
@@ -34,7 +34,7 @@ def agreement(expected: Array, ranks: Array) -> tuple[float, float]:
 
     Returns:
         Concordance from −1 to 1, in which a pair counts by how far apart the prior put it, and
-        its standard error if there were nothing to it. Nothing comparable gives 0 and infinity.
+        its standard error for independent orders. Without comparable pairs 0 and infinity.
     """
     distance = expected[None, :] - expected[:, None]
     weight = np.abs(distance)
