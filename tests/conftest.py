@@ -31,37 +31,37 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-class _Ear(logging.Handler):
-    """Hand on what a logger keeps to itself, which it may do from the middle of a test on."""
+class _Forwarding(logging.Handler):
+    """Pass on the records of a logger that does not propagate, also from within a test on."""
 
     def __init__(self, logger: logging.Logger, to: logging.Handler) -> None:
         super().__init__()
         self.logger, self.to = logger, to
 
     def emit(self, record: logging.LogRecord) -> None:
-        # Newer versions of pytest listen themselves, to loggers that are silent from the start.
+        # Newer versions of pytest handle loggers themselves that never propagated.
         if not self.logger.propagate and self.to not in self.logger.handlers:
             self.to.handle(record)
 
 
 @pytest.fixture(autouse=True)
-def _heard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Let `caplog` hear what is said through loggers of frameworks."""
+def _records_of_frameworks(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Let `caplog` receive the records of the loggers of frameworks."""
     ours = logging.getLogger("optuna.dre_plugins")  # `_quiet_optuna` silences only Optuna's
     ours.setLevel(logging.WARNING)
     logging.getLogger("syne_tune").setLevel(logging.NOTSET)  # a benchmark makes it silent
-    ears = [_Ear(logging.getLogger(name), caplog.handler) for name in ("optuna", "ray")]
-    for ear in ears:
-        ear.logger.addHandler(ear)
+    handlers = [_Forwarding(logging.getLogger(name), caplog.handler) for name in ("optuna", "ray")]
+    for handler in handlers:
+        handler.logger.addHandler(handler)
     yield
     ours.setLevel(logging.NOTSET)
-    for ear in ears:
-        ear.logger.removeHandler(ear)
+    for handler in handlers:
+        handler.logger.removeHandler(handler)
 
 
 @pytest.fixture(autouse=True)
 def _one_thread_of_torch() -> Iterator[None]:
-    """Put back what a test sets, or all later ones of this process compute with several."""
+    """Reset torch to one thread, so that no later test of this process computes with several."""
     yield
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:

@@ -56,11 +56,11 @@ STUDIED = "mixed"
 STUDY_SEEDS = SEEDS[:4]
 STUDY_TRIALS = 40
 N_UNKNOWN = 250
-# Regrets below are all alike.
+# Smaller regrets count as equal.
 FLOOR = 1e-3
-# One-sided, of each measure.
+# Significance level of the one-sided test of each measure.
 ERROR = 0.005
-# A run that differs by more than a factor of three counts as three: none hides all others.
+# A run that differs by a larger factor than this counts as this factor: none dominates the mean.
 CLIP = 0.5
 # Of the mean difference of decimal logarithms: 5 %. Less is not worth a failed check.
 MARGIN = 0.02

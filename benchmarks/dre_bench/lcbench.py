@@ -56,7 +56,7 @@ class Lcbench(Scenario):
             if entry["name"] not in _NOT_TUNED
         )
         (tasks,) = (entry for entry in given if entry["name"] == "OpenML_task_id")
-        # The odd positions are an exam, and never evaluated.
+        # Odd positions are reserved for a final test and are never evaluated.
         self.tasks = sorted(int(task) for task in tasks["choices"])[::2]
         self.validation = self.tasks[::4]
         self.training = [task for task in self.tasks if task not in self.validation]

@@ -140,7 +140,7 @@ class MetaTables(Tables):
 
     def _start(self, task: Task, seed: int) -> list[int]:
         given = self._starts.get(task.name)
-        if given is None:  # drawn for each task: they must not share their luck
+        if given is None:  # drawn for each task, so that tasks are independent
             rng = np.random.default_rng([seed, zlib.crc32(task.name.encode())])
             drawn: list[int] = rng.permutation(len(task))[:N_INITIAL].tolist()
             return drawn

@@ -30,7 +30,7 @@ ARGUMENT = re.compile(rf"\b({'|'.join(FEWER)})=(\d+)")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(300),
-    pytest.mark.filterwarnings("ignore"),  # frameworks warn of their own affairs
+    pytest.mark.filterwarnings("ignore"),  # warnings of frameworks about themselves
     pytest.mark.skipif(
         not all(map(find_spec, ("optuna", "ray", "syne_tune", "matplotlib"))),
         reason="pages use every framework",

@@ -1,4 +1,4 @@
-"""A cheap search: hundreds of suggestions take seconds, and go the way that all of them go."""
+"""A small search effort: hundreds of suggestions take seconds, through the same code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of trials: every state, and values that nobody expects."""
+"""Outcomes of trials: every state, and extreme or invalid values."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def on_grid(low: float, high: float, step: float) -> Rule:
 
 
 def built(make: Callable[[], Domain]) -> Domain:
-    """Build a domain; what is refused with a message, too wide for floats for example, is fine."""
+    """Build a domain; skip the case if it is refused with a message."""
     try:
         return make()
     except UnsupportedDomainError:

@@ -1,4 +1,4 @@
-"""What must not matter: the scale of the metric, its sign, names, and what is told in which order.
+"""Invariance of suggestions: to the scale of the metric, its sign, names, and the order of calls.
 
 Suggestions are compared exactly. Three invariances hold less far; what holds of them is tested:
 

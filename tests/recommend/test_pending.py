@@ -1,4 +1,4 @@
-"""What running trials and batches cost, counted in fits and in trials that are believed."""
+"""What running trials and batches cost, counted in fits and in fantasies."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_batch_begins_like_a_smaller_one(prior) -> None:
 
 @pytest.mark.parametrize("prior", ["universal", None])
 def test_suggestions_of_one_fit_are_spread(prior) -> None:
-    """Nothing but the fit tells them apart, so that the best of its pool would be one spot."""
+    """Without a minimal distance, the best candidates of one fit would be nearly the same."""
     batch = configurations_of(study_with(0, prior=prior).ask_batch(2 * N_TOGETHER))
     points = np.array([[*configuration.values()] for configuration in batch])[N_TOGETHER:]
     between = np.linalg.norm(points[:, None] - points[None], axis=-1)

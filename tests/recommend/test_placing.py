@@ -48,7 +48,7 @@ def test_a_pruned_trial_stands_above_those_that_it_beat_at_its_last_step() -> No
 
 
 def test_how_many_it_beat_counts_and_not_which() -> None:
-    """Curves cross: one of two is beaten, so the place is above the worse one."""
+    """Where learning curves cross, the place depends on the number of trials that are beaten."""
     assert order(complete(1.0, s1=0.9), complete(2.0, s1=0.1), pruned(s1=0.5)) == [0, 2, 1]
 
 

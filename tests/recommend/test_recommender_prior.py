@@ -190,7 +190,7 @@ def test_in_a_table_members_are_in_contexts_of_the_past(monkeypatch) -> None:
 
 
 def test_running_trials_count_once_among_those_that_check_the_prior() -> None:
-    """Of three trials one must be a contrast, of five two: two that run make three of one."""
+    """Three trials need one contrast and five need two; running trials are counted."""
     recommender = recommender_of(FixedPrior())
     rows = np.random.default_rng(0).random((200, 2))
     with isolated("cpu", 1):

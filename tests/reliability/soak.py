@@ -41,7 +41,7 @@ MAX_SECONDS_A_TRIAL = 1e-4
 
 
 class Sample(NamedTuple):
-    """What one process was like when it had begun so many trials."""
+    """Resources and times of a process after a number of trials."""
 
     part: int
     seconds: tuple[float, ...]

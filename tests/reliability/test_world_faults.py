@@ -78,7 +78,7 @@ def test_a_searcher_that_is_made_anew_needs_the_prior_itself(file: Path) -> None
 
 
 class Jumping(datetime):
-    """A clock that is set by years, forth and back, at each look."""
+    """A clock that jumps by years at each reading, forward and back in turn."""
 
     looks = count()
 

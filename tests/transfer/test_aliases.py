@@ -46,7 +46,7 @@ def test_trees_agree() -> None:
     [
         (["C", "gamma", "kernel"], "gamma"),  # of a support vector machine
         (["gamma"], "gamma"),
-        (["eta", "C", "gamma"], "gamma"),  # whose?
+        (["eta", "C", "gamma"], "gamma"),  # of trees or of support vectors
         (["alpha"], "alpha"),
         (["lambda"], "lambda"),
         (["max_iter"], "max_iter"),

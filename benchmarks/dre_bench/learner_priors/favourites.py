@@ -38,7 +38,7 @@ N_ROUNDS, N_PARENTS, N_CHILDREN = 8, 20, 200
 INACTIVE = -0.25
 # Bounds of the kernel, in units of the ranges and of squared regret.
 LENGTH_SCALES, NOISE = (0.2, 3.0), (1e-3, 0.3)
-# What is expected far from all evaluations is this quantile of them: rather bad than average.
+# Far from all evaluations this quantile of the regrets is expected, which is worse than average.
 FAR = 0.75
 
 

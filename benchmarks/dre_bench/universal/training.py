@@ -22,7 +22,7 @@ N_QUERIES = 32
 N_WARM_UP = 100
 LAST_RATE = 1e-5
 MAX_GRADIENT = 1.0
-# An answer has no noise, but processes that are sure of one to the fourth digit would let it
+# Answers have no noise. Without this deviation, an answer that is predicted to four digits would
 # outweigh all others.
 DOUBT, NOISE_SHARE = 1e-4, 0.1
 # Lessons by which progress is told: so many of each number of trials.

@@ -1,4 +1,4 @@
-"""Trials that have ended are converted once, and no suggestion is another one for it."""
+"""Trials that have ended are converted once, which changes no suggestion."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def eventful_objective(trial: Trial) -> float:
 def run(
     sampler: DRESampler, objective: Callable[[Trial], float], *, copies: bool = False
 ) -> list[dict[str, Any]]:
-    """Return what is suggested, also beside a trial that runs on for four others."""
+    """Return 14 suggestions; one trial is still running while four others are suggested."""
     study = optuna.create_study(study_name="s", sampler=sampler)
     for number in range(14):
         if number == 6:
@@ -199,7 +199,7 @@ def test_a_trial_that_ends_is_converted_anew(tiny_sampler: MakeSampler) -> None:
 
 
 def test_a_part_of_the_trials_is_enough() -> None:
-    """A pruner such as Hyperband shows a sampler now these trials and now those."""
+    """A pruner such as Hyperband shows a sampler different subsets of the trials."""
     history, trials = History(), ended_trials()
     whole = history.readable(trials, SPACES["first"], MINIMIZE)[1]
     odd = history.readable(trials[1::2], SPACES["first"], MINIMIZE)[1]
@@ -245,7 +245,7 @@ def test_a_study_that_is_over_is_forgotten() -> None:
 
 @pytest.mark.filterwarnings("ignore:Inconsistent parameter values")
 def test_a_waiting_trial_may_have_a_range_that_cannot_be_searched() -> None:
-    """A storage checks nothing, and the next parameter is asked for beside that value."""
+    """A storage does not check ranges; the next parameter is suggested beside such a value."""
     study = optuna.create_study(sampler=DRESampler(seed=0))
     wide = {"x": optuna.distributions.FloatDistribution(-1.7e308, 1.7e308)}
     waiting = create_trial(state=TrialState.WAITING, params={"x": 0.5}, distributions=wide)

@@ -70,7 +70,7 @@ def test_a_claim_is_seen_before_its_parameters_are_asked_for(tiny_sampler: MakeS
 
 @BEGINNINGS
 def test_8_threads_share_a_sampler(tiny_sampler: MakeSampler, n_ended: int) -> None:
-    """Nothing is repeated but where seven trials have taken one x before any of them knew of y.
+    """Nothing is repeated, unless seven trials take the same x before any of them asks for y.
 
     The threads may all begin before any of them has asked for its second parameter.
     """
@@ -123,7 +123,7 @@ def test_200_trials_with_8_jobs(tiny_sampler: MakeSampler) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_20_processes_share_a_journal(tmp_path: Path) -> None:
-    """Of start-up points: 20 workers in conflict that fit anew at each move take minutes."""
+    """With start-up points only: 20 workers that fit a model at each conflict take minutes."""
     storage = f"journal:{tmp_path / 'journal'}"
     study = optuna.create_study(study_name="s", storage=open_storage(storage))
     study.enqueue_trial({"x": 0, "y": 0})
@@ -148,7 +148,7 @@ SPACE = {"x": optuna.distributions.IntDistribution(0, 3)}
 
 
 def study_of_two_claims(sampler: DRESampler) -> tuple[optuna.Study, Any, Any]:
-    """Return a study whose first trial has only said that it will choose, and its two trials."""
+    """Return a study and its two trials; the first has announced a claim without values."""
     study = optuna.create_study(sampler=sampler)
     study.ask(), study.ask()
     early, late = study.get_trials(deepcopy=False)
@@ -160,7 +160,7 @@ def study_of_two_claims(sampler: DRESampler) -> tuple[optuna.Study, Any, Any]:
 def test_an_earlier_trial_waits_for_a_later_one_to_give_way(
     tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two trials that claim the same, neither in use yet, only the later one moves."""
+    """If two trials claim the same values, and none is in use yet, only the later one moves."""
     study = optuna.create_study(sampler=tiny_sampler())
     first, second = study.ask(), study.ask()
     mine, other = study.get_trials(deepcopy=False)
@@ -199,7 +199,7 @@ def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
 def test_no_trial_waits_for_one_that_has_asked_for_nothing(
     tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another worker that loads its data first, or has another sampler, looks later or never."""
+    """A worker that loads its data first, or has another sampler, claims later or never."""
     study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
     study.optimize(mixed_objective, n_trials=3)
     pauses: list[float] = []

@@ -66,21 +66,17 @@ def test_a_sampler_of_several_studies_forgets_nothing():
 
 
 MATRIX = {
-    "a: a parameter is missing": {"space": {n: SPACE[n] for n in ("rate", "kind")}},
-    "b: there is an extra parameter": {"space": {**SPACE, "momentum": FloatDistribution(0, 1)}},
-    "c: ten times wider range": {
-        "space": {**SPACE, "rate": FloatDistribution(1e-5, 10, log=True)}
-    },
-    "d: reordered categories": {
-        "space": {**SPACE, "kind": CategoricalDistribution(["c", "a", "b"])}
-    },
-    "e: other categories": {
+    "a parameter is missing": {"space": {n: SPACE[n] for n in ("rate", "kind")}},
+    "there is an extra parameter": {"space": {**SPACE, "momentum": FloatDistribution(0, 1)}},
+    "ten times wider range": {"space": {**SPACE, "rate": FloatDistribution(1e-5, 10, log=True)}},
+    "reordered categories": {"space": {**SPACE, "kind": CategoricalDistribution(["c", "a", "b"])}},
+    "other categories": {
         "space": {**SPACE, "kind": CategoricalDistribution(["x", "b", "c", "a", "y"])}
     },
-    "f: float for int, linear for log": {
+    "float for int, linear for log": {
         "space": {**SPACE, "depth": FloatDistribution(1, 10), "rate": FloatDistribution(1e-4, 1)}
     },
-    "g: maximize": {"direction": "maximize", "value_of": lambda loss: -loss},
+    "maximize": {"direction": "maximize", "value_of": lambda loss: -loss},
 }
 
 
@@ -94,7 +90,7 @@ def test_past_studies_may_differ(name):
 
 
 def test_past_studies_without_anything_to_rank_are_left_out():
-    """Empty ones (h), and ones in which nothing came to an end (i)."""
+    """Studies without trials, and studies in which no trial was completed."""
     good = [past_study(seed) for seed in range(4)]
     empty = optuna.create_study(study_name="empty")
     failed = past_study(7, states=[TrialState.FAIL])
@@ -119,7 +115,7 @@ def test_order_of_categories_and_scale_of_values_change_nothing():
         tuned(sampler_of(past_studies=[past_study(seed, **how) for seed in range(3)]), 4).trials
         for how in (
             {},
-            MATRIX["d: reordered categories"],
+            MATRIX["reordered categories"],
             {"value_of": lambda loss: np.exp(3.0 * loss)},
         )
     )

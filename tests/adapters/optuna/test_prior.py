@@ -45,17 +45,17 @@ def test_the_first_trial_is_better_than_random_ones(prior, caplog):
     assert sources == {"model", "contrast"}
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
     messages = [record.message for record in caplog.records if "dre_plugins" in record.name]
-    about, *sources_said = sorted(messages, key=lambda message: not message.startswith("prior "))
+    about, *sources_logged = sorted(messages, key=lambda message: not message.startswith("prior "))
     assert about.endswith("; not: none")
-    assert [message.split()[1] for message in sources_said] == ["prior", "ranking"]
+    assert [message.split()[1] for message in sources_logged] == ["prior", "ranking"]
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_a_parameter_means_is_told_by_those_before_it(seed):
     """`max_iter` is the number of trees beside a learning rate, of which the prior wants many.
 
-    Left to itself it was a point of the Sobol sequence, though the learning rate was chosen to go
-    with as many trees as the prior likes.
+    Drawn independently it was a Sobol point, although the learning rate had been chosen together
+    with a large number of trees.
     """
 
     def boosting(trial):
@@ -112,7 +112,7 @@ def test_first_trials_that_run_at_once_differ(prior):
 
 @AS_ONE
 def test_a_small_space_is_not_asked_twice(prior):
-    """18 points, nothing told yet: 16 trials that run at once are 16 points."""
+    """In a space of 18 points, 16 trials that run at once are 16 different points."""
     study = optuna.create_study(sampler=sampler_of(prior=prior))
     trials = [study.ask() for _ in range(16)]
     for trial in trials:
@@ -139,7 +139,7 @@ def test_a_first_trial_asks_the_prior_once_while_it_follows(prior, monkeypatch):
     assert asked == [{}]
 
     study = optuna.create_study(sampler=sampler_of(prior=prior))
-    study.enqueue_trial({"depth": 1})  # is not what the prior had in mind
+    study.enqueue_trial({"depth": 1})  # not the value that the prior suggests
     del asked[:]
     study.optimize(objective, n_trials=1)
     assert [set(fixed) for fixed in asked] in ([set(), {"rate", "depth"}], [{"depth"}])

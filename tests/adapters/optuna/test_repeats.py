@@ -88,7 +88,7 @@ def test_repeats_are_allowed_where_the_user_wants_them(tiny_sampler: MakeSampler
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_parameter_that_was_swapped_for_another(tiny_sampler: MakeSampler, seed: int) -> None:
-    """What the old script has used up is open in the new one, until all of it has been run."""
+    """Values that the old script exhausted may be tried again with the new parameter."""
 
     def objective(trial: Trial) -> float:
         x = trial.suggest_int("x", 0, 3)

@@ -30,7 +30,7 @@ def report(iteration: int, loss: float = 1.0, **others: Any) -> dict[str, Any]:
 
 
 def end_at(search: DRESearch, trial_id: str, n: int, **others: Any) -> None:
-    """Run a trial that something ends at iteration n, whose result Ray keeps to itself."""
+    """Run a trial that a scheduler ends at iteration n; Ray does not report that result."""
     search.suggest(trial_id)
     for iteration in range(1, n):
         search.on_trial_result(trial_id, report(iteration, 1.0 / iteration))

@@ -65,7 +65,7 @@ def reap(tuner: Tuner) -> Tuner:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Syne Tune and pandas warn of their own affairs
+@pytest.mark.filterwarnings("ignore")  # warnings of Syne Tune and pandas about themselves
 def test_a_tuner_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
     space = {"x": cs.uniform(0.0, 1.0), "epochs": 2}

@@ -52,7 +52,7 @@ from dre_plugins.space.base import match_key
 pytestmark = [
     pytest.mark.syne_tune,
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore"),  # Syne Tune and pandas warn of their own affairs
+    pytest.mark.filterwarnings("ignore"),  # warnings of Syne Tune and pandas about themselves
 ]
 
 
