@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dre_plugins.transfer.replay import (
-    FRESH,
     GOAL,
+    NO_PRIOR,
     PRIOR,
     RANDOM,
     WAYS,
@@ -23,7 +23,7 @@ from dre_plugins.transfer.replay import (
 # Ways differ by marker and line as well, for readers who do not see the colours.
 STYLES: Mapping[str, tuple[str, str, str]] = {
     PRIOR: ("#d1495b", "o", "-"),
-    FRESH: ("#00798c", "s", "-"),
+    NO_PRIOR: ("#00798c", "s", "-"),
     RANDOM: ("#8d99ae", "^", "--"),
     YOURS: ("#2b2d42", "D", ":"),
 }

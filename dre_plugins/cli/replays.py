@@ -8,8 +8,8 @@ from typing import Any
 from rich.table import Table
 
 from dre_plugins.transfer.replay import (
-    FRESH,
     GOAL,
+    NO_PRIOR,
     PRIOR,
     RANDOM,
     WAYS,
@@ -72,10 +72,10 @@ def verdict(replays: Sequence[Replay]) -> str:
     it is not if it does neither.
     """
     needed, n = mean_replay(replays).needed, len(replays)
-    rival = min((FRESH, RANDOM), key=lambda way: needed[way])
+    rival = min((NO_PRIOR, RANDOM), key=lambda way: needed[way])
     saved = needed[rival] - needed[PRIOR]
     n_ahead = sum(
-        replay.needed[PRIOR] < min(replay.needed[FRESH], replay.needed[RANDOM])
+        replay.needed[PRIOR] < min(replay.needed[NO_PRIOR], replay.needed[RANDOM])
         for replay in replays
     )
     signs = (saved > 0, 2 * n_ahead > n)

@@ -28,8 +28,8 @@ from dre_plugins.transfer.prior import Prior
 Floats = NDArray[np.float64]
 
 # The ways of picking that are compared.
-PRIOR, FRESH, RANDOM, YOURS = "prior", "no prior", "random order", "your order"
-WAYS = (PRIOR, FRESH, RANDOM, YOURS)
+PRIOR, NO_PRIOR, RANDOM, YOURS = "prior", "no prior", "random order", "your order"
+WAYS = (PRIOR, NO_PRIOR, RANDOM, YOURS)
 
 # A way has arrived when it is as near to the best as this share of the task's range of values.
 GOAL = 0.01
@@ -179,7 +179,7 @@ def replay(
             picks(table, Recommender(task.space, settings, seed=seed, prior=way_prior), n_picks)
             for seed in hashes
         ]
-        for way, way_prior in ((PRIOR, prior), (FRESH, UNIVERSAL))
+        for way, way_prior in ((PRIOR, prior), (NO_PRIOR, UNIVERSAL))
     }
     orders[YOURS] = [np.arange(len(table))]
     regret = table.regret

@@ -90,7 +90,7 @@ def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
 
 
 def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, Any]) -> None:
-    """Set a fresh state to what `save` wrote.
+    """Set a new state to what `save` wrote.
 
     Raises:
         ValueError: If the file is damaged, foreign, or belongs to another training.

@@ -58,7 +58,7 @@ def test_every_task_is_replayed(dre, tasks, tmp_path):
     ],
 )
 def test_the_verdict_is_one_line(needed, conclusion):
-    ways = (replay.PRIOR, replay.FRESH, replay.RANDOM)
+    ways = (replay.PRIOR, replay.NO_PRIOR, replay.RANDOM)
     curves = {way: np.zeros(1) for way in replay.WAYS}
     replays = [
         replay.Replay(

@@ -17,7 +17,7 @@ from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.replay import (
-    FRESH,
+    NO_PRIOR,
     PRIOR,
     RANDOM,
     WAYS,
@@ -131,7 +131,7 @@ def test_a_replay_is_a_function_of_its_seeds(prior: Prior) -> None:
     )
     for way in WAYS:
         np.testing.assert_array_equal(first.regret[way], same.regret[way])
-    assert (first.regret[FRESH] != other.regret[FRESH]).any()
+    assert (first.regret[NO_PRIOR] != other.regret[NO_PRIOR]).any()
 
 
 @pytest.mark.usefixtures("small_fits")

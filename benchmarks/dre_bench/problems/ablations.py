@@ -32,7 +32,7 @@ class Variant:
     """Describe what differs from the default.
 
     Attributes:
-        scorer: Fields of `ScorerSettings`, of the prior and of fresh members.
+        scorer: Fields of `ScorerSettings`, of the prior and of untrained members.
         training: Fields of `MetaTrainingSettings`; None: no meta-training, random weights.
         fine_tuning: Fields of `FittingSettings`, from the prior.
         fitting: Fields of `FittingSettings`, from random weights.

@@ -205,8 +205,9 @@ def fit_ensemble(
 ) -> FittedEnsemble:
     """Return an ensemble fitted to the evidence, and members fitted to each violated constraint.
 
-    Members of constraints are fitted in one batch with fresh ones of the objective. Their boundary
-    is one surface: members that bend at many places doubt all of it.
+    Members of constraints are fitted in one batch with untrained members of the objective. They
+    begin smooth, because the boundary is one surface: members that bend at many places are
+    uncertain everywhere along it.
 
     Args:
         evidence: What is known of the trials; something that can be ranked, or there are priors.

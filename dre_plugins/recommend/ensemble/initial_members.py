@@ -55,30 +55,30 @@ class InitialMembers:
         self._rng = rng
 
     def parts(self, reference: Units, n_single: int) -> list[Members]:
-        """Return the ensemble's parts: the priors' as far as they are trusted, and fresh ones.
+        """Return the ensemble's parts: the priors' as far as they are trusted, and untrained ones.
 
         Args:
             reference: Points that ranks of single objectives are taken against `[K, P]`.
-            n_single: Fresh members that rank by a single objective, of each, at most.
+            n_single: Untrained members that rank by a single objective, of each, at most.
         """
         n_members, n_trusted = self._expectation.n_members, self._expectation.n_trusted
         parts: list[Members] = []
         if n_trusted:
             parts.append(self._from_priors(n_trusted, reference))
-        n_fresh = n_members - n_trusted
+        n_untrained = n_members - n_trusted
         weights, lists = self._evidence.weights, self._evidence.objective_lists
-        if len(weights) > 1 and n_fresh > 1:
+        if len(weights) > 1 and n_untrained > 1:
             # Half of them rank each objective alone and half all of them as one, which together
             # is better than either (docs/decisions/several-objectives.md).
-            n_each = min(n_single, n_fresh - n_fresh // 2)
-            by_objective = tuple(self.fresh(n_each) for _ in weights)
+            n_each = min(n_single, n_untrained - n_untrained // 2)
+            by_objective = tuple(self.untrained(n_each) for _ in weights)
             parts.append(JointPart(by_objective, lists, weights, reference))
-            n_fresh //= 2
-        if n_fresh:
-            parts.append(self.fresh(n_fresh))
+            n_untrained //= 2
+        if n_untrained:
+            parts.append(self.untrained(n_untrained))
         return parts
 
-    def fresh(self, n_members: int) -> Part:
+    def untrained(self, n_members: int) -> Part:
         """Return members with random weights."""
         return self._random(n_members, self._preset.first_slope)
 
@@ -95,17 +95,17 @@ class InitialMembers:
             device=self._settings.device,
             n_threads=self._settings.n_threads,
         )
-        # Not snapped: what was observed outside today's range is taught where it was.
+        # Units are not snapped: observations outside the present range keep their place.
         return Part(ensemble, self.encode, self._from_random)
 
     def encode(self, units: Units) -> NDArray[np.float32]:
-        """Return what fresh members read of canonical coordinates `[C, P]`, `[C, D]`."""
+        """Return what untrained members read of canonical coordinates `[C, P]`, `[C, D]`."""
         return narrowed(self._evidence.space.features(units))
 
     def _from_priors(self, n_members: int, reference: Units) -> Members:
         """Return members of the prior; of one for each objective, members that join them.
 
-        Those of objectives whose own prior has lost its credit are fresh.
+        Those of objectives whose own prior has lost its credit are untrained.
         """
         if len(self._priors) == 1 and self._priors[0] is not None:
             return self._from_prior(self._priors[0], n_members, self._evidence.lists)
@@ -114,7 +114,7 @@ class InitialMembers:
         parts = tuple(
             self._from_prior(prior, n_members, lists)
             if prior is not None and next(remaining) >= DISTRUSTED
-            else self.fresh(n_members)
+            else self.untrained(n_members)
             for prior, lists in zip(self._priors, objective_lists, strict=True)
         )
         weights = self._evidence.weights

@@ -3,7 +3,7 @@
 Ranks of different members are comparable whatever they were trained on, so a
 mixture is nothing but their ranks, one below the other. Each part reads features of its own.
 
-Notation: see docs/architecture.md. `Mp` members come from the prior, `M - Mp` are fresh; `O`
+Notation: see docs/architecture.md. `Mp` members come from the prior, `M - Mp` are untrained; `O`
 objectives.
 """
 
