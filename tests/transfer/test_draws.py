@@ -16,8 +16,6 @@ from dre_plugins.transfer.draws import Draws, validation_batch
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.task_lists import TaskLists
 
-# ---- what is drawn
-
 
 def draws_of(lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, seed=0):
     state = meta_training._initial_state(scorer, lists.n_features, seed, "cpu")

@@ -7,19 +7,12 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
-from optuna_past import SMALL, SPACE, objective, past_study, sampler_of, source_of, tuned
+from optuna_past import SPACE, objective, past_study, sampler_of, source_of, tuned
 
 from dre_plugins import DRESampler, MetaDataset
 from dre_plugins.adapters.optuna.sources import metadata_from_studies
-from dre_plugins.transfer import training
-from dre_plugins.transfer.meta_training import MetaTrainingSettings
 
-
-@pytest.fixture(autouse=True)
-def small_priors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "SCORER", SMALL)
-    settings = MetaTrainingSettings(n_steps=120, learning_rate=0.01, n_lists=2, list_length=40)
-    monkeypatch.setattr(training, "FEW_TASKS", settings)
+pytestmark = pytest.mark.usefixtures("small_priors")
 
 
 def test_a_resumed_study_does_not_learn_from_itself(tmp_path):

@@ -14,15 +14,9 @@ from dre_plugins.adapters.optuna.sources import metadata_from_studies
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float
-from dre_plugins.transfer import training
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 
-
-@pytest.fixture(autouse=True)
-def small_priors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "SCORER", SMALL)
-    settings = MetaTrainingSettings(n_steps=120, learning_rate=0.01, n_lists=2, list_length=40)
-    monkeypatch.setattr(training, "FEW_TASKS", settings)
+pytestmark = pytest.mark.usefixtures("small_priors")
 
 
 @pytest.fixture(scope="module")

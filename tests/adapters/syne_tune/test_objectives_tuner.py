@@ -7,28 +7,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from presets import TINY
 from syne_tune import StoppingCriterion, Tuner
 from syne_tune import config_space as cs
 from syne_tune.backend import PythonBackend
 from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.results_callback import StoreResultsCallback
 from syne_tune.tuner_callback import TunerCallback
+from syne_tune_tuning import OPTIONS, reap
 
 from dre_plugins.adapters.syne_tune import MODRE, load_tuner
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.recommend import TrialState
-from dre_plugins.recommend.settings import Settings
-
-SETTINGS: dict[str, Any] = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
-OPTIONS: dict[str, Any] = {"random_seed": 0, **SETTINGS}
 
 
 def states(scheduler: TrialScheduler) -> list[str]:
     return [trial.state.value for trial in scheduler.searcher.trials]
-
-
-# ---- through the real tuner, with processes of their own
 
 
 def trained(x: float, epochs: int) -> None:
@@ -55,13 +48,6 @@ class SaveOften(TunerCallback):
         self.tuner.save()
         content = (self.tuner.tuner_path / "tuner.dill").read_bytes()
         self.saved.append((states(self.tuner.scheduler).count("complete"), content))
-
-
-def reap(tuner: Tuner) -> Tuner:
-    """Wait for the processes of trials, so that Python does not warn of them."""
-    for process in tuner.trial_backend.trial_subprocess.values():
-        process.wait(timeout=30)
-    return tuner
 
 
 @pytest.mark.slow
