@@ -62,10 +62,6 @@ def stored(folder: Path, trials: Trials, search: DRESearch | None = None) -> Non
         search.save_to_dir(str(folder), session_str="1")
 
 
-def as_ray_writes(item: dict[str, Any]) -> str:
-    return json.dumps(item, cls=TuneFunctionEncoder)
-
-
 def restored(folder: Path) -> DRESearch:
     search = worker.tiny_search()
     search.set_search_properties("loss", "min", worker.MIXED_SPACE)

@@ -331,7 +331,7 @@ def test_reports_of_trials_that_the_saved_tuner_does_not_know_are_put_aside(fold
     number = reap(tuned(DRE(SPACE, "loss", **OPTIONS), backend, 1)).trial_backend.new_trial_id()
     for n_lost in range(2):
         (folder / "t" / str(number)).mkdir()
-        load_tuner(folder / "t")
+        reap(load_tuner(folder / "t"))
         assert (folder / "t" / f"{number}.lost{n_lost}").is_dir()
 
 
