@@ -95,11 +95,11 @@ def main() -> None:
     for beta in NEW:
         curves = {"with the prior": [], "without": []}
         for seed in range(options.seeds):
-            fresh = DeepRankingEnsemble.initialise(replace(SCORER, context=None), 1, seed=seed)
+            untrained = DeepRankingEnsemble.initialise(replace(SCORER, context=None), 1, seed=seed)
             observed, scores = search(beta, prior, FROM_PRIOR, seed)
             pictures.setdefault(beta, (observed, scores))
             curves["with the prior"].append(observed)
-            curves["without"].append(search(beta, fresh, FROM_RANDOM, seed)[0])
+            curves["without"].append(search(beta, untrained, FROM_RANDOM, seed)[0])
         for name, rows in curves.items():
             best = np.maximum.accumulate(sinusoid(beta)[np.array(rows)], axis=1).mean(axis=0)
             steps = "".join(f"{value:>8.3f}" for value in best[3:])

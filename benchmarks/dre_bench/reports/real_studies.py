@@ -112,20 +112,20 @@ class Paired:
 def collect(
     records: Sequence[Record],
     checkpoints: Sequence[int] = (),
-    known: Sequence[Record] | None = None,
+    everything: Sequence[Record] | None = None,
 ) -> list[Paired]:
     """Arrange finished runs by problem.
 
     Args:
         records: Records of finished runs, see ``results.finished``.
         checkpoints: Numbers of trials that are reported; those of `CHECKPOINTS` by default.
-        known: Finished runs that say what the best value of a task is; by default the same.
+        everything: Finished runs that tell the best value of a task; by default the same.
 
     Returns:
         One for the runs of a problem that can be compared, see ``results.comparable``.
     """
     best: dict[tuple[str, str, int | str], float] = defaultdict(lambda: -np.inf)
-    for record in records if known is None else known:
+    for record in records if everything is None else everything:
         if "reference" in record:
             task = _scale(record)
             best[task] = max(best[task], record["reference"]["best"], *_counting(record))
