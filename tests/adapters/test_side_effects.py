@@ -33,7 +33,7 @@ def unusual_state() -> Iterator[None]:
     random.seed(19)
     torch.set_num_threads(2)
     torch.set_default_dtype(torch.float64)
-    with torch.device("meta"), torch.no_grad(), np.errstate(all="raise"):
+    with torch.device("meta"), torch.inference_mode(), np.errstate(all="raise"):
         yield
     torch.set_default_dtype(torch.float32)
     torch.set_rng_state(generator)
