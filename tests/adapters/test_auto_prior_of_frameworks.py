@@ -47,9 +47,9 @@ def test_the_prior_has_even_numbers_only() -> None:
     study = study_of(BOOSTING)
     batch = [number for number, _ in study.ask_batch(4)]
     assert [study.explain(number).source for number in batch].count("prior") == 2
-    sequential = study_of(BOOSTING)
+    alone = study_of(BOOSTING)
     for _ in range(4):
-        number, configuration = sequential.ask()
-        sequential.tell(number, configuration["lgbm-lr"])
-    sources = [sequential.explain(number).source for number in range(4)]
+        number, configuration = alone.ask()
+        alone.tell(number, configuration["lgbm-lr"])
+    sources = [alone.explain(number).source for number in range(4)]
     assert sources[0] == "prior" and sources[1] == sources[3] == "random"

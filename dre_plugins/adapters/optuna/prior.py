@@ -188,11 +188,11 @@ class Knowledge:
     def _has_turn(
         self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
     ) -> bool:
-        """Say whether a suggestion starts from the prior; always if the user has given it.
+        """Say whether a suggestion starts from the prior, which is so if it was not found.
 
-        A prior that was recognised by the names of parameters is used without a history as well: a
-        define-by-run study asks for new parameters one by one. The learner may be clear only after
-        the last parameter of the first trial, so that the second trial is the prior's as well.
+        Of the learner that the parameters tell, the prior has all that the study shows anew: they
+        are asked for one by one, without a history. As the first trial tells the learner by its
+        last parameters only, the second one is the prior's as well.
         """
         if self._found is not None:
             numbers = range(number, number + 1)

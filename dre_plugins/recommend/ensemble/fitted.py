@@ -192,7 +192,7 @@ class FittedEnsemble:
         """Return the expected constrained improvement `[C]`."""
         if not self.feasibilities:
             return gain
-        # Shifted to be positive: multiplied by a small probability, a negative value would grow.
+        # Some acquisitions are negative, of which a small share would be a gain.
         return (gain - gain.min().clamp_max(0.0)) * chance
 
 
