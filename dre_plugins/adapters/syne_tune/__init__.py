@@ -10,6 +10,7 @@ except ImportError as error:
 
 from dre_plugins.adapters.syne_tune.objectives import MODRE, MultiObjectiveDRESearcher
 from dre_plugins.adapters.syne_tune.prior import prior_from_evaluations
+from dre_plugins.adapters.syne_tune.recommendation import recommend
 from dre_plugins.adapters.syne_tune.scheduler import ASHADRE, DRE, DRETransfer
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
@@ -26,4 +27,5 @@ __all__ = [
     "load_tuner",
     "metadata_from_experiments",
     "prior_from_evaluations",
+    "recommend",
 ]
