@@ -17,6 +17,7 @@ import numpy as np
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend import configurations
 from dre_plugins.recommend.directions import Directions, checked_constraints
+from dre_plugins.recommend.expected_gain import ExpectedGain, expected_gain
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
 from dre_plugins.recommend.kept_trials import KeptTrials
 from dre_plugins.recommend.locking import locked
@@ -176,6 +177,23 @@ class AskTell(KeptTrials):
         chosen = recommended(self.space, history, self._trials, n_objectives=n_objectives)
         trial = self._directions.in_users_sign(history[chosen.position])
         return chosen.as_of(trial, self._directions.signs[0])
+
+    @locked
+    def expected_gain(self, n_ahead: int = 10) -> ExpectedGain | None:
+        """Return what the next trials are expected to gain, to end the study when it is little.
+
+        Args:
+            n_ahead: How many next trials, at least 1.
+
+        Returns:
+            The gain in the unit of the metric; None before ten complete, feasible trials.
+
+        Raises:
+            ValueError: If there are several objectives, or `n_ahead` is below 1.
+        """
+        require(len(self.directions) == 1, "the number of objectives", len(self.directions), "1")
+        require(n_ahead >= 1, "n_ahead", n_ahead, "at least 1")
+        return expected_gain(self.space, self.history(), self._trials, n_ahead=n_ahead)
 
     # ---- asking
 

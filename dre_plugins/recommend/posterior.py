@@ -19,10 +19,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dre_plugins.engine.acquisition import log_expected_improvement
+from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.ensemble.width import narrowed
 from dre_plugins.recommend.placing import final_scale, one_list, places
+from dre_plugins.recommend.proposers import Request
+from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import Seen
 from dre_plugins.universal.file import ready
 from dre_plugins.universal.processes import Processes
 
@@ -92,18 +98,53 @@ class ValuePosterior:
         Args:
             units: Canonical coordinates of configurations `[C, P]`.
         """
-        means, variances = self._of_processes(units)
+        means, variances = self.of_processes(units)
         weights = self.log_weights.exp()[:, None]
         mean = (weights * means).sum(0)
         variance = (weights * (variances + (means - mean).square())).sum(0)
         return self.centre + self.scale * mean.numpy(), self.scale * variance.sqrt().numpy()
 
-    def _of_processes(self, units: Array) -> tuple[torch.Tensor, torch.Tensor]:
+    def of_processes(self, units: Array) -> tuple[torch.Tensor, torch.Tensor]:
         """Return means and variances of each process, as it reads values, each `[H, C]`."""
         features = torch.from_numpy(narrowed(self.space.features(units))).double()
         with torch.no_grad():
             means, variances = self.processes.posterior(features[None])
         return means[0], variances[0]
+
+
+def best_improvement(space: SearchSpace, history: Sequence[Trial], valid: Sequence[int]) -> float:
+    """Return the largest expected improvement of a candidate, in the unit of the metric.
+
+    It is on the best trial as each process sees it: noise, and what the processes take for noise,
+    promise nothing.
+
+    Args:
+        space: The search space.
+        history: Trials of one objective as they count, larger values are better.
+        valid: Positions of the trials that may be the best.
+    """
+    with isolated():
+        posterior = ValuePosterior.of(space, history)
+        units = space.to_units([history[place].configuration for place in valid])
+        best = posterior.of_processes(units)[0].max(-1, keepdim=True).values
+
+        def acquisition(predictions: torch.Tensor) -> torch.Tensor:
+            means, deviations = predictions.chunk(2)
+            of_processes = log_expected_improvement(means - best, deviations, 0.0)
+            return torch.logsumexp(posterior.log_weights[:, None] + of_processes, 0)
+
+        def predict(candidates: Array) -> torch.Tensor:
+            means, variances = posterior.of_processes(space.canonical(candidates))
+            return torch.cat([means, variances.sqrt()])
+
+        values = np.array([history[place].value for place in valid], dtype=np.float64)
+        elite = units[np.argsort(-values, kind="stable")[:N_PARENTS]]
+        free = np.full(space.n_parameters, np.nan)
+        request = Request(len(history), "universal-prior", Seen(), free)
+        rng = np.random.default_rng(len(history))
+        search = CandidateSearch(Rule(space, None), None, seed=0)
+        pool = search.pool(predict, acquisition, request, rng, elite=elite, favourites=units[:0])
+        return posterior.scale * float(acquisition(pool.predictions).max().exp())
 
 
 def _without_the_far_end(values: Array) -> Array:

@@ -10,5 +10,6 @@ except ImportError as error:
 from dre_plugins.adapters.optuna.recommendation import recommend
 from dre_plugins.adapters.optuna.sampler import DRESampler
 from dre_plugins.adapters.optuna.sources import metadata_from_studies
+from dre_plugins.adapters.optuna.stopping import ExpectedGainCallback
 
-__all__ = ["DRESampler", "metadata_from_studies", "recommend"]
+__all__ = ["DRESampler", "ExpectedGainCallback", "metadata_from_studies", "recommend"]

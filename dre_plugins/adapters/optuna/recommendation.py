@@ -8,7 +8,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 
 from dre_plugins.adapters.optuna.explanation import trial_in
-from dre_plugins.adapters.optuna.inspection import begun_in
+from dre_plugins.adapters.optuna.inspection import begun_with_parameters
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 
 
@@ -35,9 +35,8 @@ def recommend(study: Study) -> Recommendation[FrozenTrial]:
         print(recommendation.trial.params, recommendation.value, recommendation.deviation)
         ```
     """
-    space, history, numbers = begun_in(study)
-    rows = [row for row, trial in enumerate(history) if trial.configuration]
-    chosen = recommended(space, [history[row] for row in rows], n_objectives=len(study.directions))
-    trial = trial_in(study, numbers[rows[chosen.position]])
+    space, history, numbers = begun_with_parameters(study)
+    chosen = recommended(space, history, n_objectives=len(study.directions))
+    trial = trial_in(study, numbers[chosen.position])
     sign = 1.0 if study.directions[0] is StudyDirection.MAXIMIZE else -1.0
     return chosen.as_of(deepcopy(trial), sign)

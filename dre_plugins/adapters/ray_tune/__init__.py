@@ -10,5 +10,6 @@ except ImportError as error:
 from dre_plugins.adapters.ray_tune.recommendation import recommend
 from dre_plugins.adapters.ray_tune.search import DRESearch
 from dre_plugins.adapters.ray_tune.sources import metadata_from_results
+from dre_plugins.adapters.ray_tune.stopping import ExpectedGainStopper
 
-__all__ = ["DRESearch", "metadata_from_results", "recommend"]
+__all__ = ["DRESearch", "ExpectedGainStopper", "metadata_from_results", "recommend"]

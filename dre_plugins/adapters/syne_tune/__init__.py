@@ -15,6 +15,7 @@ from dre_plugins.adapters.syne_tune.scheduler import ASHADRE, DRE, DRETransfer
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.adapters.syne_tune.state import DurableTuner, load_tuner
+from dre_plugins.adapters.syne_tune.stopping import ExpectedGainCriterion
 
 __all__ = [
     "ASHADRE",
@@ -23,6 +24,7 @@ __all__ = [
     "DRESearcher",
     "DRETransfer",
     "DurableTuner",
+    "ExpectedGainCriterion",
     "MultiObjectiveDRESearcher",
     "load_tuner",
     "metadata_from_experiments",
