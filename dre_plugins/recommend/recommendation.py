@@ -19,9 +19,9 @@ from dre_plugins.space.search_space import SearchSpace
 
 T = TypeVar("T")
 
-# Below this share of noise in the variance of values the best observed trial is the best one: the
+# Up to this share of noise in the variance of values the best observed trial is the best one: the
 # processes also take for noise what is only rough (lab/2026-11-24-recommend.md).
-MIN_NOISE_SHARE = 0.03
+MIN_NOISE_SHARE = 0.08
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,9 @@ class Recommendation(Generic[T]):
     Args:
         trial: The trial, as its framework has it.
         value: What is expected there of the metric without noise, in its unit and sign.
-        deviation: Standard deviation of that expectation.
-        noise: Standard deviation of the noise of one evaluation, as the model sees it.
+        deviation: Standard deviation of that expectation, as the model sees it: too small where
+            noise is as large as the differences between trials.
+        noise: Standard deviation of the noise of one evaluation, likewise.
     """
 
     trial: T
@@ -68,7 +69,9 @@ def recommended(
 ) -> Recommended:
     """Return the complete trial of the largest expected value that meets all constraints.
 
-    Where values have hardly any noise it is the best observed one.
+    Where values have hardly any noise it is the best observed one. Under noise the trial was as
+    good as that in 149 test studies, and its expected value a quarter nearer the truth than the
+    observed one (lab/2026-11-24-recommend.md).
 
     Args:
         space: The search space.
