@@ -17,11 +17,13 @@ import numpy as np
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend import configurations
 from dre_plugins.recommend.directions import Directions, checked_constraints
+from dre_plugins.recommend.expected_gain import ExpectedGain, expected_gain
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
 from dre_plugins.recommend.kept_trials import KeptTrials
 from dre_plugins.recommend.locking import locked
 from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
 from dre_plugins.recommend.prior import UNIVERSAL, NamedPrior, loaded
+from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.results import has_tried_all
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
@@ -160,6 +162,38 @@ class AskTell(KeptTrials):
         """Whether every configuration of a finite space was asked for, so that any repeats one."""
         may_differ = bool(self._queue) or self._settings.allow_duplicates
         return not may_differ and has_tried_all(self._rule, self._trials)
+
+    @locked
+    def recommend(self) -> Recommendation[Trial]:
+        """Return the trial that is best by the model, which noise favoured less than `best`.
+
+        The universal prior reads all trials; of the complete ones that meet all constraints the
+        one of the best expected value is returned, with that expectation and its doubt.
+
+        Raises:
+            ValueError: If there is no such trial, or there are several objectives.
+        """
+        history, n_objectives = self.history(), len(self.directions)
+        chosen = recommended(self.space, history, self._trials, n_objectives=n_objectives)
+        trial = self._directions.in_users_sign(history[chosen.position])
+        return chosen.as_of(trial, self._directions.signs[0])
+
+    @locked
+    def expected_gain(self, n_ahead: int = 10) -> ExpectedGain | None:
+        """Return what the next trials are expected to gain, to end the study when it is little.
+
+        Args:
+            n_ahead: How many next trials, at least 1.
+
+        Returns:
+            The gain in the unit of the metric; None before ten complete, feasible trials.
+
+        Raises:
+            ValueError: If there are several objectives, or `n_ahead` is below 1.
+        """
+        require(len(self.directions) == 1, "the number of objectives", len(self.directions), "1")
+        require(n_ahead >= 1, "n_ahead", n_ahead, "at least 1")
+        return expected_gain(self.space, self.history(), self._trials, n_ahead=n_ahead)
 
     # ---- asking
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,6 +23,21 @@ def as_ended(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
     ]
 
 
+def valid_positions(history: Sequence[Trial], trials: Sequence[Trial]) -> list[int]:
+    """Return where the complete trials are that meet all constraints and have a value.
+
+    Args:
+        history: The trials as they count, see `trials.as_of_now`.
+        trials: The same trials as they are: those that still run are left out.
+    """
+    states = zip(as_ended(history, trials), feasible(history), strict=True)
+    return [
+        place
+        for place, (trial, is_met) in enumerate(states)
+        if is_met and trial.state is TrialState.COMPLETE and _has_value(trial)
+    ]
+
+
 def valid_trials(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
     """Return the complete trials that meet all constraints and have a value.
 
@@ -29,11 +45,13 @@ def valid_trials(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Tria
         history: The trials as they count, see `trials.as_of_now`.
         trials: The same trials as they are: those that still run are left out.
     """
-    return [
-        trial
-        for trial, is_met in zip(as_ended(history, trials), feasible(history), strict=True)
-        if is_met and trial.state is TrialState.COMPLETE and values_of(trial)
-    ]
+    ended = as_ended(history, trials)
+    return [ended[place] for place in valid_positions(history, trials)]
+
+
+def _has_value(trial: Trial) -> bool:
+    values = values_of(trial)
+    return bool(values) and not any(map(math.isnan, values))
 
 
 def best(valid: Sequence[Trial], n_objectives: int) -> Trial:

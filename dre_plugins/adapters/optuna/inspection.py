@@ -32,6 +32,13 @@ def begun_in(study: Study) -> tuple[SearchSpace, list[Trial], list[int]]:
     return space, history, [trial.number for trial in begun]
 
 
+def begun_with_parameters(study: Study) -> tuple[SearchSpace, list[Trial], list[int]]:
+    """Return what `begun_in` does, without trials that have asked for no parameter."""
+    space, history, numbers = begun_in(study)
+    rows = [row for row, trial in enumerate(history) if trial.configuration]
+    return space, [history[row] for row in rows], [numbers[row] for row in rows]
+
+
 def ended_in(study: Study) -> list[Trial]:
     """Return the values of the trials of a study that have ended, without their parameters."""
     trials = study.get_trials(deepcopy=False)

@@ -37,7 +37,7 @@ _NO_METRICS = {*AUTO_RESULT_KEYS, "done", "trial_id", "experiment_tag"}
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """Hold one trial of Ray: its reports are flat, with "/" between nested keys."""
 
     configuration: Mapping[str, Any]
@@ -101,7 +101,7 @@ def metadata_from_results(
 
 def _task(
     name: str,
-    runs: Sequence[_Run],
+    runs: Sequence[Run],
     metric: str,
     sign: float,
     space: SearchSpace | None,
@@ -109,7 +109,7 @@ def _task(
 ) -> Task:
     ended = [run for run in runs if run.has_ended]
     skipped["unfinished trial"] += len(runs) - len(ended)
-    longest = max((_last_iteration(run) for run in ended), default=0.0)
+    longest = max((last_iteration(run) for run in ended), default=0.0)
     trials = []
     for run in ended:
         configuration = flat_configuration(run.configuration, () if space is None else space.names)
@@ -120,14 +120,23 @@ def _task(
                 value = configuration[wrong[0]]
                 skipped[f"trials without a fitting {wrong[0]!r}, such as {value!r}"] += 1
                 continue
-        trials.append(_trial(run, configuration, metric, sign, longest))
+        trials.append(trial_of(run, configuration, metric, sign, longest))
     space = space or infer_space([trial.configuration for trial in trials])
     return Task.from_trials(name, space, trials)
 
 
-def _trial(
-    run: _Run, configuration: Mapping[str, Any], metric: str, sign: float, longest: float
+def trial_of(
+    run: Run, configuration: Mapping[str, Any], metric: str, sign: float, longest: float
 ) -> Trial:
+    """Return a trial that has ended.
+
+    Args:
+        run: What Ray has of it.
+        configuration: Its flat configuration.
+        metric: Name of the metric.
+        sign: 1 if the metric is maximised, -1 if it is minimised.
+        longest: Last iteration of the longest trial of the experiment.
+    """
     rungs = {
         _iteration(report, place): sign * number(report[metric])
         for place, report in enumerate(run.reports, start=1)
@@ -135,7 +144,7 @@ def _trial(
     }
     if run.has_failed:
         return Trial(configuration, TrialState.FAILED)
-    if run.reports and run.reports[-1].get("done") and _last_iteration(run) < longest:
+    if run.reports and run.reports[-1].get("done") and last_iteration(run) < longest:
         return Trial(configuration, TrialState.PRUNED, None, rungs)
     return Trial(configuration, TrialState.COMPLETE, next(reversed(rungs.values()), None), rungs)
 
@@ -146,7 +155,8 @@ def _iteration(report: Mapping[str, Any], place: int) -> float:
     return float(place) if math.isnan(iteration) else iteration
 
 
-def _last_iteration(run: _Run) -> float:
+def last_iteration(run: Run) -> float:
+    """Return the training iteration of the last report, 0 without any."""
     return _iteration(run.reports[-1], len(run.reports)) if run.reports else 0.0
 
 
@@ -164,14 +174,14 @@ def _has_place(space: SearchSpace, name: str, configuration: Mapping[str, Any]) 
 # ---- reading
 
 
-def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list[_Run]]]:
+def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list[Run]]]:
     """Yield the name and the trials of every experiment that a source means."""
     if isinstance(source, ExperimentAnalysis):
         yield from _experiments(ResultGrid(source), skipped)
     elif isinstance(source, ResultGrid):
         yield (
             Path(source.experiment_path).name,
-            [_run_of_result(source[place]) for place in range(len(source))],
+            [run_of_result(source[place]) for place in range(len(source))],
         )
     elif isinstance(source, (str, PathLike)):
         for folder in _folders(Path(source).expanduser()):
@@ -183,7 +193,8 @@ def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list
         )
 
 
-def _run_of_result(result: Any) -> _Run:
+def run_of_result(result: Any) -> Run:
+    """Return what a result of Ray in memory says of its trial."""
     metrics, table = dict(result.metrics or {}), result.metrics_dataframe
     last = _flat(metrics)
     reports: list[Mapping[str, Any]] = [last] if _ITERATION in last else []
@@ -193,7 +204,7 @@ def _run_of_result(result: Any) -> _Run:
             {key: cell for key, cell in row.items() if key in last or not is_missing(cell)}
             for row in table.to_dict("records")
         ]
-    return _Run(
+    return Run(
         configuration=result.config or {},
         reports=reports,
         has_ended=bool(metrics.get("done")) or result.error is not None,
@@ -211,7 +222,7 @@ def _folders(root: Path) -> list[Path]:
     return sorted({file.parent for file in root.glob(f"**/{_STATES}")})
 
 
-def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[_Run]:
+def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
     states = _states_in(folder)
     for file in sorted(folder.glob("*/params.json")):
         try:
@@ -223,7 +234,7 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[_Run]:
             continue
         has_error = file.with_name("error.txt").exists()
         state = states.get(file.parent.name, "ERROR" if has_error else "TERMINATED")
-        yield _Run(configuration, reports, state in _ENDED, state == "ERROR")
+        yield Run(configuration, reports, state in _ENDED, state == "ERROR")
 
 
 def _states_in(folder: Path) -> dict[str, str]:

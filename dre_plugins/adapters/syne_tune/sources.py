@@ -7,7 +7,7 @@ import io
 import json
 import zipfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -61,7 +61,7 @@ _MAX_SIZE = 100_000
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class Wanted:
     """Hold what the user said."""
 
     metric: str | None
@@ -96,7 +96,7 @@ def metadata_from_experiments(
     check_mode(mode)
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    wanted, skipped = _Wanted(metric, mode, space), Counter[str]()
+    wanted, skipped = Wanted(metric, mode, space), Counter[str]()
     tasks: list[Task | None] = []
     for part in listed(source):
         if isinstance(part, Mapping):
@@ -132,8 +132,33 @@ def _folders(source: Any) -> list[Path]:
     return sorted(file.parent for file in root.glob(f"**/{ST_METADATA_FILENAME}"))
 
 
-def _experiment_task(folder: Path, wanted: _Wanted, skipped: Counter[str]) -> Task | None:
+@dataclass(frozen=True)
+class Experiment:
+    """Hold what an experiment says of one metric.
+
+    Args:
+        space: What was searched.
+        trials: Its trials, larger values are better.
+        ids: Their ids, as the table of results has them.
+        sign: 1 if the metric is maximised, -1 if it is minimised.
+    """
+
+    space: SearchSpace
+    trials: Sequence[Trial]
+    ids: Sequence[str]
+    sign: float
+
+
+def _experiment_task(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Task | None:
     """Return an experiment as a task, or None and a count why not."""
+    experiment = read_experiment(folder, wanted, skipped)
+    if experiment is None:
+        return None
+    return Task.from_trials(folder.name, experiment.space, experiment.trials)
+
+
+def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Experiment | None:
+    """Return what an experiment says, or None and a count why not."""
     try:
         metadata, columns = _read_metadata(folder), _read_results(folder)
     except _DAMAGES as error:
@@ -153,8 +178,9 @@ def _experiment_task(folder: Path, wanted: _Wanted, skipped: Counter[str]) -> Ta
     rows = configurations(cells, domains, len(columns[metric]), skipped)
     space = wanted.space or _completed(domains, [*rows.values()], [*cells])
     values = [sign * number(cell) for cell in columns[metric]]
-    trials = _trials(columns, rows, values, _resource_in(metadata))
-    return Task.from_trials(folder.name, space, trials)
+    reports = _reports(columns, rows, _resource_in(metadata))
+    trials = _trials(columns, rows, values, [*reports.values()])
+    return Experiment(space, trials, [*reports], sign)
 
 
 def _read_metadata(folder: Path) -> dict[str, Any]:
@@ -227,18 +253,14 @@ def _resource_in(metadata: Mapping[str, Any]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _trials(
-    columns: Mapping[str, Sequence[Any]],
-    rows: Mapping[int, Mapping[str, Any]],
-    values: Sequence[float],
-    resource: str | None,
-) -> list[Trial]:
-    """Return the trials whose reports are the rows.
+def _reports(
+    columns: Mapping[str, Sequence[Any]], rows: Iterable[int], resource: str | None
+) -> dict[str, dict[float, int]]:
+    """Return, by trial id in the order of first reports, the rows of each trial by resource.
 
     Args:
         columns: The table of results `[N]`.
-        rows: Configurations of the rows to use.
-        values: Reported values `[N]`, larger is better.
+        rows: The rows to use.
         resource: Column of the resource; without it, reports are counted.
     """
     reports: dict[str, dict[float, int]] = {}
@@ -246,9 +268,26 @@ def _trials(
         of_trial = reports.setdefault(columns[ST_TRIAL_ID][row], {})
         step = number(columns[resource][row]) if resource and resource in columns else np.nan
         of_trial[step if np.isfinite(step) else len(of_trial) + 1.0] = row
-    highest = max((step for steps in reports.values() for step in steps), default=0.0)
+    return reports
+
+
+def _trials(
+    columns: Mapping[str, Sequence[Any]],
+    rows: Mapping[int, Mapping[str, Any]],
+    values: Sequence[float],
+    reports: Sequence[Mapping[float, int]],
+) -> list[Trial]:
+    """Return the trials whose reports are the rows.
+
+    Args:
+        columns: The table of results `[N]`.
+        rows: Configurations of the rows to use.
+        values: Reported values `[N]`, larger is better.
+        reports: Rows of each trial by resource.
+    """
+    highest = max((step for steps in reports for step in steps), default=0.0)
     trials = []
-    for steps in reports.values():
+    for steps in reports:
         last_step, last = [*steps.items()][-1]
         status = columns[ST_STATUS][last] if ST_STATUS in columns else None
         decision = columns[ST_DECISION][last] if ST_DECISION in columns else None
@@ -280,7 +319,7 @@ def _as_list(item: Any) -> list[Any]:
 def _offline_task(
     name: str,
     evaluations: offline.TransferLearningTaskEvaluations,
-    wanted: _Wanted,
+    wanted: Wanted,
     skipped: Counter[str],
 ) -> Task | None:
     """Return offline evaluations as a task, or None and a count why not."""

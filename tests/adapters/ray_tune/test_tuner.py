@@ -31,7 +31,7 @@ from ray_tune_worker import (
     trials,
 )
 
-from dre_plugins.adapters.ray_tune import DRESearch
+from dre_plugins.adapters.ray_tune import DRESearch, ExpectedGainStopper, recommend
 from dre_plugins.recommend.settings import Settings
 
 pytestmark = [
@@ -101,6 +101,20 @@ def test_trials_satisfy_a_rule_on_what_they_get(fit: Callable[..., Any]) -> None
 def test_a_tuner_refuses_a_rule_that_nothing_satisfies(fit: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match="valid holds for none of"):
         fit(mixed, tiny_search(valid=lambda config: config["rate"] > 1), MIXED_SPACE, 2)
+
+
+# ---- the end of an experiment, and what to use of it
+
+
+def test_an_experiment_stops_when_little_is_expected(fit: Callable[..., Any]) -> None:
+    def trainable(config: dict[str, Any]) -> dict[str, Any]:
+        return {"loss": config["x"] ** 2}
+
+    search = tiny_search()
+    stopper = ExpectedGainStopper(search, min_gain=1e6, min_n_trials=10)
+    results = fit(trainable, search, {"x": tune.uniform(-1, 1)}, 40, stop=stopper)
+    assert 10 <= len(results) <= 12
+    assert recommend(results, "loss", "min").trial.config == results.get_best_result().config
 
 
 # ---- domains

@@ -1,0 +1,49 @@
+"""End an Optuna study when the next trials are expected to gain too little."""
+
+from __future__ import annotations
+
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from dre_plugins.adapters.optuna.attributes import logger
+from dre_plugins.adapters.optuna.inspection import begun_with_parameters
+from dre_plugins.recommend.stopping import StoppingRule
+
+
+class ExpectedGainCallback:
+    """Stop a study when the next trials are expected to gain too little.
+
+    The universal prior reads all trials and tells what the best candidate would gain; from that
+    follows what the next trials of recorded studies gained on average. The study may be of any
+    sampler, and may be continued: then it stops again after its next trial unless that changed
+    the expectation. Each trial costs about a tenth of a second more.
+
+    Args:
+        n_ahead: How many further trials are thought of, at least 1.
+        min_gain: The study stops when they are expected to gain less, in the unit of the metric,
+            above 0. None: 2 % of what the best trial has gained on the median of the first ten.
+        min_n_trials: Complete, feasible trials before which it goes on, at least 10.
+
+    Raises:
+        ValueError: If an argument is out of range; when it is called, if the study has several
+            objectives.
+
+    Example:
+        ```python
+        from dre_plugins.adapters.optuna import ExpectedGainCallback
+
+        study.optimize(objective, n_trials=200, callbacks=[ExpectedGainCallback(min_gain=0.001)])
+        ```
+    """
+
+    def __init__(
+        self, n_ahead: int = 10, min_gain: float | None = None, min_n_trials: int = 20
+    ) -> None:
+        self._rule = StoppingRule(n_ahead, min_gain, min_n_trials)
+
+    def __call__(self, study: Study, trial: FrozenTrial) -> None:
+        """Stop the study if the rule is met."""
+        space, history, _ = begun_with_parameters(study)
+        n_objectives = len(study.directions)
+        if self._rule.is_met(space, history, n_objectives=n_objectives, logger=logger):
+            study.stop()

@@ -1,0 +1,62 @@
+"""Which trial of an experiment of Syne Tune to use, where values are noisy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from syne_tune.constants import ST_TRIAL_ID
+
+from dre_plugins.adapters.common.past_tasks import Mode, check_mode
+from dre_plugins.adapters.syne_tune.sources import Wanted, read_experiment
+from dre_plugins.recommend.limits import Limits
+from dre_plugins.recommend.recommendation import Recommendation, recommended
+
+if TYPE_CHECKING:
+    from syne_tune.experiments import ExperimentResult
+
+
+def recommend(
+    experiment: ExperimentResult,
+    metric: str | None = None,
+    mode: Mode | None = None,
+    *,
+    constraints: Mapping[str, Any] | None = None,
+) -> Recommendation[dict[str, Any]]:
+    """Return the trial of an experiment that is best by the model, not the luckiest one.
+
+    `experiment.best_config()` has the best observed value, which noise favoured. Here the
+    universal prior reads the last values of all trials, and the complete one with the best
+    expected value is returned, with that expectation and its doubt. Stopped and failed trials are
+    learnt from and not recommended. The scheduler may be any.
+
+    Args:
+        experiment: What `load_experiment` returns.
+        metric: The metric; None: the first one of the experiment.
+        mode: "min" or "max"; None: what the experiment says, or "min".
+        constraints: Limits on other metrics, see `DRE`; trials that break one are not recommended.
+
+    Returns:
+        A recommendation whose trial is the last report, as `best_config` returns one.
+
+    Raises:
+        ValueError: If no trial is complete and feasible, or nothing reports the metric.
+    """
+    check_mode(mode)
+    limits, skipped = Limits.of(constraints), Counter[str]()
+    read = read_experiment(Path(experiment.path), Wanted(metric, mode, None), skipped)
+    if read is None:
+        raise ValueError(f"There is nothing to recommend: {'; '.join(skipped)}.")
+    table = experiment.results.to_dict("records")
+    last_reports = {str(report[ST_TRIAL_ID]): report for report in table}
+    history = [
+        replace(trial, constraints=limits.violations(last_reports[trial_id]))
+        for trial, trial_id in zip(read.trials, read.ids, strict=True)
+    ]
+    chosen = recommended(read.space, history)
+    report = last_reports[read.ids[chosen.position]]
+    shown = {str(name): cell for name, cell in report.items() if not str(name).startswith("st_")}
+    return chosen.as_of(shown, read.sign)

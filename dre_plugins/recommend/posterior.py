@@ -1,0 +1,163 @@
+"""What the universal prior believes of values without their noise, in the unit of the metric.
+
+Its proposer asks for differences of order and value alike; here a value is wanted, so that the
+processes read values alone. One that is far worse than the median says nothing of the best, and
+is read as if it lay as far below the median as the best lies above it.
+
+This module needs torch, so that it is imported when a model is first asked.
+
+Notation: see docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dre_plugins.engine.acquisition import log_expected_improvement
+from dre_plugins.engine.runtime import isolated
+from dre_plugins.recommend.ensemble.width import narrowed
+from dre_plugins.recommend.placing import final_scale, one_list, places
+from dre_plugins.recommend.proposers import Request
+from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
+from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.rules import Rule
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import Seen
+from dre_plugins.universal.file import ready
+from dre_plugins.universal.processes import Processes
+
+Array = NDArray[np.float64]
+
+MAX_HISTORY = 128
+
+
+@dataclass(frozen=True)
+class ValuePosterior:
+    """Hold the processes of the universal prior, conditioned on the values of a study.
+
+    Args:
+        space: The search space.
+        processes: Of one task.
+        log_weights: Logarithms of how likely each process is `[H]`.
+        centre: Value that the processes read as 0.
+        scale: Difference of values that they read as 1.
+        units: Canonical coordinates of the trials `[N, P]`.
+    """
+
+    space: SearchSpace
+    processes: Processes
+    log_weights: torch.Tensor
+    centre: float
+    scale: float
+    units: Array
+
+    @classmethod
+    def of(cls, space: SearchSpace, history: Sequence[Trial]) -> ValuePosterior:
+        """Return what the trials of one objective tell, larger values are better.
+
+        Args:
+            space: The search space, with a parameter at least.
+            history: Trials as they count (`trials.as_of_now`), of which one is complete at least.
+                Pruned ones are read by their places, failures as the worst; of more than 128 the
+                best and some of the others.
+        """
+        order = places(history)
+        ranked = one_list(history, order, failed="worst", max_length=MAX_HISTORY)
+        units = space.to_units([history[trial].configuration for trial in ranked.trials])
+        values = _without_the_far_end(final_scale(history, order)[ranked.trials])
+        # By the largest first: sums and squares of 1e300 are no floats.
+        size = max(float(np.abs(values).max()), float(np.finfo(np.float64).tiny))
+        mean, deviation = float((values / size).mean()), float((values / size).std())
+        deviation = deviation if deviation > 4.0 * np.finfo(np.float64).eps else 1.0
+        targets = torch.from_numpy((values / size - mean) / deviation)
+        features = torch.from_numpy(narrowed(space.features(units))).double()
+        with torch.no_grad():
+            processes, log_weights = ready()(features[None], targets[None])
+        return cls(space, processes, log_weights[0], mean * size, deviation * size, units)
+
+    @property
+    def noise_share(self) -> float:
+        """Return the variance of the noise as a share of that of the values."""
+        shares = self.processes.hypotheses.noises[0].exp()
+        return float((self.log_weights.exp() * shares).sum())
+
+    @property
+    def noise(self) -> float:
+        """Return the standard deviation of the noise of one evaluation."""
+        return self.scale * math.sqrt(self.noise_share)
+
+    def predicted(self, units: Array) -> tuple[Array, Array]:
+        """Return expected values without noise, and their standard deviations, each `[C]`.
+
+        Args:
+            units: Canonical coordinates of configurations `[C, P]`.
+        """
+        means, variances = self.of_processes(units)
+        weights = self.log_weights.exp()[:, None]
+        mean = (weights * means).sum(0)
+        variance = (weights * (variances + (means - mean).square())).sum(0)
+        return self.centre + self.scale * mean.numpy(), self.scale * variance.sqrt().numpy()
+
+    def of_processes(self, units: Array) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return means and variances of each process, as it reads values, each `[H, C]`."""
+        features = torch.from_numpy(narrowed(self.space.features(units))).double()
+        with torch.no_grad():
+            means, variances = self.processes.posterior(features[None])
+        return means[0], variances[0]
+
+
+def best_improvement(space: SearchSpace, history: Sequence[Trial], valid: Sequence[int]) -> float:
+    """Return the largest expected improvement of a candidate, in the unit of the metric.
+
+    It is on the best trial as each process sees it: noise, and what the processes take for noise,
+    promise nothing.
+
+    Args:
+        space: The search space.
+        history: Trials of one objective as they count, larger values are better.
+        valid: Positions of the trials that may be the best.
+    """
+    with isolated():
+        posterior = ValuePosterior.of(space, history)
+        units = space.to_units([history[place].configuration for place in valid])
+        best = posterior.of_processes(units)[0].max(-1, keepdim=True).values
+
+        def acquisition(predictions: torch.Tensor) -> torch.Tensor:
+            means, deviations = predictions.chunk(2)
+            of_processes = log_expected_improvement(means - best, deviations, 0.0)
+            return torch.logsumexp(posterior.log_weights[:, None] + of_processes, 0)
+
+        def predict(candidates: Array) -> torch.Tensor:
+            means, variances = posterior.of_processes(space.canonical(candidates))
+            return torch.cat([means, variances.sqrt()])
+
+        values = np.array([history[place].value for place in valid], dtype=np.float64)
+        elite = units[np.argsort(-values, kind="stable")[:N_PARENTS]]
+        free = np.full(space.n_parameters, np.nan)
+        request = Request(len(history), "universal-prior", Seen(), free)
+        rng = np.random.default_rng(len(history))
+        search = CandidateSearch(Rule(space, None), None, seed=0)
+        pool = search.pool(predict, acquisition, request, rng, elite=elite, favourites=units[:0])
+        return posterior.scale * float(acquisition(pool.predictions).max().exp())
+
+
+def _without_the_far_end(values: Array) -> Array:
+    """Return finite values `[N]`: those below the median no further than the best is above it.
+
+    Args:
+        values: Values `[N]`, larger is better; NaN for failures, which are as bad as the worst.
+    """
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return np.zeros(len(values))
+    low, best = finite.min(), finite.max()
+    clipped = np.clip(np.where(np.isnan(values), low, values), low, best)
+    median = np.median(clipped)
+    far = median - (best - median)
+    return np.where(clipped < far, far, clipped)
