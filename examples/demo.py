@@ -8,8 +8,9 @@ sampler was compared on it.
 
 The comparison: every sampler has its default settings, its own first trials and a study for each
 seed. DRESampler is there twice: with nothing but the study, and with `past_studies`, in which the
-same pipeline was tuned on four other data sets (by TPESampler, 25 trials each). GPSampler models
-only the parameters that all trials have, and draws those of the classifiers at random.
+same pipeline was tuned for four other questions, each with 300 images of its own (by TPESampler,
+25 trials each). GPSampler models only the parameters that all trials have, and draws those of the
+classifiers at random.
 
     python examples/demo.py [--seeds 6] [--trials 40] [--jobs 2] [--picture demo.png] [--quick]
 """
@@ -35,10 +36,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from sklearn.datasets import load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold, cross_val_score, train_test_split
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
@@ -46,7 +47,15 @@ from sklearn.svm import SVC
 from dre_plugins import DRESampler
 
 TASK = "odd digits"
-PAST = ("breast cancer", "diabetes", "iris", "wine")
+QUESTIONS = {  # the digits that are told from the others
+    TASK: (1, 3, 5, 7, 9),
+    "digits above four": (5, 6, 7, 8, 9),
+    "prime digits": (2, 3, 5, 7),
+    "multiples of three": (0, 3, 6, 9),
+    "digits with a loop": (0, 6, 8, 9),
+}
+PAST = tuple(QUESTIONS)[1:]
+N_IMAGES = 300
 N_PAST_TRIALS = 25
 WITH_PAST = "DRE, past studies"
 # Colours of Okabe and Ito, which colour-blind people tell apart.
@@ -73,17 +82,11 @@ class Run(NamedTuple):
 
 @cache
 def data_of(task: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return features `[N, D]` and two classes `[N]` of a data set of scikit-learn."""
-    if task == TASK:
-        X, y = load_digits(return_X_y=True)
-        X, _, y, _ = train_test_split(X, y, train_size=300, stratify=y, random_state=0)
-        return X, y % 2
-    loaders = {"breast cancer": load_breast_cancer, "iris": load_iris, "wine": load_wine}
-    if task == "diabetes":  # whose target is a number
-        X, y = load_diabetes(return_X_y=True)
-        return X, (y > np.median(y)).astype(int)
-    X, y = loaders[task](return_X_y=True)
-    return X, (y == 1).astype(int)
+    """Return features `[N, D]` and two classes `[N]` of a question; no two share an image."""
+    X, digits = load_digits(return_X_y=True)
+    first = N_IMAGES * list(QUESTIONS).index(task)
+    images = np.random.default_rng(0).permutation(len(X))[first : first + N_IMAGES]
+    return X[images], np.isin(digits[images], QUESTIONS[task]).astype(int)
 
 
 def suggest_pipeline(trial: optuna.Trial) -> BaseEstimator:

@@ -31,12 +31,14 @@ class Searcher:
         assert [each["name"] for each in parameters] == ["x", "kind", "y"]
         self.x, self.seed, self.trials, self.n = 0.5, seed, trials, 0
 
-    def ask(self):
+    def ask(self, n):
         print("a line that is no answer")
-        self.n += 1
-        return {"y": 0.1, "kind": "ab"[self.n % 2], "x": np.float64(self.x)}
+        self.n += n
+        kinds = "ab"[self.n % 2], *"b" * (n - 1)
+        return [{"y": 0.1, "kind": kind, "x": np.float64(self.x)} for kind in kinds]
 
-    def tell(self, value):
+    def tell(self, values):
+        value = values[-1]
         if value < 0.0:
             raise ArithmeticError(f"seed {self.seed}, trials {self.trials}")
         if value > 1.0:
@@ -59,22 +61,24 @@ def sampler(tmp_path):
 
 def test_a_searcher_is_asked_and_told_and_inactive_parameters_are_left_out(sampler):
     assert sampler.versions == {"pytest": pytest.__version__}
-    assert sampler.ask() == {"x": 0.5, "kind": "b", "y": 0.1}
-    sampler.tell(0.1 + 0.2)
-    assert sampler.ask() == {"x": 0.1 + 0.2, "kind": "a"}
+    assert sampler.ask(1) == [{"x": 0.5, "kind": "b", "y": 0.1}]
+    sampler.tell([0.1 + 0.2])
+    assert sampler.ask(1) == [{"x": 0.1 + 0.2, "kind": "a"}]
+    sampler.tell([0.5])
+    assert sampler.ask(2) == [{"x": 0.5, "kind": "a"}, {"x": 0.5, "kind": "b", "y": 0.1}]
 
 
 def test_what_a_searcher_raises_is_raised_here(sampler):
-    sampler.ask()
+    sampler.ask(1)
     with pytest.raises(RuntimeError, match="ArithmeticError: seed 7, trials 20"):
-        sampler.tell(-1.0)
+        sampler.tell([-1.0])
 
 
 def test_a_process_that_dies_says_why(sampler):
     with pytest.raises(RuntimeError, match=r"ended \(3\).*out of memory"):
-        sampler.tell(2.0)
+        sampler.tell([2.0])
     with pytest.raises(RuntimeError, match="ended"):
-        sampler.ask()
+        sampler.ask(1)
 
 
 @pytest.fixture
@@ -102,13 +106,15 @@ def test_a_rival_that_is_not_installed_is_skipped_with_a_line(bench, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("problem", [runs.MAXIMISE, catalogue.BATCHES])
 @pytest.mark.parametrize("name", foreign.MODULES)
-def test_a_rival_searches_the_conditional_space(name):
+def test_a_rival_searches_the_conditional_space(name, problem):
     if foreign.python_of(name, SOURCES.environments) is None:
         pytest.skip(f"{name} is installed neither here nor in DRE_BENCH_ENVIRONMENTS")
-    run = Run(name, hill.NAME, 3, 0, 8)
+    run = Run(name, hill.NAME, 3, 0, 20, problem)
     record, again = (runs.perform(catalogue.study, SOURCES, run) for _ in range(2))
     assert "error" not in record, record["error"]
-    assert len(record["values"]) == len(record["ask_seconds"]) == 8 and record["library"]
+    assert len(record["values"]) == len(record["ask_seconds"]) == 20 and record["library"]
     assert all(("y" in each) == (each["kind"] == "b") for each in record["configurations"])
-    assert record["values"] == again["values"]
+    # Models of HEBO and SMAC are not the same again, with the same seed; their designs are.
+    assert record["values"][:8] == again["values"][:8]

@@ -3,8 +3,8 @@
 A line in, a line out:
 
     {"parameters": [...], "seed": 7, "trials": 60} -> {"versions": {"ax-platform": "1.3.1", ...}}
-    {"ask": true}                                  -> {"configuration": {"x": 0.5, ...}}
-    {"tell": 0.25}                                 -> {}
+    {"ask": 2}                                     -> {"configurations": [{"x": 0.5, ...}, ...]}
+    {"tell": [0.25, 0.5]}                          -> {}
 
 An exception is answered by {"error": its traceback}. Needs nothing but Python itself.
 """
@@ -48,7 +48,7 @@ class Server:
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to one request; see the module."""
         if "ask" in request:
-            return {"configuration": self._searcher.ask()}
+            return {"configurations": self._searcher.ask(request["ask"])}
         if "tell" in request:
             self._searcher.tell(request["tell"])
             return {}

@@ -21,16 +21,18 @@ class Searcher:
         self._client = Client(random_seed=seed)
         self._client.configure_experiment(parameters=_domains(parameters))
         self._client.configure_optimization(objective=VALUE)
-        self._index = 0
+        self._numbers: list[int] = []
 
-    def ask(self) -> dict[str, Any]:
-        """Return the next configuration."""
-        ((self._index, configuration),) = self._client.get_next_trials(max_trials=1).items()
-        return dict(configuration)
+    def ask(self, n: int) -> list[dict[str, Any]]:
+        """Return the next configurations, fewer if Ax waits for values of its design."""
+        trials = self._client.get_next_trials(max_trials=n)
+        self._numbers = list(trials)
+        return [dict(configuration) for configuration in trials.values()]
 
-    def tell(self, value: float) -> None:
-        """Take the value of the last configuration."""
-        self._client.complete_trial(self._index, raw_data={VALUE: value})
+    def tell(self, values: list[float]) -> None:
+        """Take the values of the last configurations."""
+        for number, value in zip(self._numbers, values, strict=True):
+            self._client.complete_trial(number, raw_data={VALUE: value})
 
 
 def _domains(parameters: list[dict[str, Any]]) -> list[Any]:

@@ -22,19 +22,22 @@ class Searcher:
         np.random.seed(seed)  # noqa: NPY002
         space = {each["name"]: _domain(**each) for each in parameters}
         self._scheduler = CQR(space, metric=VALUE, do_minimize=False, random_seed=seed)
-        self._number = 0
+        self._n_trials = 0
 
-    def ask(self) -> dict[str, Any]:
-        """Return the next configuration."""
-        self._configuration = dict(self._scheduler.suggest().config)
-        return self._configuration
+    def ask(self, n: int) -> list[dict[str, Any]]:
+        """Return the next configurations."""
+        self._trials = []
+        for _ in range(n):
+            configuration = dict(self._scheduler.suggest().config)
+            self._trials.append(Trial(self._n_trials, configuration, datetime.now()))
+            self._scheduler.on_trial_add(self._trials[-1])
+            self._n_trials += 1
+        return [trial.config for trial in self._trials]
 
-    def tell(self, value: float) -> None:
-        """Take the value of the last configuration."""
-        trial = Trial(self._number, self._configuration, datetime.now())
-        self._scheduler.on_trial_add(trial)
-        self._scheduler.on_trial_complete(trial, {VALUE: value})
-        self._number += 1
+    def tell(self, values: list[float]) -> None:
+        """Take the values of the last configurations."""
+        for trial, value in zip(self._trials, values, strict=True):
+            self._scheduler.on_trial_complete(trial, {VALUE: value})
 
 
 def _domain(

@@ -22,14 +22,14 @@ class Searcher:
         space = DesignSpace().parse([_domain(**each) for each in parameters])
         self._optimiser = HEBO(space, scramble_seed=seed)
 
-    def ask(self) -> dict[str, Any]:
-        """Return the next configuration."""
-        self._suggestion = self._optimiser.suggest(n_suggestions=1)
-        return dict(self._suggestion.iloc[0].to_dict())
+    def ask(self, n: int) -> list[dict[str, Any]]:
+        """Return the next configurations."""
+        self._suggestions = self._optimiser.suggest(n_suggestions=n)
+        return [dict(row.to_dict()) for _, row in self._suggestions.iterrows()]
 
-    def tell(self, value: float) -> None:
-        """Take the value of the last configuration; HEBO minimises."""
-        self._optimiser.observe(self._suggestion, np.array([[-value]]))
+    def tell(self, values: list[float]) -> None:
+        """Take the values of the last configurations; HEBO minimises."""
+        self._optimiser.observe(self._suggestions, -np.array(values)[:, None])
 
 
 def _domain(

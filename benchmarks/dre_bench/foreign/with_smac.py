@@ -33,14 +33,15 @@ class Searcher:
             logging_level=False,
         )
 
-    def ask(self) -> dict[str, Any]:
-        """Return the next configuration: active parameters only."""
-        self._trial = self._facade.ask()
-        return dict(self._trial.config)
+    def ask(self, n: int) -> list[dict[str, Any]]:
+        """Return the next configurations: active parameters only."""
+        self._trials = [self._facade.ask() for _ in range(n)]
+        return [dict(trial.config) for trial in self._trials]
 
-    def tell(self, value: float) -> None:
-        """Take the value of the last configuration; SMAC minimises."""
-        self._facade.tell(self._trial, TrialValue(cost=-value))
+    def tell(self, values: list[float]) -> None:
+        """Take the values of the last configurations; SMAC minimises."""
+        for trial, value in zip(self._trials, values, strict=True):
+            self._facade.tell(trial, TrialValue(cost=-value))
 
 
 def _space(parameters: list[dict[str, Any]]) -> ConfigurationSpace:

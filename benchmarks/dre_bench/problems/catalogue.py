@@ -20,6 +20,8 @@ from dre_bench.samplers import make_sampler
 from dre_bench.scenarios import scenario_of
 from dre_bench.tasks import Split
 
+BATCHES = "batches-8"
+
 TasksOf: TypeAlias = Callable[[Sources, str, Split], Sequence[int | str]]
 
 FRAMEWORKS = {
@@ -29,6 +31,7 @@ FRAMEWORKS = {
 }
 NEEDED = {
     MAXIMISE: foreign.MODULES,
+    BATCHES: foreign.MODULES,
     "ray": {"hyperopt": "hyperopt"},
     "syne-tune": {"botorch": "botorch"},
     "table": dict.fromkeys(("gp", "dkgp", "fsbo", "rgpe", "tst", "taf"), "botorch"),
@@ -148,7 +151,7 @@ def missing_libraries(
 
 
 def _has_environment(problem: str, name: str, environments: Path | None) -> bool:
-    is_foreign = problem == MAXIMISE and name in foreign.MODULES
+    is_foreign = problem in (MAXIMISE, BATCHES) and name in foreign.MODULES
     return is_foreign and foreign.python_of(name, environments) is not None
 
 
@@ -200,13 +203,13 @@ def _by_tuner(module: str, function: str) -> Study:
     return run_study
 
 
-def _maximise(sources: Sources, run: Run) -> Record:
+def _maximise(sources: Sources, run: Run, *, batch: int = 1) -> Record:
     name, _, arguments = run.sampler.partition(":")
     if name not in foreign.MODULES:
-        return _by_optuna(maximise)(sources, run)
+        return _by_optuna(maximise, batch=batch)(sources, run)
     if arguments:
         raise ValueError(f"{name} takes no arguments here, got {arguments!r}.")
-    return foreign.maximise(sources, run)
+    return foreign.maximise(sources, run, batch=batch)
 
 
 def _constrained(quantile: float, *more: str) -> Problem:
@@ -240,6 +243,11 @@ def _workers(n_workers: int) -> Problem:
 
 PROBLEMS: dict[str, Problem] = {
     MAXIMISE: Problem("The best value over the whole, conditional space.", _maximise),
+    BATCHES: Problem(
+        "The same in batches of 8 that are asked for at once.",
+        partial(_maximise, batch=8),
+        trials=128,
+    ),
     "constrained-10": _constrained(0.1),
     "constrained-50": _constrained(0.5),
     "constrained-90": _constrained(0.9, f"{real_studies.UNTOLD}dre"),

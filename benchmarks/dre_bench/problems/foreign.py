@@ -39,8 +39,11 @@ def python_of(name: str, environments: Path | None) -> str | None:
     return sys.executable if find_spec(MODULES[name]) else None
 
 
-def maximise(sources: Sources, run: Run) -> Record:
+def maximise(sources: Sources, run: Run, *, batch: int = 1) -> Record:
     """Maximise a task's value.
+
+    Args:
+        batch: Configurations that are asked for at once.
 
     Returns:
         What `problems.maximise` returns, and `library`: the versions in the environment.
@@ -58,9 +61,7 @@ def maximise(sources: Sources, run: Run) -> Record:
     with ForeignSampler(
         command, scenario.parameters, seed=run.sampler_seed, trials=run.trials
     ) as sampler:
-        record = asked_and_told(
-            scenario, run, lambda: (None, sampler.ask()), lambda _, value: sampler.tell(value)
-        )
+        record = asked_and_told(scenario, run, sampler.ask, sampler.tell, batch=batch)
     return {"library": sampler.versions, **record}
 
 
@@ -95,18 +96,13 @@ class ForeignSampler:
             raise
         self.versions: dict[str, str] = started["versions"]
 
-    def ask(self) -> Configuration:
-        """Return the next configuration, without parameters that are inactive in it."""
-        chosen = self._answer({"ask": True})["configuration"]
-        configuration: Configuration = {}
-        for parameter in self._parameters:
-            if parameter.is_active(configuration):
-                configuration[parameter.name] = chosen[parameter.name]
-        return configuration
+    def ask(self, n: int) -> list[Configuration]:
+        """Return the next configurations, without parameters that are inactive in them."""
+        return [self._active(chosen) for chosen in self._answer({"ask": n})["configurations"]]
 
-    def tell(self, value: float) -> None:
-        """Give the value of the last configuration."""
-        self._answer({"tell": value})
+    def tell(self, values: Sequence[float]) -> None:
+        """Give the values of the last configurations."""
+        self._answer({"tell": list(values)})
 
     def close(self) -> None:
         """End the process."""
@@ -126,6 +122,13 @@ class ForeignSampler:
     ) -> None:
         """End the process."""
         self.close()
+
+    def _active(self, chosen: Configuration) -> Configuration:
+        configuration: Configuration = {}
+        for parameter in self._parameters:
+            if parameter.is_active(configuration):
+                configuration[parameter.name] = chosen[parameter.name]
+        return configuration
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,43 +16,57 @@ from dre_bench.tasks import Configuration, Scenario
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
-T = TypeVar("T")
 
-
-def maximise(scenario: Scenario, run: Run, sampler: BaseSampler) -> Record:
+def maximise(scenario: Scenario, run: Run, sampler: BaseSampler, *, batch: int = 1) -> Record:
     """Maximise a task's value over its whole, conditional space; see `asked_and_told`."""
     import optuna
 
     study = optuna.create_study(direction="maximize", sampler=sampler)
+    trials: list[optuna.Trial] = []
 
-    def ask() -> tuple[optuna.Trial, Configuration]:
-        trial = study.ask()
-        return trial, scenario.suggest(trial)
+    def ask(n: int) -> list[Configuration]:
+        trials[:] = [study.ask() for _ in range(n)]
+        return [scenario.suggest(trial) for trial in trials]
 
-    return asked_and_told(scenario, run, ask, study.tell)
+    def tell(values: Sequence[float]) -> None:
+        for trial, value in zip(trials, values, strict=True):
+            study.tell(trial, value)
+
+    return asked_and_told(scenario, run, ask, tell, batch=batch)
 
 
 def asked_and_told(
     scenario: Scenario,
     run: Run,
-    ask: Callable[[], tuple[T, Configuration]],
-    tell: Callable[[T, float], object],
+    ask: Callable[[int], list[Configuration]],
+    tell: Callable[[Sequence[float]], object],
+    *,
+    batch: int,
 ) -> Record:
-    """Run a study of whatever can be asked for a trial and told its value.
+    """Run a study of whatever can be asked for configurations and told their values.
+
+    Args:
+        scenario: Evaluates configurations.
+        run: The task, and how many trials.
+        ask: Returns as many configurations as it is asked for, or fewer, but one at least.
+        tell: Takes the values of those that were asked for last.
+        batch: Configurations that are asked for at once.
 
     Returns:
-        ``configurations``, ``values`` and ``ask_seconds`` of every trial; ``reference``: median
-        and best of a random sample of the task.
+        ``configurations``, ``values`` and ``ask_seconds`` of every trial (a batch's seconds are
+        shared by its trials); ``reference``: median and best of a random sample of the task.
     """
     configurations: list[Configuration] = []
-    values, seconds = [], []
-    for _ in range(run.trials):
+    values: list[float] = []
+    seconds: list[float] = []
+    while len(values) < run.trials:
         start = time.perf_counter()
-        trial, configuration = ask()
-        seconds.append(round(time.perf_counter() - start, 5))
-        configurations.append(configuration)
-        values.append(scenario.value(run.number, configuration))
-        tell(trial, values[-1])
+        asked = ask(min(batch, run.trials - len(values)))
+        seconds += [round((time.perf_counter() - start) / len(asked), 5)] * len(asked)
+        configurations += asked
+        told = [scenario.value(run.number, configuration) for configuration in asked]
+        tell(told)
+        values += told
     return {
         "reference": reference(scenario, run.number),
         "configurations": configurations,
