@@ -120,6 +120,18 @@ def test_limits_and_directions_are_minded(tmp_path):
     assert worst.value > by_ray.value
 
 
+def test_a_running_trial_of_optuna_is_learnt_from_and_not_recommended():
+    study = optuna_study()
+    for config in ({"x": 1.0, "kind": "b"}, {"x": 0.9, "kind": "b"}):
+        study.enqueue_trial(config)
+        trial = study.ask()
+        trial.suggest_float("x", -5.0, 5.0), trial.suggest_categorical("kind", ["a", "b"])
+        trial.report(-1000.0, step=1)
+    recommendation = for_optuna.recommend(study)
+    assert recommendation.trial.number < N
+    assert recommendation.value < for_optuna.recommend(optuna_study()).value
+
+
 def test_what_cannot_be_recommended_says_why(tmp_path):
     with pytest.raises(ValueError, match=r"metric must be one of those reported, .*'loss'"):
         for_ray_tune.recommend(ray_results(), "speed", "min")

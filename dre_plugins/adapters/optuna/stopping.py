@@ -8,6 +8,7 @@ from optuna.trial import FrozenTrial
 from dre_plugins.adapters.optuna.attributes import logger
 from dre_plugins.adapters.optuna.inspection import begun_with_parameters
 from dre_plugins.recommend.stopping import StoppingRule
+from dre_plugins.recommend.trials import as_of_now
 
 
 class ExpectedGainCallback:
@@ -43,7 +44,7 @@ class ExpectedGainCallback:
 
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
         """Stop the study if the rule is met."""
-        space, history, _ = begun_with_parameters(study)
-        n_objectives = len(study.directions)
-        if self._rule.is_met(space, history, n_objectives=n_objectives, logger=logger):
+        space, trials, _ = begun_with_parameters(study)
+        n_objectives, history = len(study.directions), as_of_now(trials)
+        if self._rule.is_met(space, history, trials, n_objectives=n_objectives, logger=logger):
             study.stop()
