@@ -3,7 +3,7 @@
 The problem: tell odd handwritten digits from even ones (300 of those that ship with scikit-learn).
 Each trial chooses a scaling, a classifier (support vectors, a random forest or boosted trees) and
 the parameters that only this classifier has. Its value is the accuracy in 3-fold cross-validation.
-It was chosen because a trial takes about a tenth of a second, before any sampler was compared on it.
+It was chosen because a trial takes a tenth of a second, before any sampler was compared on it.
 
 The comparison: every sampler has its default settings, its own first trials and a study for each
 seed. DRESampler is there twice: with nothing but the study, and with `past_studies`, in which the
