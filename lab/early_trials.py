@@ -28,7 +28,7 @@ from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, SearchSpace
 
-REAL = ("lcbench", "rbv2_rpart", "rbv2_xgboost")
+REAL = ("lcbench", "rbv2_rpart")  # without conditions, which `space_of` does not state
 MIXED = ("mixed", "bowl")
 # Name -> BoTorch's class, number of parameters, the optimum where all its coordinates are equal.
 FUNCTIONS: dict[str, tuple[str, int | None, float | None]] = {
@@ -170,7 +170,7 @@ def _centred(space: SearchSpace, recommender: Recommender, number: int) -> dict[
 
 
 def _by_gaussian_process(space: SearchSpace, history: list[Trial], seed: int) -> dict[str, Any]:
-    """Return what BoTorch's process at its defaults expects most of; no categories."""
+    """Return what BoTorch's process at its defaults expects most of; categories are read as ordered."""
     import torch
     from botorch.acquisition import LogExpectedImprovement
     from botorch.fit import fit_gpytorch_mll
