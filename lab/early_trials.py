@@ -170,7 +170,7 @@ def _centred(space: SearchSpace, recommender: Recommender, number: int) -> dict[
 
 
 def _by_gaussian_process(space: SearchSpace, history: list[Trial], seed: int) -> dict[str, Any]:
-    """Return what BoTorch's process at its defaults expects most of; categories are read as ordered."""
+    """Return the choice of BoTorch's process at its defaults; categories are read as ordered."""
     import torch
     from botorch.acquisition import LogExpectedImprovement
     from botorch.fit import fit_gpytorch_mll
