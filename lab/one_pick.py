@@ -30,7 +30,8 @@ from dre_plugins import DRESampler
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
 
-REAL = {"rbv2_rpart": 8, "rbv2_xgboost": 12, "lcbench": 8}
+# Without conditions, which `space_of` does not state (2026-11-24-early-trials.md).
+REAL = {"rbv2_rpart": 8, "lcbench": 8}
 FUNCTIONS = ("bowl", "levy8", "hartmann6", "rosenbrock5", "ackley5", "mixed")
 OTHERS = ("StyblinskiTang", "Griewank", "DixonPrice", "Beale", "SixHumpCamel", "Michalewicz")
 N_TRIALS = 45
