@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.prior import (
+    GIVE_WAY,
     UNIVERSAL,
     FoundPrior,
     GivenPrior,
@@ -93,10 +94,10 @@ def remembered(
 
     Args:
         memory: What the study has of a memory.
-        prior: What the user gave; another one than "universal" takes precedence.
+        prior: What the user gave; another one than "auto" or "universal" takes precedence.
         space: The search space.
     """
-    return None if memory is None or prior != UNIVERSAL else memory.prior_for(space)
+    return None if memory is None or prior not in GIVE_WAY else memory.prior_for(space)
 
 
 class Recommenders:
@@ -137,7 +138,7 @@ class Recommenders:
     def suggest(
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
-        """Return suggestions; a prior that was found has some of them, see `found.found_turns`.
+        """Return suggestions; a prior that was found has some of them, see `transfer.found`.
 
         Args:
             history: The trials, larger values are better.

@@ -23,6 +23,12 @@ Encode = Callable[[NDArray[np.float64]], NDArray[np.float32]]
 UNIVERSAL: Literal["universal"] = "universal"
 """Name of the prior that knows no parameters: of functions on any search space."""
 
+AUTO: Literal["auto"] = "auto"
+"""Name of whatever prior is that of the learner which a study turns out to tune."""
+
+GIVE_WAY = (UNIVERSAL, AUTO)
+"""Priors that give way to what past studies teach, as nobody has chosen their parameters."""
+
 
 @dataclass(frozen=True, slots=True)
 class UniversalFile:
@@ -90,7 +96,7 @@ Name: TypeAlias = "str | os.PathLike[str]"
 NamedPrior: TypeAlias = "GivenPrior | Name | Sequence[PriorLike | Name | None]"
 
 
-def loaded(prior: NamedPrior) -> GivenPrior:
+def loaded(prior: NamedPrior, preset: str | Preset) -> GivenPrior:
     """Return a prior that may be given by its name or path, see `transfer.knowledge.prior_from`.
 
     Raises:
@@ -102,7 +108,7 @@ def loaded(prior: NamedPrior) -> GivenPrior:
         return cast(GivenPrior, prior)
     from dre_plugins.transfer.knowledge import prior_from
 
-    return prior_from(cast("Name | Sequence[Name | None]", prior))
+    return prior_from(cast("Name | Sequence[Name | None]", prior), preset)
 
 
 def aligned(

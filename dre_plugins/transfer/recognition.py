@@ -33,8 +33,6 @@ MARGIN = 1.0
 # all must be the learner's.
 FEWEST = 2
 SHARE = 0.5
-# Counts suggestions that do without the recognised prior, as the trials contradict it.
-CONTRADICTED = "prior_contradicted"
 # What a prefix such as ``svm_`` adds to the weight of a name: it tells the learner.
 PREFIX = SURE
 
@@ -141,9 +139,12 @@ class AutoPrior:
     """
 
     def on(self, space: SearchSpace) -> AlignedPrior | None:
-        """Return the recognised prior for a search space; None if there is none."""
+        """Return the recognised prior for a search space; None if it knows nothing of it."""
         prior = self.prior_of(space.domains)
-        return None if prior is None else prior.on(space)
+        try:
+            return None if prior is None else prior.on(space)
+        except ValueError:  # names are shared, and no values
+            return None
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
         """Say whether a parameter of a study is one of the recognised prior's, see `Prior`."""
@@ -158,13 +159,11 @@ class AutoPrior:
     def turns(
         self, space: SearchSpace, history: Sequence[Trial], numbers: range, stats: Counter[str]
     ) -> int:
-        """Return how many suggestions start from the recognised prior, see `found_turns`."""
-        from dre_plugins.transfer.found import found_turns  # imports torch
+        """Return how many suggestions start from the recognised prior, see `turns_of_learner`."""
+        from dre_plugins.transfer.found import turns_of_learner  # imports torch
 
         prior = self.prior_of(space.domains)
-        if prior is None:
-            return 0
-        return found_turns(prior, space, history, numbers, stats, CONTRADICTED)
+        return 0 if prior is None else turns_of_learner(prior, space, history, numbers, stats)
 
     def prior_of(self, domains: Mapping[str, Domain]) -> Prior | None:
         """Return the prior of the learner that a search space tunes; None if there is none."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import optuna
 import pytest
 from presets import TINY
 
-from dre_plugins import DRESampler, DRETable
+from dre_plugins import DRESampler, DRETable, Prior
+from dre_plugins.adapters.optuna.conversion import domain_of
 from dre_plugins.recommend.settings import Settings
+from dre_plugins.space import SearchSpace
 
-SETTINGS = Settings(preset=TINY)
+SETTINGS = Settings(preset=replace(TINY, universal_turns=True))
 
 
 def boosting(trial: optuna.Trial) -> float:
@@ -43,22 +46,35 @@ def test_a_learner_is_recognised_and_named_once(caplog: pytest.LogCaptureFixture
     assert "prior 'xgboost-small' knows learning_rate" in said[0]
     assert "if not, prior='universal'" in said[0]
     sources = [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials]
-    # The prior has the first two trials, and then those of even numbers.
-    assert sources[0] == "prior" and sources[3] == "random" and "random" not in sources[:2]
+    assert sources == ["prior", "random", "random", "random"]  # nothing confirms it so soon
 
 
-def test_what_trials_contradict_has_no_turns() -> None:
+def test_after_the_first_trial_it_needs_to_be_confirmed() -> None:
+    prior = Prior.load("xgboost-small")
+
+    def as_expected(trial: optuna.Trial) -> float:
+        boosting(trial)
+        space = SearchSpace({name: domain_of(name, d) for name, d in trial.distributions.items()})
+        return -float(prior.scores(space, space.to_units([trial.params]))[0])
+
     def mirrored(trial: optuna.Trial) -> float:
-        return -boosting(trial)
+        return -as_expected(trial)
 
-    studies = [tuned(objective, "auto", 12) for objective in (boosting, mirrored)]
-    contradicted = [study.sampler.stats["prior_contradicted"] for study in studies]
-    assert max(contradicted) > 0  # one of an objective and its opposite disagrees with any prior
-    assert min(contradicted) < 5
-    resumed = optuna.create_study(sampler=DRESampler(seed=0, prior="auto", settings=SETTINGS))
-    resumed.add_trials(studies[1].trials[:11])
-    resumed.optimize(mirrored, n_trials=1)
-    assert resumed.trials[11].params == studies[1].trials[11].params
+    confirmed, refuted = (tuned(objective, "auto", 12) for objective in (as_expected, mirrored))
+    weights = [
+        [trial.user_attrs["dre:explanation"].get("prior_weight") for trial in study.trials[6:]]
+        for study in (confirmed, refuted)
+    ]
+    assert [weight is None for weight in weights[0]] == [False, True] * 3  # even numbers
+    assert weights[1] == [None] * 6
+    # Two trials prove nothing.
+    assert confirmed.sampler.stats["prior_unconfirmed"] <= 2
+    assert refuted.sampler.stats["prior_unconfirmed"] == 5
+    sampler = DRESampler(seed=0, prior="universal", settings=SETTINGS)
+    alone = optuna.create_study(sampler=sampler)
+    alone.add_trials(refuted.trials[:11])
+    alone.optimize(mirrored, n_trials=1)
+    assert alone.trials[11].params == refuted.trials[11].params  # exactly as without a prior
 
 
 def choice(trial: optuna.Trial) -> float:
@@ -91,18 +107,6 @@ def test_several_objectives_have_no_prior_that_was_not_given() -> None:
         study.optimize(lambda trial: (boosting(trial), 1.0), n_trials=4)
         found.append([trial.params for trial in study.trials[1:]])
     assert found[0] == found[1]
-
-
-def test_it_is_the_named_prior_once_the_space_is_known() -> None:
-    first = tuned(boosting, "xgboost-small", 1).trials[0]
-    following = []
-    for prior in ("xgboost-small", "auto"):
-        sampler = DRESampler(seed=0, prior=prior, settings=SETTINGS)
-        study = optuna.create_study(sampler=sampler)
-        study.add_trial(first)
-        study.optimize(boosting, n_trials=1)
-        following.append([trial.params for trial in study.trials])
-    assert following[0] == following[1]
 
 
 def test_where_nothing_is_recognised_it_is_the_universal_prior(
