@@ -19,6 +19,7 @@ from dre_plugins.space import Constant, Float, Integer
 from dre_plugins.space.base import Domain
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.found import turns_of_learner
 from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, RATES, SURE, Learner
 from dre_plugins.transfer.spaces.prefixes import change_of, learner_of_prefix, without_learner
 
@@ -160,8 +161,6 @@ class AutoPrior:
         self, space: SearchSpace, history: Sequence[Trial], numbers: range, stats: Counter[str]
     ) -> int:
         """Return how many suggestions start from the recognised prior, see `turns_of_learner`."""
-        from dre_plugins.transfer.found import turns_of_learner  # imports torch
-
         prior = self.prior_of(space.domains)
         return 0 if prior is None else turns_of_learner(prior, space, history, numbers, stats)
 

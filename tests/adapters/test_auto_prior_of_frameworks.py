@@ -12,7 +12,7 @@ from presets import TINY
 from dre_plugins.adapters.common.options import Options
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import Domain, Float, Integer, SearchSpace
+from dre_plugins.space import Categorical, Domain, Float, Integer, SearchSpace
 
 RATE = Float(1e-3, 0.3, "log")
 BOOSTING: dict[str, Domain] = {
@@ -38,8 +38,9 @@ def test_the_learner_is_recognised_and_named(caplog: pytest.LogCaptureFixture) -
     assert pickle.loads(pickle.dumps(study_of(BOOSTING))).ask()[1] == first
 
 
-def test_where_nothing_is_recognised_a_study_begins_at_random() -> None:
-    study = study_of(LEARNING)
+@pytest.mark.parametrize("space", [LEARNING, {"svm_kernel": Categorical(("own", "rbf"))}])
+def test_where_no_prior_knows_anything_a_study_begins_at_random(space: dict[str, Domain]) -> None:
+    study = study_of(space)
     number, _ = study.ask()
     assert study.explain(number).source == "random"
 

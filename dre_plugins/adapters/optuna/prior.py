@@ -152,6 +152,8 @@ class Knowledge:
     def __init__(self, prior: LoadedPrior | None, found: Prior | None = None) -> None:
         self.prior = prior
         self._found = found
+        # By the names of the parameters.
+        self._abouts: dict[tuple[str, ...], str] = {}
 
     def recommender(
         self,
@@ -191,8 +193,11 @@ class Knowledge:
         """Say which parameters the priors know, if only for some suggestions; empty for none."""
         if not isinstance(self.prior, FoundPrior):
             return recommender.about_priors
-        known = self.prior.on(space)
-        return "" if known is None else known.about
+        names = tuple(space.names)
+        if names not in self._abouts:
+            known = self.prior.on(space)
+            self._abouts[names] = "" if known is None else known.about
+        return self._abouts[names]
 
     def _has_turn(
         self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
