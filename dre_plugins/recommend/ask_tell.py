@@ -21,7 +21,7 @@ from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Sugges
 from dre_plugins.recommend.kept_trials import KeptTrials
 from dre_plugins.recommend.locking import locked
 from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
-from dre_plugins.recommend.prior import UNIVERSAL, NamedPrior, loaded
+from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, NamedPrior, loaded
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.results import has_tried_all
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
@@ -130,6 +130,8 @@ class AskTell(KeptTrials):
         )
         self._remembered = remembered(self._memory, prior, self.space)
         self._prior = self._remembered or loaded(prior, self._settings.preset)
+        if isinstance(self._prior, FoundPrior) and len(self.directions) > 1:
+            self._prior = UNIVERSAL  # what was found is good by one objective
         self._recommenders = self._new_recommenders()
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:

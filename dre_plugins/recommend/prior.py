@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from dre_plugins.space.search_space import SearchSpace
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.recommend.trials import Trial
+    from dre_plugins.space import Domain
 
 Encode = Callable[[NDArray[np.float64]], NDArray[np.float32]]
 
@@ -87,6 +88,9 @@ class FoundPrior(PriorLike, Protocol):
         self, space: SearchSpace, history: Sequence[Trial], numbers: range, stats: Counter[str]
     ) -> int:
         """Return how many suggestions start from the prior, and the others without."""
+
+    def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
+        """Return the values that the prior expects most of, of the parameters that it knows."""
 
 
 Several: TypeAlias = "list[PriorLike | None] | tuple[PriorLike | None, ...]"

@@ -11,7 +11,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import compress
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -163,6 +164,21 @@ class AutoPrior:
         """Return how many suggestions start from the recognised prior, see `turns_of_learner`."""
         prior = self.prior_of(space.domains)
         return 0 if prior is None else turns_of_learner(prior, space, history, numbers, stats)
+
+    def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
+        """Return what the recognised prior likes best, without parameters that it does not know.
+
+        Args:
+            domains: Parameters of one branch of a search space.
+        """
+        space = SearchSpace(domains)
+        known = self.on(space)
+        if known is None or not len(known.favourites):
+            return {}
+        units = known.favourites[0]
+        values = space.to_configuration(np.nan_to_num(units, nan=0.5))
+        is_known = ~np.isnan(units)
+        return {name: values[name] for name in compress(space.names, is_known)}
 
     def prior_of(self, domains: Mapping[str, Domain]) -> Prior | None:
         """Return the prior of the learner that a search space tunes; None if there is none."""
