@@ -16,7 +16,7 @@ import numpy as np
 
 from dre_plugins.recommend.ensemble.trust import agreement
 from dre_plugins.recommend.lists import final_value, has_failed
-from dre_plugins.recommend.schedule import is_universal_turn
+from dre_plugins.recommend.schedule import N_STARTUP_TRIALS, is_universal_turn
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 
@@ -66,8 +66,9 @@ def turns_of_learner(
 ) -> int:
     """Return how many suggestions start from the prior of a learner, the others without it.
 
-    Names tell less than past studies do, so that it must be proven: it has the first suggestion,
-    and further ones only while the trials confirm it.
+    Names tell less than past studies do, so that the prior must be proven: it has the first
+    suggestion, and of the first ten, of which the others are space-filling points, further ones
+    while the trials confirm it (lab/2026-11-24-auto-harm.md).
 
     Args:
         prior: What the evaluations of the learner taught.
@@ -75,7 +76,7 @@ def turns_of_learner(
     """
     if 0 in numbers:
         return 1
-    n_turns = _n_even(numbers)
+    n_turns = _n_even(range(numbers.start, min(numbers.stop, N_STARTUP_TRIALS)))
     if not n_turns:
         return 0
     agreeing, error = concordance(prior, space, history)
