@@ -21,7 +21,7 @@ from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Sugges
 from dre_plugins.recommend.kept_trials import KeptTrials
 from dre_plugins.recommend.locking import locked
 from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
-from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, NamedPrior, loaded
+from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, NamedPrior, loaded
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.results import has_tried_all
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
@@ -98,7 +98,7 @@ class AskTell(KeptTrials):
         *,
         direction: str | Sequence[str] = "minimize",
         seed: int | None = None,
-        prior: NamedPrior = UNIVERSAL,
+        prior: NamedPrior = AUTO,
         n_startup_trials: int | None = None,
         allow_duplicates: bool = False,
         failed: str = "worst",

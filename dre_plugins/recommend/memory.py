@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.prior import (
-    GIVE_WAY,
     UNIVERSAL,
     FoundPrior,
     GivenPrior,
     NamedPrior,
     PriorLike,
+    gives_way,
 )
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -98,7 +98,7 @@ def remembered(
         prior: What the user gave; another one than "auto" or "universal" takes precedence.
         space: The search space.
     """
-    return None if memory is None or prior not in GIVE_WAY else memory.prior_for(space)
+    return None if memory is None or not gives_way(prior) else memory.prior_for(space)
 
 
 class Recommenders:

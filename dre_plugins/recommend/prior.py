@@ -27,9 +27,6 @@ UNIVERSAL: Literal["universal"] = "universal"
 AUTO: Literal["auto"] = "auto"
 """Name of whatever prior is that of the learner which a study turns out to tune."""
 
-GIVE_WAY = (UNIVERSAL, AUTO)
-"""Priors that give way to what past studies teach, as nobody has chosen their parameters."""
-
 
 @dataclass(frozen=True, slots=True)
 class UniversalFile:
@@ -98,6 +95,11 @@ Universal: TypeAlias = "Literal['universal'] | UniversalFile"
 GivenPrior: TypeAlias = "PriorLike | Several | Universal | None"
 Name: TypeAlias = "str | os.PathLike[str]"
 NamedPrior: TypeAlias = "GivenPrior | Name | Sequence[PriorLike | Name | None]"
+
+
+def gives_way(prior: object) -> bool:
+    """Say whether a prior gives way to what past studies teach, as nobody has chosen its tasks."""
+    return isinstance(prior, FoundPrior) or prior in (UNIVERSAL, AUTO)
 
 
 def loaded(prior: NamedPrior, preset: str | Preset) -> GivenPrior:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import GIVE_WAY, UNIVERSAL, check_turns
+from dre_plugins.recommend.prior import AUTO, check_turns, gives_way
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.space.base import is_integer
 from dre_plugins.space.rules import Valid
@@ -37,7 +37,7 @@ class Options:
         ValueError: If an argument is invalid.
     """
 
-    prior: GivenPrior = UNIVERSAL
+    prior: GivenPrior = AUTO
     n_startup_trials: int | None = None
     allow_duplicates: bool = False
     failed: str = "worst"
@@ -67,7 +67,7 @@ class Options:
         Raises:
             ValueError: If both are given.
         """
-        if past is not None and self.prior not in (None, *GIVE_WAY):
+        if past is not None and not (self.prior is None or gives_way(self.prior)):
             raise ValueError(
                 f"prior and {name} cannot be combined: leave one of them out, or train a "
                 "prior on all of it with Prior.train."

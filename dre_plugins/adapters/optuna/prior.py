@@ -17,7 +17,7 @@ from dre_plugins.adapters.optuna.remembered import StudiesOfStorage, memory_of_s
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.study import StudyMemory
-from dre_plugins.recommend.prior import GIVE_WAY, UNIVERSAL, FoundPrior, UniversalFile
+from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, UniversalFile, gives_way
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
@@ -60,7 +60,7 @@ class PastKnowledge:
         self._source: Callable[[Study], StudiesOfStorage | StudyMemory] | None = None
         if past_studies == STORAGE:
             self._source = self._storage_of
-        elif past_studies is None and options.prior in GIVE_WAY and self._memory is not None:
+        elif past_studies is None and gives_way(options.prior) and self._memory is not None:
             self._source = self._memory_of
         # By the name of a study.
         self._storages: dict[str, StudiesOfStorage] = {}

@@ -45,7 +45,7 @@ from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.prior import AUTO
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, takes_settings
@@ -170,7 +170,7 @@ class DRESampler(BaseSampler):
         self,
         *,
         seed: int | None = None,
-        prior: GivenPrior = UNIVERSAL,
+        prior: GivenPrior = AUTO,
         past_studies: PastStudies | None = None,
         n_startup_trials: int | None = None,
         independent_sampler: BaseSampler | None = None,

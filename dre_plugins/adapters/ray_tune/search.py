@@ -34,7 +34,7 @@ from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.prior import AUTO
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
@@ -159,7 +159,7 @@ class DRESearch(RestorableSearcher):
         evaluated_rewards: Sequence[Any] | None = None,
         *,
         seed: int | None = None,
-        prior: GivenPrior = UNIVERSAL,
+        prior: GivenPrior = AUTO,
         past_results: PastResults | None = None,
         constraints: Mapping[str, Any] | None = None,
         n_startup_trials: int | None = None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -119,13 +121,28 @@ def test_where_nothing_is_recognised_it_is_the_universal_prior(
     assert [t.params for t in auto.trials] == [t.params for t in universal.trials]
 
 
-def test_past_studies_take_its_place() -> None:
-    past = optuna.create_study(study_name="past")
-    past.optimize(boosting, n_trials=3)
-    sampler = DRESampler(seed=0, prior="auto", past_studies=past, settings=SETTINGS)
-    study = optuna.create_study(sampler=sampler)
+def first_of(**arguments: Any) -> optuna.trial.FrozenTrial:
+    study = optuna.create_study(sampler=DRESampler(**{"settings": SETTINGS, **arguments}))
     study.optimize(boosting, n_trials=1)
-    assert study.trials[0].user_attrs["dre:explanation"]["source"] == "prior"
+    return study.trials[0]
+
+
+def test_it_is_the_default_but_not_of_an_ensemble_alone() -> None:
+    alone = Settings(preset=TINY)
+    for settings, source in ((SETTINGS, "prior"), (alone, "independent")):
+        firsts = [
+            first_of(settings=settings, seed=0, **given) for given in ({}, {"prior": "auto"})
+        ]
+        assert firsts[0].params == firsts[1].params
+        assert firsts[0].user_attrs["dre:explanation"]["source"] == source
+
+
+def test_past_studies_and_a_memory_take_its_place(tmp_path: Path) -> None:
+    past = optuna.create_study(study_name="past", sampler=DRESampler(seed=0, memory=tmp_path))
+    past.optimize(lambda trial: 1.0 - boosting(trial), n_trials=12)
+    for known in ({"past_studies": past}, {"memory": tmp_path}):
+        explanation = first_of(seed=1, **known).user_attrs["dre:explanation"]
+        assert explanation["source"] == "prior" and "past" in explanation["past_studies"]
 
 
 def test_a_table_has_nothing_to_recognise() -> None:
