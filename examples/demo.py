@@ -135,7 +135,7 @@ def sampler_of(name: str, seed: int, past: Sequence[optuna.Study]) -> BaseSample
         "Random": lambda: RandomSampler(seed=seed),
         "TPE": lambda: TPESampler(seed=seed),
         "GP": lambda: GPSampler(seed=seed),
-        "DRE": lambda: DRESampler(seed=seed),
+        "DRE": lambda: DRESampler(seed=seed, prior="universal"),
         WITH_PAST: lambda: DRESampler(seed=seed, past_studies=past),
     }
     return makers[name]()

@@ -48,7 +48,8 @@ def with_optuna(dataset: str, n_trials: int, memory: str) -> list[float]:
 def with_syne_tune(dataset: str, n_trials: int, memory: str | bool) -> list[float]:
     """Tune with Syne Tune and return the values of the trials."""
     space = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-8, 1e1)}
-    scheduler = DRE(space, "accuracy", do_minimize=False, random_seed=0, memory=memory)
+    options = {"prior": "universal", "memory": memory}  # nothing but the memory is known
+    scheduler = DRE(space, "accuracy", do_minimize=False, random_seed=0, **options)
     loop, values = AskTellScheduler(scheduler), []
     for _ in range(n_trials):
         trial = loop.ask()

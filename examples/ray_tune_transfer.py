@@ -33,7 +33,8 @@ def tune_on(dataset: str, num_samples: int, **options) -> tune.ResultGrid:
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
 past = [tune_on(dataset, num_samples=20) for dataset in ("iris", "wine", "breast_cancer")]
 # A folder of experiments works as well: past_results=[STORAGE].
-for name, options in {"from nothing": {}, "with the past": {"past_results": past}}.items():
+ways = {"from nothing": {"prior": "universal"}, "with the past": {"past_results": past}}
+for name, options in ways.items():
     results = tune_on("digits", num_samples=4, **options)
     accuracies = [f"{result.metrics['accuracy']:.3f}" for result in results]
     print(f"accuracy on digits {name}: {', '.join(accuracies)}")

@@ -56,7 +56,7 @@ def main() -> None:
     print(f"prior {card.name!r}: {card.description}, {len(card.tasks)} tasks, {card.licence}")
     samplers = {
         "prior": lambda seed: DRESampler(seed=seed, prior="xgboost"),
-        "no prior": lambda seed: DRESampler(seed=seed),
+        "no prior": lambda seed: DRESampler(seed=seed, prior="universal"),
         "TPESampler": lambda seed: optuna.samplers.TPESampler(seed=seed),
         "GPSampler": lambda seed: optuna.samplers.GPSampler(seed=seed),
     }

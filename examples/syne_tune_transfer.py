@@ -28,7 +28,7 @@ for dataset in ("iris", "wine", "breast_cancer"):
         SPACE, table, ["accuracy"], values.reshape(-1, 1, 1, 1)
     )
 for name, scheduler in {
-    "from nothing": DRE(SPACE, "accuracy", do_minimize=False, random_seed=0),
+    "from nothing": DRE(SPACE, "accuracy", do_minimize=False, random_seed=0, prior="universal"),
     "with the past": DRETransfer(SPACE, "accuracy", past, do_minimize=False, random_seed=0),
 }.items():
     loop, reached = AskTellScheduler(scheduler), []

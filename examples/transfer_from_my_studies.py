@@ -82,7 +82,7 @@ def main() -> None:
 
     samplers = {
         "with past studies": lambda seed: DRESampler(seed=seed, past_studies=past),
-        "without": lambda seed: DRESampler(seed=seed),
+        "without": lambda seed: DRESampler(seed=seed, prior="universal"),
         "TPESampler": lambda seed: optuna.samplers.TPESampler(seed=seed),
     }
     print(f"\nbest accuracy on digits, mean of {options.seeds} seeds, after trial")

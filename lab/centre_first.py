@@ -63,7 +63,8 @@ def run(path: Path) -> None:
                     if key in done:
                         continue
                     study = optuna.create_study(
-                        direction="maximize", sampler=DRESampler(seed=seed, memory=False)
+                        direction="maximize",
+                        sampler=DRESampler(seed=seed, prior="universal", memory=False),
                     )
                     if first == "centre":
                         study.enqueue_trial(centre(name))

@@ -63,7 +63,7 @@ def reference(name: str, task: int) -> tuple[float, float]:
 
 
 def tuned(name: str, task: int, seed: int, memory: Memory | bool, n_trials: int) -> Row:
-    sampler = DRESampler(seed=seed, memory=memory)
+    sampler = DRESampler(seed=seed, prior="universal", memory=memory)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.optimize(lambda trial: scenario_of(name).objective(trial, task), n_trials=n_trials)
     return {

@@ -259,7 +259,9 @@ def _reference(life: str, name: str, task: int, seed: int) -> tuple[float, float
 def tuned(variant: Variant, task: int, seed: int, method: str, memory: Memory, name: str) -> Row:
     sampler: Any
     if method in ("memory", "none"):
-        sampler = DRESampler(seed=seed, memory=memory if method == "memory" else False)
+        sampler = DRESampler(
+            seed=seed, prior="universal", memory=memory if method == "memory" else False
+        )
     else:
         sampler = make_sampler(method, seed, variant.scenario.name)
     study = optuna.create_study(direction="maximize", sampler=sampler, study_name=name)

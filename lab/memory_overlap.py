@@ -112,7 +112,7 @@ def tuned(variant: Variant, task: int, seed: int, past: Sequence[Row]) -> Row:
         memory = Memory(Path(folder))
         for row in past:
             remember(memory, row)
-        sampler = DRESampler(seed=seed, memory=memory)
+        sampler = DRESampler(seed=seed, prior="universal", memory=memory)
         study = optuna.create_study(direction="maximize", sampler=sampler)
         study.optimize(lambda trial: variant.objective(trial, task), n_trials=N_TRIALS)
         assert not sampler.stats["memory_errors"]

@@ -199,7 +199,7 @@ def run_tuning(rows: Sequence[Row], folder: Path, path: Path) -> None:
                     prior = prior_for(kind, name, variant, rows, folder)
                 study_memory.prior_for = lambda *_, given=prior: given
                 memory = tempfile.mkdtemp() if kind != "none" else False
-                sampler = DRESampler(seed=9000 + seed, memory=memory)
+                sampler = DRESampler(seed=9000 + seed, prior="universal", memory=memory)
                 study = optuna.create_study(direction="maximize", sampler=sampler)
                 study.optimize(lambda t, v=variant, k=task: v.objective(t, k), n_trials=N_TUNED)
                 values = [trial.value for trial in study.trials]

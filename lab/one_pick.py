@@ -74,7 +74,7 @@ def histories(path: Path) -> None:
         if key in done:
             continue
         study = optuna.create_study(
-            direction="maximize", sampler=DRESampler(seed=task, memory=False)
+            direction="maximize", sampler=DRESampler(seed=task, prior="universal", memory=False)
         )
         study.optimize(
             lambda trial, name=name, task=task: scenario(name).objective(trial, task), N_TRIALS

@@ -31,7 +31,7 @@ def sampler_of(name: str, seed: int) -> optuna.samplers.BaseSampler:
     """Return the sampler of a name."""
     if name == "tpe":
         return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True)
-    return DRESampler(seed=seed)
+    return DRESampler(seed=seed, prior="universal")
 
 
 def study_of(name: str, scenario: Lcbench | Yahpo, task: int, seed: int, pruner: str) -> dict:

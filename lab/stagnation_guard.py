@@ -36,7 +36,9 @@ def never(index: int, progress: Progress) -> bool:
 def values_of(scenario: Scenario, task: int, seed: int, explores: bool) -> list[float]:
     """Return the values of a study."""
     schedule.is_exploration_due = EXPLORES if explores else never
-    study = optuna.create_study(direction="maximize", sampler=DRESampler(seed=seed))
+    study = optuna.create_study(
+        direction="maximize", sampler=DRESampler(seed=seed, prior="universal")
+    )
     study.optimize(lambda trial: scenario.objective(trial, task), n_trials=N_TRIALS)
     return [trial.value for trial in study.trials]
 

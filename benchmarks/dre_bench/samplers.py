@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.recommend.settings import Settings
 
 if TYPE_CHECKING:
@@ -76,11 +77,16 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 
 def with_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of a sampler of ours, those that are fields of `Settings` in `settings`."""
+    """Return arguments of a sampler of ours, those that are fields of `Settings` in `settings`.
+
+    Unless a prior is named, nothing is known beforehand: some tables have the names of learners,
+    of whose evaluations on the same data sets a recognised prior may have been made.
+    """
     names = {field.name for field in fields(Settings)}
     chosen = {name: value for name, value in arguments.items() if name in names}
     others = {name: value for name, value in arguments.items() if name not in names}
-    return {**others, "settings": Settings(**chosen)} if chosen else others
+    given = {"prior": UNIVERSAL, **others}
+    return {**given, "settings": Settings(**chosen)} if chosen else given
 
 
 def split_specifications(text: str) -> list[str]:

@@ -195,8 +195,9 @@ def test_an_interruption_while_a_record_is_written_ends_the_runs_at_once(monkeyp
 def test_fields_of_settings_are_arguments_of_a_specification():
     pytest.importorskip("optuna")
     arguments = with_settings({"seed": 3, "acquisition": "ei", "max_history": 64})
-    assert arguments == {"seed": 3, "settings": Settings(acquisition="ei", max_history=64)}
-    assert with_settings({"seed": 3}) == {"seed": 3}
+    settings = Settings(acquisition="ei", max_history=64)
+    assert arguments == {"seed": 3, "prior": "universal", "settings": settings}
+    assert with_settings({"seed": 3}) == {"seed": 3, "prior": "universal"}
     make_sampler("dre:acquisition=ei,n_threads=2", 0, "")
     with pytest.raises(ValueError, match=r"acquisition.*'ucb'"):
         make_sampler("dre:acquisition=ucb", 0, "")

@@ -17,7 +17,7 @@ from dre_plugins.memory.recorder import Recorder
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
-from dre_plugins.transfer.found import found_turns
+from dre_plugins.transfer.found import turns_of_memory
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
@@ -26,8 +26,6 @@ Result = TypeVar("Result")
 
 # Whatever a folder that is full, gone, or written by others makes of reading and writing.
 _FAILURES = (OSError, *DAMAGES)
-# Counts suggestions that do without past studies, as the trials contradict them.
-CONTRADICTED = "memory_contradicted"
 
 
 class StudyMemory:
@@ -39,7 +37,7 @@ class StudyMemory:
         memory: The folder.
         header: Which study it is.
         stats: Counts "memory_errors", "past_studies" that were learnt from, and
-            "memory_contradicted" suggestions, see `found.found_turns`.
+            "memory_contradicted" suggestions, see `turns_of_memory`.
         logger: Where messages go.
 
     Attributes:
@@ -105,8 +103,8 @@ class StudyMemory:
     def turns(
         self, prior: Any, space: SearchSpace, history: Sequence[Trial], numbers: range
     ) -> int:
-        """Return how many suggestions are the memory's, see `found.found_turns`."""
-        return found_turns(prior, space, history, numbers, self.stats, CONTRADICTED)
+        """Return how many suggestions are the memory's, see `turns_of_memory`."""
+        return turns_of_memory(prior, space, history, numbers, self.stats)
 
     def _guarded(self, action: Callable[[], Result]) -> Result | None:
         try:

@@ -22,7 +22,7 @@ from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Sugges
 from dre_plugins.recommend.kept_trials import KeptTrials
 from dre_plugins.recommend.locking import locked
 from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
-from dre_plugins.recommend.prior import UNIVERSAL, NamedPrior, loaded
+from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, NamedPrior, loaded
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.results import has_tried_all
@@ -47,10 +47,10 @@ class AskTell(KeptTrials):
             are numbers in ascending order are treated as ordered.
         direction: "minimize" or "maximize"; a list of these for several objectives.
         seed: Non-negative seed of everything random; None draws one.
-        prior: What is known beforehand: "universal" (of functions on any search space), None
-            (nothing), "auto" (the prior of whatever learner is tuned, if it ships), or what past
-            tasks taught: a `dre_plugins.Prior`, its name or its path; or a list with one for each
-            objective, None where there is none.
+        prior: What is known beforehand: "auto" (the prior of the learner that is tuned, if it is
+            recognised and its prior ships, otherwise "universal"), "universal" (of functions on
+            any search space), None (nothing), or what past tasks taught: a `dre_plugins.Prior`,
+            its name or its path; or a list with one for each objective, None where there is none.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             suggestions are points of one scrambled Sobol sequence. None takes 10 for the
             ensemble and 5 for the universal prior in its turns, or 0 with a trained prior.
@@ -61,7 +61,7 @@ class AskTell(KeptTrials):
         memory: Where all studies are recorded and learnt from, see `dre_plugins.Memory`: True (a
             folder of the user's data), the path of a folder, a `Memory`, False (none), or None
             (the folder that the environment variable DRE_MEMORY names, if any). A prior other
-            than "universal" takes precedence: then the study is only recorded.
+            than "auto" and "universal" takes precedence: then the study is only recorded.
         valid: Says of a configuration, a dictionary of its active parameters, whether it may be
             tried: a rule known beforehand, such as `lambda c: c["low"] <= c["high"]`. All that is
             suggested satisfies it; what is enqueued is tried all the same (one warning,
@@ -100,7 +100,7 @@ class AskTell(KeptTrials):
         *,
         direction: str | Sequence[str] = "minimize",
         seed: int | None = None,
-        prior: NamedPrior = UNIVERSAL,
+        prior: NamedPrior = AUTO,
         n_startup_trials: int | None = None,
         allow_duplicates: bool = False,
         failed: str = "worst",
@@ -131,7 +131,9 @@ class AskTell(KeptTrials):
             logger=self._logger,
         )
         self._remembered = remembered(self._memory, prior, self.space)
-        self._prior = self._remembered or loaded(prior)
+        self._prior = self._remembered or loaded(prior, self._settings.preset)
+        if isinstance(self._prior, FoundPrior) and len(self.directions) > 1:
+            self._prior = UNIVERSAL  # what was found is good by one objective
         self._recommenders = self._new_recommenders()
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:

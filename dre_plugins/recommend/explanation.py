@@ -29,7 +29,7 @@ SOURCES: Mapping[str, str] = {
 
 # What a study says once, when a suggestion first comes from there.
 ANNOUNCEMENTS = {
-    "prior": "The prior suggests trial {}, and what the ensemble starts from afterwards.",
+    "prior": "The prior suggests trial {}.",
     "model": "The ranking ensemble suggests from trial {} on.",
     "universal-prior": "The universal prior suggests trial {}, and takes turns from then on.",
     "exhausted": "Trial {} repeats a configuration: all of them were tried.",

@@ -6,15 +6,17 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from dre_plugins.recommend.explanation import Suggestion
+from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     FoundPrior,
     GivenPrior,
     NamedPrior,
     PriorLike,
+    gives_way,
 )
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -93,10 +95,10 @@ def remembered(
 
     Args:
         memory: What the study has of a memory.
-        prior: What the user gave; another one than "universal" takes precedence.
+        prior: What the user gave; another one than "auto" or "universal" takes precedence.
         space: The search space.
     """
-    return None if memory is None or prior != UNIVERSAL else memory.prior_for(space)
+    return None if memory is None or not gives_way(prior) else memory.prior_for(space)
 
 
 class Recommenders:
@@ -137,7 +139,7 @@ class Recommenders:
     def suggest(
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
-        """Return suggestions; a prior that was found has some of them, see `found.found_turns`.
+        """Return suggestions; a prior that was found has some of them, see `transfer.found`.
 
         Args:
             history: The trials, larger values are better.
@@ -157,7 +159,41 @@ class Recommenders:
                 index=index + n_turns,
                 fixed=fixed,
             )
-        return suggestions
+        return self._begun(suggestions, history, fixed)
+
+    def _begun(
+        self, suggestions: Sequence[Suggestion], history: Sequence[Trial], fixed: Mapping[str, Any]
+    ) -> list[Suggestion]:
+        """Begin each branch of a conditional space with what the prior of its learner favours.
+
+        Parameters that are in no trial yet get these values; the others keep theirs. A learner
+        that the whole space tells has the first suggestion instead.
+        """
+        space, settings = self._recommender.space, self._recommender.settings
+        is_one_learner = bool(self.about_priors)
+        if not isinstance(self._prior, FoundPrior) or is_one_learner or settings.n_startup_trials:
+            return [*suggestions]
+        children = {condition.child for condition in space.conditions}
+        known = {*fixed, *chain.from_iterable(trial.configuration for trial in history)}
+        begun = []
+        for suggestion in suggestions:
+            new = (children & {*suggestion.configuration}) - known
+            known |= {*suggestion.configuration}
+            values = self._prior.favourite({n: d for n, d in space.domains.items() if n in new})
+            begun.append(self._with_values(suggestion, values))
+        return begun
+
+    def _with_values(self, suggestion: Suggestion, values: Mapping[str, Any]) -> Suggestion:
+        """Return a suggestion with other values, as it is if these are not to be tried."""
+        space, stats = self._recommender.space, self._recommender.stats
+        wanted = {**suggestion.configuration, **values}
+        (units,) = space.to_units([wanted])
+        are_same = space.to_configuration(units).keys() == wanted.keys()
+        if not (values and are_same and self._recommender.rule.allows(wanted)):
+            return suggestion
+        stats.subtract([suggestion.source])
+        stats["prior"] += 1
+        return Suggestion(wanted, units, Explanation("prior"))
 
     def _turns_of_prior(self, history: Sequence[Trial], numbers: range) -> int:
         space, stats = self._recommender.space, self._recommender.stats

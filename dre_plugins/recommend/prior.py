@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,15 @@ from dre_plugins.space.search_space import SearchSpace
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.recommend.trials import Trial
+    from dre_plugins.space import Domain
 
 Encode = Callable[[NDArray[np.float64]], NDArray[np.float32]]
 
 UNIVERSAL: Literal["universal"] = "universal"
 """Name of the prior that knows no parameters: of functions on any search space."""
+
+AUTO: Literal["auto"] = "auto"
+"""Name of whatever prior is that of the learner which a study turns out to tune."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,9 @@ class FoundPrior(PriorLike, Protocol):
     ) -> int:
         """Return how many suggestions start from the prior, and the others without."""
 
+    def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
+        """Return the values that the prior expects most of, of the parameters that it knows."""
+
 
 Several: TypeAlias = "list[PriorLike | None] | tuple[PriorLike | None, ...]"
 Universal: TypeAlias = "Literal['universal'] | UniversalFile"
@@ -90,7 +97,12 @@ Name: TypeAlias = "str | os.PathLike[str]"
 NamedPrior: TypeAlias = "GivenPrior | Name | Sequence[PriorLike | Name | None]"
 
 
-def loaded(prior: NamedPrior) -> GivenPrior:
+def gives_way(prior: object) -> bool:
+    """Say whether a prior gives way to what past studies teach, as nobody has chosen its tasks."""
+    return isinstance(prior, FoundPrior) or prior in (UNIVERSAL, AUTO)
+
+
+def loaded(prior: NamedPrior, preset: str | Preset) -> GivenPrior:
     """Return a prior that may be given by its name or path, see `transfer.knowledge.prior_from`.
 
     Raises:
@@ -102,7 +114,7 @@ def loaded(prior: NamedPrior) -> GivenPrior:
         return cast(GivenPrior, prior)
     from dre_plugins.transfer.knowledge import prior_from
 
-    return prior_from(cast("Name | Sequence[Name | None]", prior))
+    return prior_from(cast("Name | Sequence[Name | None]", prior), preset)
 
 
 def aligned(

@@ -6,28 +6,27 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from dre_plugins.engine.settings import require
-from dre_plugins.recommend.prior import UNIVERSAL, Universal, UniversalFile
+from dre_plugins.engine.settings import Preset, get_preset, require
+from dre_plugins.recommend.prior import AUTO, UNIVERSAL, Universal, UniversalFile
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
     from dre_plugins.transfer.prior import Prior
     from dre_plugins.transfer.recognition import AutoPrior
 
-AUTO = "auto"
-"""Name of whatever prior is that of the learner which a study turns out to tune."""
-
 SinglePrior: TypeAlias = "Prior | str | os.PathLike[str] | None"
 GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior]"
 LoadedPrior: TypeAlias = "Prior | AutoPrior | tuple[Prior | None, ...] | Universal"
 
 
-def prior_from(given: GivenPrior) -> LoadedPrior | None:
+def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPrior | None:
     """Return a prior that was given itself, by name, by path, or not at all.
 
     Args:
         given: The prior; "universal", which stays what it is; "auto", which recognises the
             learner; or a list with one prior for each objective, None where there is none.
+        preset: That of the study. In one in which the universal prior takes no turns, "auto" is
+            "universal": an untrained ensemble alone.
 
     Raises:
         ValueError: If there is no such prior, its file cannot be read, or a list has none at all.
@@ -35,6 +34,8 @@ def prior_from(given: GivenPrior) -> LoadedPrior | None:
     if given == UNIVERSAL:
         return UNIVERSAL
     if given == AUTO:
+        if not get_preset(preset).universal_turns:
+            return UNIVERSAL
         from dre_plugins.transfer.recognition import AutoPrior
 
         return AutoPrior()

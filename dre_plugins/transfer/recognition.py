@@ -11,7 +11,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import compress
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from dre_plugins.space import Constant, Float, Integer
 from dre_plugins.space.base import Domain
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.found import turns_of_learner
 from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, RATES, SURE, Learner
 from dre_plugins.transfer.spaces.prefixes import change_of, learner_of_prefix, without_learner
 
@@ -33,8 +35,6 @@ MARGIN = 1.0
 # must be at least this share of all parameters of the space.
 FEWEST = 2
 SHARE = 0.5
-# Counts suggestions that do without the recognised prior, as the trials contradict it.
-CONTRADICTED = "prior_contradicted"
 # What a prefix such as ``svm_`` adds to the weight of a name: it tells the learner.
 PREFIX = SURE
 
@@ -141,9 +141,12 @@ class AutoPrior:
     """
 
     def on(self, space: SearchSpace) -> AlignedPrior | None:
-        """Return the recognised prior for a search space; None if there is none."""
+        """Return the recognised prior for a search space; None if it knows nothing of it."""
         prior = self.prior_of(space.domains)
-        return None if prior is None else prior.on(space)
+        try:
+            return None if prior is None else prior.on(space)
+        except ValueError:  # names are shared, and no values
+            return None
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
         """Say whether a parameter of a study is one of the recognised prior's, see `Prior`."""
@@ -158,13 +161,24 @@ class AutoPrior:
     def turns(
         self, space: SearchSpace, history: Sequence[Trial], numbers: range, stats: Counter[str]
     ) -> int:
-        """Return how many suggestions start from the recognised prior, see `found_turns`."""
-        from dre_plugins.transfer.found import found_turns  # imports torch
-
+        """Return how many suggestions start from the recognised prior, see `turns_of_learner`."""
         prior = self.prior_of(space.domains)
-        if prior is None:
-            return 0
-        return found_turns(prior, space, history, numbers, stats, CONTRADICTED)
+        return 0 if prior is None else turns_of_learner(prior, space, history, numbers, stats)
+
+    def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
+        """Return what the recognised prior likes best, without parameters that it does not know.
+
+        Args:
+            domains: Parameters of one branch of a search space.
+        """
+        space = SearchSpace(domains)
+        known = self.on(space)
+        if known is None or not len(known.favourites):
+            return {}
+        units = known.favourites[0]
+        values = space.to_configuration(np.nan_to_num(units, nan=0.5))
+        is_known = ~np.isnan(units)
+        return {name: values[name] for name in compress(space.names, is_known)}
 
     def prior_of(self, domains: Mapping[str, Domain]) -> Prior | None:
         """Return the prior of the learner that a search space tunes; None if there is none."""

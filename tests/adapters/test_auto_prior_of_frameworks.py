@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import pickle
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from presets import TINY
@@ -11,7 +13,8 @@ from presets import TINY
 from dre_plugins.adapters.common.options import Options
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import Domain, Float, Integer, SearchSpace
+from dre_plugins.space import Categorical, Condition, Domain, Float, Integer, SearchSpace
+from dre_plugins.transfer.recognition import AutoPrior
 
 RATE = Float(1e-3, 0.3, "log")
 BOOSTING: dict[str, Domain] = {
@@ -19,12 +22,30 @@ BOOSTING: dict[str, Domain] = {
     "lgbm-num-leaves": Integer(4, 128, "log"),
     "patience": Float(0.0, 1.0),
 }
+LEAF = Integer(1, 50, "log")
+CHOICE = SearchSpace(
+    {
+        "classifier": Categorical(("neighbours", "trees")),
+        "knn__n_neighbors": Integer(1, 50),
+        "et__min_samples_leaf": LEAF,
+        "et__max_features": Float(0.1, 1.0),
+        "patience": Float(0.0, 1.0),
+    },
+    [
+        Condition("knn__n_neighbors", "classifier", ("neighbours",)),
+        Condition("et__min_samples_leaf", "classifier", ("trees",)),
+        Condition("et__max_features", "classifier", ("trees",)),
+    ],
+)
 LEARNING: dict[str, Domain] = {"learning_rate": RATE, "gamma": Float(0.9, 0.999)}
 
 
-def study_of(space: dict[str, Domain]) -> AskTell:
-    options = Options(prior="auto", settings=Settings(preset=TINY))
-    return AskTell(SearchSpace(space), seed=0, prior=options.load_prior(), **options.for_study())
+def study_of(
+    space: dict[str, Domain] | SearchSpace, seed: int = 0, prior: str = "auto", **given: Any
+) -> AskTell:
+    options = Options(prior=prior, settings=Settings(preset=replace(TINY, universal_turns=True)))
+    arguments = {**options.for_study(), **given}
+    return AskTell(space, seed=seed, prior=options.load_prior(), **arguments)
 
 
 def test_the_learner_is_recognised_and_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -37,19 +58,54 @@ def test_the_learner_is_recognised_and_named(caplog: pytest.LogCaptureFixture) -
     assert pickle.loads(pickle.dumps(study_of(BOOSTING))).ask()[1] == first
 
 
-def test_where_nothing_is_recognised_a_study_begins_at_random() -> None:
-    study = study_of(LEARNING)
+@pytest.mark.parametrize("space", [LEARNING, {"svm_kernel": Categorical(("own", "rbf"))}])
+def test_where_no_prior_knows_anything_a_study_begins_at_random(space: dict[str, Domain]) -> None:
+    study = study_of(space)
     number, _ = study.ask()
     assert study.explain(number).source == "random"
 
 
-def test_the_prior_has_even_numbers_only() -> None:
+def test_the_prior_has_the_first_suggestion_only_until_it_is_confirmed() -> None:
     study = study_of(BOOSTING)
     batch = [number for number, _ in study.ask_batch(4)]
-    assert [study.explain(number).source for number in batch].count("prior") == 2
+    assert [study.explain(number).source for number in batch] == ["prior", *["random"] * 3]
     alone = study_of(BOOSTING)
     for _ in range(4):
         number, configuration = alone.ask()
         alone.tell(number, configuration["lgbm-lr"])
-    sources = [alone.explain(number).source for number in range(4)]
-    assert sources[0] == "prior" and sources[1] == sources[3] == "random"
+    assert [alone.explain(number).source for number in range(4)] == ["prior", *["random"] * 3]
+
+
+def test_each_branch_begins_with_the_prior_of_its_learner() -> None:
+    firsts: dict[str, list[dict[str, Any]]] = {"neighbours": [], "trees": []}
+    for seed in range(2):
+        study, alone = (study_of(CHOICE, seed, prior) for prior in ("auto", "universal"))
+        met = set()
+        for (number, found), (_, without) in zip(
+            study.ask_batch(5), alone.ask_batch(5), strict=True
+        ):
+            is_first = found["classifier"] not in met
+            met.add(found["classifier"])
+            assert study.explain(number).source == ("prior" if is_first else "random")
+            if is_first:
+                own = {name: value for name, value in found.items() if "__" in name}
+                firsts[found["classifier"]].append(own)
+                assert found["patience"] == without["patience"]
+            else:
+                assert found == without
+        assert study.stats["prior"] == 2 and study.stats["random"] == 3
+    assert [first == second for first, second in firsts.values()] == [True, True]
+
+
+def test_no_branch_begins_against_a_rule_or_for_several_objectives() -> None:
+    trees = {name: CHOICE.domains[name] for name in CHOICE.names if name.startswith("et__")}
+    leaf = AutoPrior().favourite(trees)["et__min_samples_leaf"]
+
+    def other(configuration: dict[str, Any]) -> bool:
+        return bool(configuration.get("et__min_samples_leaf", 0) != leaf)
+
+    for given in ({"valid": other}, {"direction": ["minimize", "maximize"]}):
+        study, alone = (study_of(CHOICE, 0, prior, **given) for prior in ("auto", "universal"))
+        batches = [dict(enumerate(asked.ask_batch(5))) for asked in (study, alone)]
+        of_trees = [n for n, (_, found) in batches[1].items() if found["classifier"] == "trees"]
+        assert of_trees and all(batches[0][n] == batches[1][n] for n in of_trees)

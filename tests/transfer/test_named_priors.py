@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from presets import TINY
@@ -14,6 +15,7 @@ from dre_plugins.transfer.prior import Prior, PriorError
 from dre_plugins.transfer.prior_file import CATALOGUE
 from dre_plugins.transfer.recognition import AutoPrior
 
+SETTINGS = Settings(preset=replace(TINY, universal_turns=True))
 BOOSTING: dict[str, Domain] = {
     "num_leaves": Integer(4, 128, "log"),
     "learning_rate": Float(1e-3, 0.3, "log"),
@@ -22,7 +24,7 @@ BOOSTING: dict[str, Domain] = {
 
 
 def study_with(prior: object, space: dict[str, Domain] = BOOSTING) -> AskTell:
-    return AskTell(space, seed=0, prior=prior, settings=Settings(preset=TINY))  # type: ignore[arg-type]
+    return AskTell(space, seed=0, prior=prior, settings=SETTINGS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from typing import Any
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import UNIVERSAL, check_turns
+from dre_plugins.recommend.prior import AUTO, check_turns, gives_way
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.space.base import is_integer
 from dre_plugins.space.rules import Valid
-from dre_plugins.transfer.knowledge import AUTO, GivenPrior, LoadedPrior, prior_from
+from dre_plugins.transfer.knowledge import GivenPrior, LoadedPrior, prior_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Options:
         ValueError: If an argument is invalid.
     """
 
-    prior: GivenPrior = UNIVERSAL
+    prior: GivenPrior = AUTO
     n_startup_trials: int | None = None
     allow_duplicates: bool = False
     failed: str = "worst"
@@ -67,7 +67,7 @@ class Options:
         Raises:
             ValueError: If both are given.
         """
-        if past is not None and self.prior not in (None, UNIVERSAL, AUTO):
+        if past is not None and not (self.prior is None or gives_way(self.prior)):
             raise ValueError(
                 f"prior and {name} cannot be combined: leave one of them out, or train a "
                 "prior on all of it with Prior.train."
@@ -80,8 +80,9 @@ class Options:
             ValueError: If there is no such prior, its file cannot be read, or it cannot be
                 combined with the preset.
         """
-        prior = prior_from(self.prior)
-        check_turns(prior, checked_settings(self.settings).preset)
+        preset = checked_settings(self.settings).preset
+        prior = prior_from(self.prior, preset)
+        check_turns(prior, preset)
         return prior
 
     def for_study(self) -> dict[str, Any]:

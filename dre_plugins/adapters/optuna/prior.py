@@ -16,12 +16,12 @@ from dre_plugins.adapters.optuna.attributes import logger
 from dre_plugins.adapters.optuna.remembered import StudiesOfStorage, memory_of_study, record
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies
 from dre_plugins.memory.memory import Memory
-from dre_plugins.memory.study import CONTRADICTED, StudyMemory
-from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, UniversalFile
+from dre_plugins.memory.study import StudyMemory
+from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, UniversalFile, gives_way
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.transfer.found import found_turns
+from dre_plugins.transfer.found import turns_of_memory
 from dre_plugins.transfer.knowledge import LoadedPrior
 from dre_plugins.transfer.metadata import MetaDataset
 
@@ -60,7 +60,7 @@ class PastKnowledge:
         self._source: Callable[[Study], StudiesOfStorage | StudyMemory] | None = None
         if past_studies == STORAGE:
             self._source = self._storage_of
-        elif past_studies is None and options.prior == UNIVERSAL and self._memory is not None:
+        elif past_studies is None and gives_way(options.prior) and self._memory is not None:
             self._source = self._memory_of
         # By the name of a study.
         self._storages: dict[str, StudiesOfStorage] = {}
@@ -98,6 +98,8 @@ class PastKnowledge:
             space: The parameters that the trial is to have; or the name of the first one, if the
                 study has shown no other.
         """
+        if len(study.directions) > 1 and isinstance(self._whole.prior, FoundPrior):
+            return Knowledge(UNIVERSAL)
         if self._source is None or len(study.directions) > 1:
             return self._given_for(study)
         names = (space,) if isinstance(space, str) else tuple(sorted(space.names))
@@ -150,6 +152,8 @@ class Knowledge:
     def __init__(self, prior: LoadedPrior | None, found: Prior | None = None) -> None:
         self.prior = prior
         self._found = found
+        # By the names of the parameters.
+        self._abouts: dict[tuple[str, ...], str] = {}
 
     def recommender(
         self,
@@ -185,20 +189,28 @@ class Knowledge:
             text = f"The prior is not used as long as this holds: {error}"
             return new(prior=self._usable_on(space)), text
 
+    def about(self, space: SearchSpace, recommender: Recommender) -> str:
+        """Say which parameters the priors know, if only for some suggestions; empty for none."""
+        if not isinstance(self.prior, FoundPrior):
+            return recommender.about_priors
+        names = tuple(space.names)
+        if names not in self._abouts:
+            known = self.prior.on(space)
+            self._abouts[names] = "" if known is None else known.about
+        return self._abouts[names]
+
     def _has_turn(
         self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
     ) -> bool:
         """Say whether a suggestion starts from the prior, which is so if it was not found.
 
         Of the learner that the parameters tell, the prior has all that the study shows anew: they
-        are asked for one by one, without a history. As the first trial tells the learner by its
-        last parameters only, the second one is the prior's as well.
+        are asked for one by one, without a history.
         """
+        numbers = range(number, number + 1)
         if self._found is not None:
-            numbers = range(number, number + 1)
-            return found_turns(self._found, space, history, numbers, stats, CONTRADICTED) > 0
+            return turns_of_memory(self._found, space, history, numbers, stats) > 0
         if isinstance(self.prior, FoundPrior) and history:
-            numbers = range(1) if number == 1 else range(number, number + 1)
             return self.prior.turns(space, history, numbers, stats) > 0
         return True
 

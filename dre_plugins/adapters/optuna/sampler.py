@@ -45,7 +45,7 @@ from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.prior import AUTO
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, takes_settings
@@ -101,14 +101,15 @@ class DRESampler(BaseSampler):
     Args:
         seed: Non-negative seed. Workers of one study may be given the same seed: their trials
             differ by trial number. None takes one from the operating system, once.
-        prior: "universal" alternates the universal prior and an ensemble from random weights;
-            None is the ensemble alone; "auto" takes the trained prior of the learner that the
-            parameters belong to, where names and ranges tell, and is otherwise "universal". A
-            trained prior is the name of one that ships with the package (`dre priors list`), its
-            path, or a `dre_plugins.Prior`: it proposes the first trial, even if the search spaces
-            differ, and the ensemble starts from its weights; from the eleventh trial on the
-            universal prior has its turns as well. The path of a file of `dre-bench
-            train-universal` is another one. A list has one for each objective, or None.
+        prior: "auto" takes the trained prior of the learner that the parameters belong to, where
+            names and ranges tell, for the first trial and for further ones while the trials
+            confirm it; otherwise it is "universal". "universal" alternates the universal prior
+            and an ensemble from random weights; None is the ensemble alone. A trained prior is
+            the name of one that ships with the package (`dre priors list`), its path, or a
+            `dre_plugins.Prior`: it proposes the first trial, even if the search spaces differ,
+            and the ensemble starts from its weights; from the eleventh trial on the universal
+            prior has its turns as well. The path of a file of `dre-bench train-universal` is
+            another one. A list has one for each objective, or None.
         past_studies: Studies of the same kind to learn from, which takes some seconds, here and
             now: studies, a storage or its URL, several of these, or a `dre_plugins.MetaDataset`.
             Spaces, metrics and directions may differ; one with the name of the present study is
@@ -140,8 +141,8 @@ class DRESampler(BaseSampler):
         memory: Where studies of any framework are recorded, and found by later ones that tune
             some of the same parameters: True (a folder of the user's data), the path of a folder,
             a `dre_plugins.Memory`, False (none), or None (the folder that the environment
-            variable DRE_MEMORY names, if any). With `past_studies` or a prior other than
-            "universal" the study is only recorded.
+            variable DRE_MEMORY names, if any). With `past_studies` or a prior other than "auto"
+            and "universal" the study is only recorded.
 
     Attributes:
         stats: Counts "suggestions" and the sources of `explain`; "independent" parameters,
@@ -169,7 +170,7 @@ class DRESampler(BaseSampler):
         self,
         *,
         seed: int | None = None,
-        prior: GivenPrior = UNIVERSAL,
+        prior: GivenPrior = AUTO,
         past_studies: PastStudies | None = None,
         n_startup_trials: int | None = None,
         independent_sampler: BaseSampler | None = None,
@@ -382,8 +383,8 @@ class DRESampler(BaseSampler):
         history = self._constraints.added(study, others, history)
         space, whole = learnt_space(search_space, others, history, self._ordered)
         recommender = self._recommender(study, trial, space, self.stats, history)
-        text = recommender.about_priors  # again only where the study shows new parameters
-        self._notes.inform(study, text, text)
+        text = self._knowledge(study, trial, space).about(space, recommender)
+        self._notes.inform(study, text, text)  # again only where the study shows new parameters
         rows = [row for row, view in enumerate(history) if view.configuration]
         fixed = within(given_to(trial), space.domains)
         history = [history[row] for row in rows]

@@ -34,7 +34,7 @@ from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.prior import AUTO
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
@@ -103,14 +103,14 @@ class DRESearch(RestorableSearcher):
         evaluated_rewards: Values of the metric at `points_to_evaluate`, which are then learnt
             from and not run.
         seed: Non-negative seed; None draws one.
-        prior: "universal" alternates the universal prior and an ensemble from random weights;
-            None is the ensemble alone; "auto" takes the trained prior of the learner that the
-            parameters belong to, where names and ranges tell, and is otherwise "universal". A
-            trained prior is the name of one that ships with the package (`dre priors list`), its
-            path, or a `dre_plugins.Prior`: it
-            proposes the first trial, even if the search spaces differ, and the ensemble starts
-            from its weights. With several metrics a list with one for each, None where there is
-            none.
+        prior: "auto" takes the trained prior of the learner that the parameters belong to, where
+            names and ranges tell, for the first trial and for further ones while the trials
+            confirm it; otherwise it is "universal". "universal" alternates the universal prior
+            and an ensemble from random weights; None is the ensemble alone. A trained prior is
+            the name of one that ships with the package (`dre priors list`), its path, or a
+            `dre_plugins.Prior`: it proposes the first trial, even if the search spaces differ,
+            and the ensemble starts from its weights. With several metrics a list with one for
+            each, None where there is none.
         past_results: Experiments of the same kind to learn from: what `Tuner.fit` has returned,
             an `ExperimentAnalysis`, a folder of experiments, several of these, or a
             `dre_plugins.MetaDataset`. Their metric has the same name. Learning takes some
@@ -136,7 +136,7 @@ class DRESearch(RestorableSearcher):
             some of the same parameters: True (a folder of the user's data), the path of a folder,
             a `dre_plugins.Memory`, False (none), or None (the folder that the environment
             variable DRE_MEMORY names, if any). With `past_results` or a prior other than
-            "universal" the study is only recorded.
+            "auto" and "universal" the study is only recorded.
         valid: Says of a configuration, as a trial gets it, whether it may be tried, such as
             `lambda config: config["low"] <= config["high"]`: a rule known beforehand. All that is
             suggested satisfies it; points to evaluate are tried all the same (one warning,
@@ -159,7 +159,7 @@ class DRESearch(RestorableSearcher):
         evaluated_rewards: Sequence[Any] | None = None,
         *,
         seed: int | None = None,
-        prior: GivenPrior = UNIVERSAL,
+        prior: GivenPrior = AUTO,
         past_results: PastResults | None = None,
         constraints: Mapping[str, Any] | None = None,
         n_startup_trials: int | None = None,

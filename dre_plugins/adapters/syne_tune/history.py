@@ -19,7 +19,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.prior import AUTO
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import match_key
@@ -46,7 +46,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         random_seed: int | None = None,
         *,
-        prior: GivenPrior = UNIVERSAL,
+        prior: GivenPrior = AUTO,
         n_startup_trials: int | None = None,
         allow_duplicates: bool = False,
         failed: str = "worst",

@@ -63,14 +63,15 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         points_to_evaluate: Configurations to begin with, in order. Parameters that are missing
             are chosen to go with the others; a number out of its range is tried as it is.
         random_seed: Non-negative seed; None takes one from the operating system.
-        prior: "universal" alternates the universal prior and an ensemble from random weights;
-            None is the ensemble alone; "auto" takes the trained prior of the learner that the
-            parameters belong to, where names and ranges tell, and is otherwise "universal". A
-            trained prior is the name of one that ships with the package (`dre priors list`), its
-            path, or a `dre_plugins.Prior`: it
-            proposes the first trial, even if the search spaces differ, and the ensemble starts
-            from its weights; from the eleventh trial on the universal prior has its turns as
-            well. The path of a file of `dre-bench train-universal` is another universal prior.
+        prior: "auto" takes the trained prior of the learner that the parameters belong to, where
+            names and ranges tell, for the first trial and for further ones while the trials
+            confirm it; otherwise it is "universal". "universal" alternates the universal prior
+            and an ensemble from random weights; None is the ensemble alone. A trained prior is
+            the name of one that ships with the package (`dre priors list`), its path, or a
+            `dre_plugins.Prior`: it proposes the first trial, even if the search spaces differ,
+            and the ensemble starts from its weights; from the eleventh trial on the universal
+            prior has its turns as well. The path of a file of `dre-bench train-universal` is
+            another universal prior.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             suggestions are points of one scrambled Sobol sequence. None takes 10 for the
             ensemble and 5 for the universal prior in its turns, or 0 with a trained prior.
@@ -81,8 +82,8 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         memory: Where studies of any framework are recorded, and found by later ones that tune
             some of the same parameters: True (a folder of the user's data), the path of a folder,
             a `dre_plugins.Memory`, False (none), or None (the folder that the environment
-            variable DRE_MEMORY names, if any). With a prior other than "universal" the
-            study is only recorded.
+            variable DRE_MEMORY names, if any). With a prior other than "auto" and
+            "universal" the study is only recorded.
         valid: Says of a configuration, with its constants, whether it may be tried, such as
             `lambda c: c["low"] <= c["high"]`: a rule known beforehand. All that is suggested
             satisfies it; points to evaluate are tried all the same (one warning,

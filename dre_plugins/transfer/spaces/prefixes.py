@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from dre_plugins.transfer.learners import LEARNERS
 from dre_plugins.transfer.spaces.conventions import Change, change_between, without_convention
@@ -17,6 +18,8 @@ _LEARNER_WORDS = sorted(
 )
 # Words that name a part of a pipeline without saying what it is.
 _STEPS = ("classifier", "regressor", "estimator", "model", "clf")
+# A study asks for the same names at every suggestion.
+_N_KEPT = 1024
 
 
 def normalised(name: str) -> str:
@@ -37,6 +40,7 @@ def without_prefix(name: str) -> str:
     return normalised(_PREFIX.sub("", name))
 
 
+@lru_cache(_N_KEPT)
 def without_learner(name: str) -> str:
     """Return the name after a learner, a step of a pipeline and a convention such as ``log10_``.
 
@@ -62,6 +66,7 @@ def _without_words(plain: str) -> str:
     return plain
 
 
+@lru_cache(_N_KEPT)
 def learner_of_prefix(name: str) -> str | None:
     """Return the learner that a prefix names, a key of `LEARNERS`; None if none does.
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
 from presets import TINY
 
-from dre_plugins import DRESampler, DRETable
+from dre_plugins import DRESampler, DRETable, Prior
+from dre_plugins.adapters.optuna.conversion import domain_of
 from dre_plugins.recommend.settings import Settings
+from dre_plugins.space import SearchSpace
 
-SETTINGS = Settings(preset=TINY)
+SETTINGS = Settings(preset=replace(TINY, universal_turns=True))
 
 
 def boosting(trial: optuna.Trial) -> float:
@@ -43,22 +48,35 @@ def test_a_learner_is_recognised_and_named_once(caplog: pytest.LogCaptureFixture
     assert "prior 'xgboost-small' knows learning_rate" in messages[0]
     assert "if not, prior='universal'" in messages[0]
     sources = [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials]
-    # The prior has the first two trials, and then those of even numbers.
-    assert sources[0] == "prior" and sources[3] == "random" and "random" not in sources[:2]
+    assert sources == ["prior", "random", "random", "random"]  # nothing confirms it so soon
 
 
-def test_what_trials_contradict_has_no_turns() -> None:
+def test_after_the_first_trial_it_needs_to_be_confirmed() -> None:
+    prior = Prior.load("xgboost-small")
+
+    def as_expected(trial: optuna.Trial) -> float:
+        boosting(trial)
+        space = SearchSpace({name: domain_of(name, d) for name, d in trial.distributions.items()})
+        return -float(prior.scores(space, space.to_units([trial.params]))[0])
+
     def mirrored(trial: optuna.Trial) -> float:
-        return -boosting(trial)
+        return -as_expected(trial)
 
-    studies = [tuned(objective, "auto", 12) for objective in (boosting, mirrored)]
-    contradicted = [study.sampler.stats["prior_contradicted"] for study in studies]
-    assert max(contradicted) > 0  # one of an objective and its opposite disagrees with any prior
-    assert min(contradicted) < 5
-    resumed = optuna.create_study(sampler=DRESampler(seed=0, prior="auto", settings=SETTINGS))
-    resumed.add_trials(studies[1].trials[:11])
-    resumed.optimize(mirrored, n_trials=1)
-    assert resumed.trials[11].params == studies[1].trials[11].params
+    confirmed, refuted = (tuned(objective, "auto", 12) for objective in (as_expected, mirrored))
+    weights = [
+        [trial.user_attrs["dre:explanation"].get("prior_weight") for trial in study.trials[6:]]
+        for study in (confirmed, refuted)
+    ]
+    is_without = [[weight is None for weight in of_study] for of_study in weights]
+    # Even numbers of the first ten; two trials prove nothing.
+    assert is_without == [[False, True, False, True, True, True], [True] * 6]
+    assert confirmed.sampler.stats["prior_unconfirmed"] <= 2
+    assert refuted.sampler.stats["prior_unconfirmed"] == 4
+    sampler = DRESampler(seed=0, prior="universal", settings=SETTINGS)
+    alone = optuna.create_study(sampler=sampler)
+    alone.add_trials(refuted.trials[:11])
+    alone.optimize(mirrored, n_trials=1)
+    assert alone.trials[11].params == refuted.trials[11].params  # exactly as without a prior
 
 
 def choice(trial: optuna.Trial) -> float:
@@ -93,18 +111,6 @@ def test_several_objectives_have_no_prior_that_was_not_given() -> None:
     assert found[0] == found[1]
 
 
-def test_it_is_the_named_prior_once_the_space_is_known() -> None:
-    first = tuned(boosting, "xgboost-small", 1).trials[0]
-    following = []
-    for prior in ("xgboost-small", "auto"):
-        sampler = DRESampler(seed=0, prior=prior, settings=SETTINGS)
-        study = optuna.create_study(sampler=sampler)
-        study.add_trial(first)
-        study.optimize(boosting, n_trials=1)
-        following.append([trial.params for trial in study.trials])
-    assert following[0] == following[1]
-
-
 def test_where_nothing_is_recognised_it_is_the_universal_prior(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -115,13 +121,28 @@ def test_where_nothing_is_recognised_it_is_the_universal_prior(
     assert [t.params for t in auto.trials] == [t.params for t in universal.trials]
 
 
-def test_past_studies_take_its_place() -> None:
-    past = optuna.create_study(study_name="past")
-    past.optimize(boosting, n_trials=3)
-    sampler = DRESampler(seed=0, prior="auto", past_studies=past, settings=SETTINGS)
-    study = optuna.create_study(sampler=sampler)
+def first_of(**arguments: Any) -> optuna.trial.FrozenTrial:
+    study = optuna.create_study(sampler=DRESampler(**{"settings": SETTINGS, **arguments}))
     study.optimize(boosting, n_trials=1)
-    assert study.trials[0].user_attrs["dre:explanation"]["source"] == "prior"
+    return study.trials[0]
+
+
+def test_it_is_the_default_but_not_of_an_ensemble_alone() -> None:
+    alone = Settings(preset=TINY)
+    for settings, source in ((SETTINGS, "prior"), (alone, "independent")):
+        firsts = [
+            first_of(settings=settings, seed=0, **given) for given in ({}, {"prior": "auto"})
+        ]
+        assert firsts[0].params == firsts[1].params
+        assert firsts[0].user_attrs["dre:explanation"]["source"] == source
+
+
+def test_past_studies_and_a_memory_take_its_place(tmp_path: Path) -> None:
+    past = optuna.create_study(study_name="past", sampler=DRESampler(seed=0, memory=tmp_path))
+    past.optimize(lambda trial: 1.0 - boosting(trial), n_trials=12)
+    for known in ({"past_studies": past}, {"memory": tmp_path}):
+        explanation = first_of(seed=1, **known).user_attrs["dre:explanation"]
+        assert explanation["source"] == "prior" and "past" in explanation["past_studies"]
 
 
 def test_a_table_has_nothing_to_recognise() -> None:
