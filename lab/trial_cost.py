@@ -22,7 +22,7 @@ from scipy.stats import wilcoxon
 from dre_bench import lcbench
 from dre_bench.priors import search_space
 from dre_bench.tasks import Configuration, Scenario, YahpoScenario
-from dre_plugins.recommend import AskTell, costs
+from dre_plugins.recommend import AskTell
 
 DATA = Path("/work/shared/data/yahpo")
 # A budget is what so many random trials take on average. A study ends at half of it, or after
@@ -169,7 +169,6 @@ if __name__ == "__main__":
         del arguments[place : place + 2]
     torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    costs.MAX_RATIO = math.inf
     if arguments[0] == "table":
         table(Path(arguments[1]))
     else:

@@ -2,8 +2,8 @@
 
 A candidate of cost c counts by its expected improvement divided by 1 + c / m, where m is the mean
 cost of the trials so far: it takes the place of c / m others, and of itself. What is cheaper than
-most gains nothing by being cheaper still, and what is dearer has to promise as many times more.
-Costs above `MAX_RATIO` m count as that, so that nothing is neglected by more.
+most gains nothing by being cheaper still, so that no promise is neglected for a low cost alone,
+and what is dearer has to promise as many times more.
 
 Notation: see docs/architecture.md; `H` processes of the universal prior's mixture.
 """
@@ -25,8 +25,6 @@ Units = NDArray[np.float64]
 
 # Fewer costs than these predict nothing.
 MIN_COSTS = 3
-# What more than so many times the mean costs counts as this.
-MAX_RATIO = 10.0
 # Candidates predicted at once, see `proposers.universal`.
 BLOCK = 4096
 
@@ -81,12 +79,14 @@ class CostModel:
     def log_factors_of(self, features: torch.Tensor) -> torch.Tensor:
         """Return the same of features `[C, D]`; the gradient is kept."""
         logs = self._logs(features) - self._log_typical
-        factors: torch.Tensor = logs.clamp_max(math.log(MAX_RATIO)).exp().log1p()
+        # log(1 + c / m), which is finite whatever is predicted far from all trials.
+        factors: torch.Tensor = torch.nn.functional.softplus(logs)
         return factors
 
     def _logs(self, features: torch.Tensor) -> torch.Tensor:
         means = [self._processes.means(part[None])[0] for part in features.split(BLOCK)]
-        return self._mean + self._deviation * (self._shares * torch.cat(means, -1)).sum(0)
+        mixed: torch.Tensor = (self._shares * torch.cat(means, -1)).sum(0)
+        return self._mean + self._deviation * mixed
 
     def _features(self, units: Units) -> torch.Tensor:
         return torch.from_numpy(narrowed(self._space.features(units))).double()
