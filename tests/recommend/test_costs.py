@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.recommend import AskTell, Trial, TrialState
+from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
 from dre_plugins.recommend.costs import CostModel
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.space import Categorical, Float, SearchSpace
@@ -18,6 +19,7 @@ from dre_plugins.space import Categorical, Float, SearchSpace
 SPACE = SearchSpace(
     {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0), "kind": Categorical(("a", "b", "c"))}
 )
+REFERENCE = SPACE.canonical(np.random.default_rng(2).random((64, SPACE.n_parameters)))
 
 
 def cost(c: dict[str, Any]) -> float:
@@ -34,9 +36,14 @@ def evidence_of(costs: list[float | None], state: TrialState = TrialState.COMPLE
     return Evidence.of(SPACE, trials, weights=np.ones(1))
 
 
+def history_of(n: int) -> list[Trial]:
+    blank = evidence_of([None] * n).trials
+    return [replace(trial, cost=cost(dict(trial.configuration))) for trial in blank]
+
+
 def model_of(n: int) -> CostModel:
-    blank = evidence_of([None] * n)
-    model = CostModel.of(evidence_of([cost(dict(t.configuration)) for t in blank.trials]))
+    with isolated("cpu", 1):
+        model = CostModel.of(Evidence.of(SPACE, history_of(n), weights=np.ones(1)))
     assert model is not None
     return model
 
@@ -105,6 +112,19 @@ def test_both_models_prefer_cheap_trials_where_gains_are_equal() -> None:
     assert expected == pytest.approx(actual, rel=0.5)
     assert f"expected cost {expected:.3g}" in str(aware.explain(22))
     assert blind.explain(22).expected_cost is None and "cost" not in str(blind.explain(22))
+
+
+def test_the_ensemble_divides_its_acquisition() -> None:
+    told = [replace(trial, value=trial.configuration["y"]) for trial in history_of(12)]
+    untold = [replace(trial, cost=None) for trial in told]
+    recommender = Recommender(SPACE, seed=0)
+    with isolated("cpu", 1):
+        aware = recommender.ensemble(told, index=12)
+        blind = recommender.ensemble(untold, index=12)
+        factors = aware.costs.log_factors(REFERENCE).exp().numpy()
+        divided = blind.acquisition_values(REFERENCE) / factors
+        assert aware.acquisition_values(REFERENCE) == pytest.approx(divided, rel=1e-4)
+    assert factors.max() > 2.0 * factors.min() and divided.max() > 0.0
 
 
 def test_equal_costs_change_no_suggestion() -> None:
