@@ -18,7 +18,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend import configurations
 from dre_plugins.recommend.directions import Directions, checked_constraints, checked_cost
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
-from dre_plugins.recommend.kept_trials import KeptTrials
+from dre_plugins.recommend.kept_trials import KeptTrials, complete
 from dre_plugins.recommend.locking import locked
 from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
 from dre_plugins.recommend.prior import UNIVERSAL, NamedPrior, loaded
@@ -136,6 +136,8 @@ class AskTell(KeptTrials):
         # Older states have no explanations, no logger, no memory and no rule.
         defaults = {"_explanations": {}, "_logger": LOGGER, "_memory": None, "_remembered": None}
         super().__setstate__({**defaults, "_valid": None, **state})
+        complete(self._trials)
+        complete(self._explanations.values())
         if self._memory is not None:
             self._memory.stats = self.stats
         self._recommenders = self._new_recommenders()
