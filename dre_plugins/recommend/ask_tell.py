@@ -16,10 +16,10 @@ import numpy as np
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend import configurations
-from dre_plugins.recommend.directions import Directions, checked_constraints
+from dre_plugins.recommend.directions import Directions, checked_constraints, checked_cost
 from dre_plugins.recommend.expected_gain import ExpectedGain, expected_gain
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
-from dre_plugins.recommend.kept_trials import KeptTrials
+from dre_plugins.recommend.kept_trials import KeptTrials, complete
 from dre_plugins.recommend.locking import locked
 from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
 from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, NamedPrior, loaded
@@ -140,6 +140,8 @@ class AskTell(KeptTrials):
         # Older states have no explanations, no logger, no memory and no rule.
         defaults = {"_explanations": {}, "_logger": LOGGER, "_memory": None, "_remembered": None}
         super().__setstate__({**defaults, "_valid": None, **state})
+        complete(self._trials)
+        complete(self._explanations.values())
         if self._memory is not None:
             self._memory.stats = self.stats
         self._recommenders = self._new_recommenders()
@@ -268,6 +270,7 @@ class AskTell(KeptTrials):
         value: float | Sequence[float] | None,
         *,
         constraints: Mapping[str, float] | None = None,
+        cost: float | None = None,
     ) -> None:
         """Report the final value of a trial; None or NaN says that it failed.
 
@@ -276,14 +279,17 @@ class AskTell(KeptTrials):
             value: The value; one for each objective, if there are several.
             constraints: How far each constraint is violated, by name; at most 0 where it is met,
                 NaN where that is unknown.
+            cost: What the trial has cost, such as seconds; None or NaN where that is unknown.
+                Once three costs are known, what a trial may gain is weighed against what it is
+                expected to cost.
 
         Raises:
-            ValueError: If there is no such trial, it has been told before, or a value is no
-                number.
+            ValueError: If there is no such trial, it has been told before, a value is no
+                number, or the cost is negative.
         """
-        trial = self._running(number)
+        trial, paid = self._running(number), checked_cost(cost)
         ended = self._directions.ended(trial.configuration, value, None, trial.rungs, constraints)
-        self._end(number, ended)
+        self._end(number, replace(ended, cost=paid))
 
     @locked
     def stop(self, number: int, *, constraints: Mapping[str, float] | None = None) -> None:
@@ -319,6 +325,7 @@ class AskTell(KeptTrials):
         state: TrialState | None = None,
         rungs: Mapping[float, float] | None = None,
         constraints: Mapping[str, float] | None = None,
+        cost: float | None = None,
     ) -> None:
         """Add a trial that was evaluated elsewhere.
 
@@ -329,16 +336,19 @@ class AskTell(KeptTrials):
             state: What became of it; None: complete, or failed without a value.
             rungs: Intermediate values by step.
             constraints: See `tell`.
+            cost: See `tell`.
 
         Raises:
-            ValueError: If the configuration is not one of the space, or a value no number.
+            ValueError: If the configuration is not one of the space, a value no number, or the
+                cost negative.
         """
+        paid = checked_cost(cost)
         self._check(configuration)
         configurations.check_complete(self.space, configuration)
         signed = self._directions.rungs(rungs or {})
         ended = self._directions.ended(dict(configuration), value, state, signed, constraints)
         self._trials.append(ended)
-        self._end(len(self._trials) - 1, ended)
+        self._end(len(self._trials) - 1, replace(ended, cost=paid))
 
     def _end(self, number: int, trial: Trial) -> None:
         """Keep what became of a trial, and write it to the memory."""

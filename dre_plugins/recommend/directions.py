@@ -131,3 +131,15 @@ def checked_constraints(constraints: Mapping[str, float] | None) -> dict[str, fl
     given = dict(constraints or {})
     require(all(map(is_real, given.values())), "constraints", constraints, "numbers by name")
     return {str(name): number_of(value) for name, value in given.items()}
+
+
+def checked_cost(cost: float | None) -> float | None:
+    """Return what a trial has cost; None where that is unknown: NaN, infinite or 0.
+
+    Raises:
+        ValueError: If it is negative or no number.
+    """
+    is_cost = cost is None or (is_real(cost) and not number_of(cost) < 0.0)
+    require(is_cost, "cost", cost, "a number of at least 0, such as seconds, or None")
+    paid = math.nan if cost is None else number_of(cost)
+    return paid if 0.0 < paid < math.inf else None

@@ -89,6 +89,21 @@ class Evidence:
         """Return the number of objectives."""
         return len(self.weights)
 
+    @cached_property
+    def costs(self) -> tuple[Units, Units]:
+        """Return the canonical coordinates of trials of known cost `[N, P]`, and costs `[N]`.
+
+        Of complete trials, the latest ones: what has failed or was stopped may have cost less
+        than the whole.
+        """
+        known = [
+            (number, trial.cost)
+            for number, trial in enumerate(self.trials)
+            if trial.state is TrialState.COMPLETE and trial.cost is not None
+        ][-self.max_history :]
+        numbers = np.array([number for number, _ in known], dtype=np.intp)
+        return self.units[numbers], np.array([cost for _, cost in known], dtype=np.float64)
+
     # ---- states
 
     @cached_property

@@ -53,6 +53,8 @@ class Explanation:
         prior_weight: Share of the ensemble's members that came from the prior, from 0 to 1; None
             without an ensemble or a prior.
         past_studies: Names and dates of the past studies whose prior took part; None without any.
+        expected_cost: What the trial was expected to cost, in the unit of the costs so far; None
+            if that was unknown.
     """
 
     source: str
@@ -61,6 +63,7 @@ class Explanation:
     n_reference: int | None = None
     prior_weight: float | None = None
     past_studies: str | None = None
+    expected_cost: float | None = None
 
     def __str__(self) -> str:
         parts = [f"{self.source}: {SOURCES.get(self.source, 'no known source')}"]
@@ -70,6 +73,8 @@ class Explanation:
             parts.append(f"weight of the prior {self.prior_weight:.0%}")
         if self.past_studies is not None:
             parts.append(f"learnt from {self.past_studies}")
+        if self.expected_cost is not None:
+            parts.append(f"expected cost {self.expected_cost:.3g}")
         return "; ".join(parts)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import fields
+
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend import results
 from dre_plugins.recommend.directions import Directions
@@ -84,3 +87,11 @@ class KeptTrials(Locked):
     def _trial(self, number: int) -> Trial:
         require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
         return self._trials[number]
+
+
+def complete(saved: Iterable[Trial] | Iterable[Explanation]) -> None:
+    """Give what an older version saved the defaults of fields that it did not have."""
+    for kept in saved:
+        for field in fields(kept):
+            if not hasattr(kept, field.name):
+                object.__setattr__(kept, field.name, field.default)

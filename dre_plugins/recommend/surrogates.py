@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.branches import branch_to_try
+from dre_plugins.recommend.costs import CostModel
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.prior import AlignedPrior, Universal
@@ -111,13 +112,19 @@ class Surrogates:
             FittingError: If the fit diverged.
         """
         evidence, rng = self._batch.evidence, self._stream("ensemble")
-        return fit_ensemble(evidence, self._expectation, self._search, self._settings, rng)
+        fitted = fit_ensemble(evidence, self._expectation, self._search, self._settings, rng)
+        return replace(fitted, costs=self._costs)
 
     @cached_property
     def _expectation(self) -> Expectation:
         """What trained priors expect."""
         reference, evidence = self._search.reference, self._batch.evidence
         return Expectation(self._priors, reference, self._settings, evidence)
+
+    @cached_property
+    def _costs(self) -> CostModel | None:
+        """What configurations are expected to cost; None if that is unknown."""
+        return CostModel.of(self._batch.evidence)
 
     # ---- whose turn it is, and where
 
@@ -185,9 +192,11 @@ class Surrogates:
             return SpaceFilling(self._batch.rule, self._seed, self._batch.candidates)
         if name == "universal-prior":
             rng = self._stream("universal-prior")
-            return UniversalProposer(self._universal, evidence, expectation, search, rng)
+            return UniversalProposer(
+                self._universal, evidence, expectation, search, self._costs, rng
+            )
         rng = self._stream("ensemble")
-        return EnsembleProposer(evidence, expectation, search, self._settings, rng)
+        return EnsembleProposer(evidence, expectation, search, self._costs, self._settings, rng)
 
     def _stream(self, purpose: Purpose) -> np.random.Generator:
         return stream(purpose, self._seed, self._batch.numbers[0])

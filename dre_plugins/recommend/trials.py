@@ -35,6 +35,7 @@ class Trial:
             A NaN among them means that the trial failed.
         constraints: How far each constraint is violated, by name; at most 0 where it is met. One
             that is absent or NaN is unknown.
+        cost: What it has cost, above 0, in any unit, such as seconds; None: unknown.
     """
 
     configuration: Mapping[str, Any]
@@ -43,6 +44,7 @@ class Trial:
     rungs: Mapping[float, float] = field(default_factory=dict)
     objectives: tuple[float, ...] = ()
     constraints: Mapping[str, float] = field(default_factory=dict)
+    cost: float | None = None
 
 
 def number_of(value: Any) -> float:

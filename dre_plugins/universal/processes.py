@@ -102,20 +102,32 @@ class Processes:
         trace = residual.diagonal(dim1=-2, dim2=-1).sum(-1)
         return by_scale, -0.5 * self.hypotheses.noises.exp() * trace
 
+    def means(self, features: Tensor) -> Tensor:
+        """Return the means of `posterior` alone `[B, H, C]`, in a fraction of its time.
+
+        Args:
+            features: Of the candidates `[B, C, D]`.
+        """
+        return (self._across(features) @ self.solved)[..., 0]
+
     def posterior(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and variances `[B, H, C]` of the noise-free values of candidates.
 
         Args:
             features: Of the candidates `[B, C, D]`.
         """
-        inputs = warped(features.double(), self.hypotheses.warps)
-        pair = inputs, self.inputs, self.hypotheses.lengthscales
-        needs_gradient = self.roots.requires_grad or features.requires_grad
-        across = matern(*pair)[0] if needs_gradient else _matern_in_place(*pair)
+        across = self._across(features)
         mean = (across @ self.solved)[..., 0]
         seen = torch.linalg.solve_triangular(self.roots, across.mT, upper=False)
         variance = (1.0 - seen.square().sum(-2)).clamp_min(MIN_VARIANCE)
         return mean, variance
+
+    def _across(self, features: Tensor) -> Tensor:
+        """Return the covariances of candidates and trials `[B, H, C, N]`."""
+        inputs = warped(features.double(), self.hypotheses.warps)
+        pair = inputs, self.inputs, self.hypotheses.lengthscales
+        needs_gradient = self.roots.requires_grad or features.requires_grad
+        return matern(*pair)[0] if needs_gradient else _matern_in_place(*pair)
 
 
 def warped(features: Tensor, warps: Tensor) -> Tensor:

@@ -102,7 +102,7 @@ def test_settings_are_taken_and_nothing_else_is(make: Callable[..., Any]) -> Non
         make(no_such_argument=1)
 
 
-@pytest.mark.parametrize(("name", "most"), [("DRESampler", 12), ("DRESearch", 16)])
+@pytest.mark.parametrize(("name", "most"), [("DRESampler", 13), ("DRESearch", 17)])
 def test_the_arguments_are_few(name: str, most: int) -> None:
     if not find_spec(SAMPLERS[name][0]):
         pytest.skip(f"{name} is of another framework")

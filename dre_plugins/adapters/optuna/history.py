@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
@@ -18,6 +18,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.conversion import STATES, configuration_of, numbers_of
+from dre_plugins.adapters.optuna.costs import cost_in
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.recommend.trials import number_of as real_of
 from dre_plugins.space.base import match_key
@@ -40,13 +41,17 @@ class History:
     One study and one search space are kept at a time, so that memory is bounded by the study that
     goes on; whoever takes turns between studies pays for conversion each time. Threads may share
     it: entries are only added, and at worst converted twice. A copy begins empty.
+
+    Args:
+        cost: What the cost of a trial is, see `costs.cost_in`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cost: str | None = None) -> None:
+        self._cost = cost
         self._kept: tuple[Hashable, dict[int, _Ended]] = (None, {})
 
-    def __reduce__(self) -> tuple[type[History], tuple[()]]:
-        return History, ()
+    def __reduce__(self) -> tuple[type[History], tuple[str | None]]:
+        return History, (self._cost,)
 
     def readable(
         self,
@@ -74,6 +79,8 @@ class History:
                 view = ended.view
             else:
                 view = _view_of(trial, search_space, directions)
+                if isinstance(view, Trial) and self._cost is not None:
+                    view = replace(view, cost=cost_in(trial, self._cost))
                 if trial.state.is_finished():
                     if ended is not None:  # of another study, of which nothing may stay behind
                         kept = {}

@@ -17,6 +17,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
+from dre_plugins.adapters.common.costs import checked_cost_name
 from dre_plugins.adapters.common.options import Options, seed_from
 from dre_plugins.adapters.optuna.attributes import Notes, logger
 from dre_plugins.adapters.optuna.claims import (
@@ -38,6 +39,7 @@ from dre_plugins.adapters.optuna.conversion import (
     union_of_distributions,
     within,
 )
+from dre_plugins.adapters.optuna.costs import problem_of_cost
 from dre_plugins.adapters.optuna.explanation import explanation_of, trial_in
 from dre_plugins.adapters.optuna.history import History
 from dre_plugins.adapters.optuna.prior import Knowledge, PastKnowledge, PastStudies
@@ -131,6 +133,8 @@ class DRESampler(BaseSampler):
         constraints_func: Called with each trial that has ended, returns how far each constraint
             is violated, at most 0 where it is met, as `Trial.set_constraint` of Optuna 5 does. If
             it raises, they are unknown: one warning; `stats["constraint_errors"]` counts.
+        cost: What a trial costs: "duration" or the name of a user attribute, a number above 0.
+            Once three are known, what a trial may gain is weighed against its expected cost.
         valid: Says of a configuration, a dictionary of the parameters that a trial has, whether it
             may be tried, such as `lambda c: c["low"] <= c["high"]`: a rule known beforehand. It
             counts as met where a trial lacks a parameter that it reads. All that is suggested
@@ -178,6 +182,7 @@ class DRESampler(BaseSampler):
         allow_duplicates: bool = False,
         failed: str = "worst",
         constraints_func: ConstraintsFunc | None = None,
+        cost: str | None = None,
         valid: Valid | None = None,
         settings: Settings | None = None,
         memory: GivenMemory = None,
@@ -202,7 +207,8 @@ class DRESampler(BaseSampler):
         self._constraints = StatedConstraints(constraints_func, self.stats, self._notes)
         self._process = ThisProcess()
         self._rules = StudyRules(valid, self._seed, self.stats, self._process, self._notes)
-        self._history = History()
+        self._cost = checked_cost_name(cost, "a user attribute")
+        self._history = History(self._cost)
 
     def reseed_rng(self) -> None:
         """Reseed the independent sampler; this one has no random state but its seed."""
@@ -225,6 +231,7 @@ class DRESampler(BaseSampler):
         """Evaluate the constraints and tell the independent sampler."""
         if state in ENDED:
             self._constraints.state(study, trial)
+        self._notes.warn(study, "<cost>", problem_of_cost(trial, state, self._cost))
         self._past.end(study, trial, state, values)
         self._process.end(study, trial)
         if self._independent_sampler is not None:

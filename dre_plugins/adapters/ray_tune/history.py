@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import TIME_TOTAL_S
 from ray.tune.search import Searcher
 
+from dre_plugins.adapters.common.costs import cost_of
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.limits import Limits
@@ -75,6 +77,7 @@ class LearningSearcher(Searcher):
     _study: AskTell | None
     _param_space: ParamSpace | None
     _limits: Limits
+    _cost: str | None = None
     _stopped: str
     _stop_criteria: Mapping[str, Any]
     # Trial id -> number in the study, None if it cannot be one of the study.
@@ -117,28 +120,44 @@ class LearningSearcher(Searcher):
                 "missing",
             )
         constraints = self._limits.violations(result or {})
+        tell = partial(
+            study.tell, trial.number, constraints=constraints, cost=self._cost_in(trial_id, result)
+        )
         if error and is_missing:
-            study.tell(trial.number, None, constraints=constraints)
+            tell(None)
         elif result is None or value is None:
             # Stopped while it was paused, or its last result is without the metric: it counts by
             # what it reported before.
             study.stop(trial.number, constraints=constraints)
         elif isinstance(value, tuple):
-            study.tell(trial.number, value, constraints=constraints)
+            tell(value)
         elif TRAINING_ITERATION not in result or mark(result) == trial.delivered:
             # It has ended by itself. Ray does not say so, but it keeps a result from
             # `on_trial_result` if a scheduler or a stop criterion ends the trial there, whereas a
             # function that returns ends with the result that was delivered before. (A `Repeater`
             # hands on a mean without an iteration.)
-            study.tell(trial.number, value, constraints=constraints)
+            tell(value)
         else:
             self._report(study, trial, result)
             if self._stopped == "complete" or meets(self._stop_criteria, result):
-                study.tell(trial.number, value, constraints=constraints)
+                tell(value)
             else:
                 # A scheduler has stopped it; or it is a class that says that it is done, whose
                 # last result is kept as well: complete if no other trial has got further.
                 study.stop(trial.number, constraints=constraints)
+
+    def _cost_in(self, trial_id: str, result: Mapping[str, Any] | None) -> float | None:
+        """Return what a trial has cost; None if no cost is wanted, or its result has none."""
+        if self._cost is None or result is None:
+            return None
+        cost = cost_of(result.get(self._cost))
+        if cost is None:
+            self._warn_once(
+                f"The cost of trial {trial_id} is unknown: its last result has no number above 0 "
+                f"for {self._cost!r}.",
+                "cost",
+            )
+        return cost
 
     def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> Running | None:
         """Return a trial that runs, also one that crashed before and runs again.

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ray.tune.result import DEFAULT_METRIC
+from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
 
+from dre_plugins.adapters.common.costs import DURATION, checked_cost_name
 from dre_plugins.adapters.common.options import Options, seed_from
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
@@ -119,6 +120,9 @@ class DRESearch(RestorableSearcher):
         constraints: Limits on other metrics that trials report, by name: the highest value
             allowed, or a pair of the lowest and the highest, where None is no limit. A trial is
             chosen by what it may gain and how likely it keeps within all of them.
+        cost: What a trial costs: "duration" (Ray's `time_total_s`) or the name of another metric,
+            a number above 0. Once three trials have ended by themselves and said it, what a trial
+            may gain is weighed against what it is expected to cost.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             configurations are points of a scrambled Sobol sequence. Points to evaluate and
             evaluated ones count. None: 10 (universal prior: 5), 0 with one of past tasks.
@@ -162,6 +166,7 @@ class DRESearch(RestorableSearcher):
         prior: GivenPrior = AUTO,
         past_results: PastResults | None = None,
         constraints: Mapping[str, Any] | None = None,
+        cost: str | None = None,
         n_startup_trials: int | None = None,
         allow_duplicates: bool = False,
         failed: str = "worst",
@@ -190,6 +195,8 @@ class DRESearch(RestorableSearcher):
         self._options = replace(options, prior=None)
         self._past_results = past_results
         self._limits = Limits.of(constraints)
+        name = checked_cost_name(cost, "a metric")
+        self._cost = TIME_TOTAL_S if name == DURATION else name
         self._points, self._evaluated = warm_start(points_to_evaluate, evaluated_rewards)
         self._param_space = None if space is None else self._converted(space)
         self._study: AskTell | None = None

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 from syne_tune.backend.trial_status import Trial
+from syne_tune.constants import ST_WORKER_TIME
 from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
 from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 
+from dre_plugins.adapters.common.costs import DURATION, checked_cost_name, cost_of
 from dre_plugins.adapters.common.past_tasks import Mode
 from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, random_seed_from
 from dre_plugins.adapters.syne_tune.prior import prior_from_evaluations
@@ -105,6 +107,9 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         points_to_evaluate: Configurations to begin with, see `DRESearcher`.
         constraints: Limits on other metrics that trials report, by name: the highest value
             allowed, or a pair of the lowest and the highest, where None is no limit.
+        cost: What a trial costs: "duration" (Syne Tune's `st_worker_time`) or the name of another
+            number that trials report, above 0 in the last report. Once three are known, what a
+            trial may gain is weighed against what it is expected to cost.
         options: Further arguments of `DRESearcher`, by name: `prior`, `n_startup_trials`,
             `allow_duplicates`, `failed`, `settings`, `memory`, `valid`.
 
@@ -129,6 +134,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
     """
 
     searcher: DRESearcher
+    _has_warned_of_cost = False
 
     def __init__(
         self,
@@ -139,10 +145,13 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         *,
         constraints: Mapping[str, Any] | None = None,
+        cost: str | None = None,
         **options: Any,
     ) -> None:
         _check_metric(metric)
         self._limits = Limits.of(constraints)
+        name = checked_cost_name(cost, "a reported number")
+        self._cost = ST_WORKER_TIME if name == DURATION else name
         seed = random_seed_from(random_seed)
         super().__init__(
             config_space=config_space,
@@ -170,7 +179,21 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
             trial.config,
             self._value_in(trial, result),
             constraints=self._limits.violations(result),
+            cost=self._cost_in(trial, result),
         )
+
+    def _cost_in(self, trial: Trial, result: Mapping[str, Any]) -> float | None:
+        """Return what a trial has cost; None if no cost is wanted, or its report has none."""
+        cost = None if self._cost is None else cost_of(result.get(self._cost))
+        if self._cost is not None and cost is None and not self._has_warned_of_cost:
+            self._has_warned_of_cost = True
+            logger.warning(
+                "The cost of trial %s is unknown: its last report has no number above 0 for %r. "
+                "Further ones are not mentioned.",
+                trial.trial_id,
+                self._cost,
+            )
+        return cost
 
     def _value_in(self, trial: Trial, result: Mapping[str, Any]) -> float | None:
         if not self._is_complete(trial, result, [self.metric]):
@@ -259,6 +282,8 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         **options: Any,
     ) -> None:
         _check_metric(metric)
+        wanted = "left out: a trial that may be stopped costs what it is given; DRE takes a cost"
+        require("cost" not in options, "cost", options.get("cost"), wanted)
         self._limits = Limits.of(constraints)
         require(grace_period > 0, "grace_period", grace_period, "above 0")
         require(max_t >= grace_period, "max_t", max_t, f"at least grace_period={grace_period}")

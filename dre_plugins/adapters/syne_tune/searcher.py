@@ -123,6 +123,7 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         metric: float | None,
         resource_level: float | None = None,
         constraints: Mapping[str, float] | None = None,
+        cost: float | None = None,
     ) -> None:
         """Learn the final result of a trial; NaN says that it failed.
 
@@ -131,6 +132,7 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
                 counts by those before.
             resource_level: How far it got, if that is known.
             constraints: How far each constraint is violated, by name; at most 0 where it is met.
+            cost: What the trial has cost, see `AskTell.tell`.
         """
         number = self._running(trial_id, config)
         if number is None:
@@ -141,4 +143,4 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         value, step = number_of(metric), number_of(resource_level)
         if math.isfinite(step):
             self._study.report(number, step, value)
-        self._study.tell(number, value, constraints=constraints)
+        self._study.tell(number, value, constraints=constraints, cost=cost)

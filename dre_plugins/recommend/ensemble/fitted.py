@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
+from dre_plugins.recommend.costs import CostModel
 from dre_plugins.recommend.ensemble.effort import Effort, effort_for
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.feasibility import Feasibility
@@ -46,6 +47,7 @@ class FittedEnsemble:
         units: Canonical coordinates of the trials and of fantasies `[N + U, P]`.
         prior_weight: Share of the members that came from trained priors; None without any.
         n_fits: How often the members were fitted.
+        costs: What configurations are expected to cost; None: unknown.
     """
 
     evidence: Evidence
@@ -57,6 +59,7 @@ class FittedEnsemble:
     units: Units
     prior_weight: float | None
     n_fits: int = 1
+    costs: CostModel | None = None
 
     @property
     def n_reference(self) -> int:
@@ -69,23 +72,28 @@ class FittedEnsemble:
         return self._mixture.ranks(units).roll(1 - self.n_fits, dims=0)
 
     def predictions(self, candidates: Units) -> torch.Tensor:
-        """Return ranks, and last the chances to meet all constraints, `[M + 1, C]`.
+        """Return ranks, and last the shares of a gain that count, `[M + 1, C]`.
+
+        A share is the chance to meet all constraints, divided by what the cost stands for, see
+        `costs`.
 
         Args:
             candidates: Coordinates `[C, P]`.
         """
         units = self.evidence.space.canonical(candidates)
-        chance = torch.ones(len(candidates), dtype=torch.float32)
+        share = torch.ones(len(candidates), dtype=torch.float32)
         for feasibility in self.feasibilities:
-            chance = chance * feasibility.probability(units)
-        return torch.cat([self.ranks(units), chance[None]])
+            share = share * feasibility.probability(units)
+        if self.costs is not None:
+            share = share * (-self.costs.log_factors(units)).exp().float()
+        return torch.cat([self.ranks(units), share[None]])
 
     def acquisition(
         self, predictions: torch.Tensor, incumbent: torch.Tensor | None, index: int = 0
     ) -> torch.Tensor:
         """Return the acquisition values of candidates `[C]`.
 
-        Until something met all constraints, the chance to meet them is all that counts; while
+        Until something met all constraints, the share is all that counts; while
         nothing is observed, the rank: the first suggestion is the best of all members, the next
         ones are those of single members.
 
@@ -94,13 +102,13 @@ class FittedEnsemble:
             incumbent: Ranks of the incumbent `[M]`, see `incumbent_ranks`.
             index: Number of the suggestion.
         """
-        ranks, chance = predictions[:-1], predictions[-1]
+        ranks, share = predictions[:-1], predictions[-1]
         if incumbent is not None:
             preset = get_preset(self.settings.preset)
             gain = get_acquisition(self.settings.acquisition or preset.acquisition)
-            return self._constrained(gain(ranks, incumbent), chance)
+            return self._shared(gain(ranks, incumbent), share)
         if self.feasibilities:
-            return chance
+            return share
         return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
 
     def incumbent_ranks(self, branch: Units | None = None) -> torch.Tensor | None:
@@ -153,7 +161,7 @@ class FittedEnsemble:
         return self.ranks(units).numpy().astype(np.float64)
 
     def acquisition_values(self, units: Units) -> Units:
-        """Return the acquisition `[C]`, with the chance to meet all constraints.
+        """Return the acquisition `[C]`, with the chance to meet all constraints and for the cost.
 
         Args:
             units: Canonical coordinates `[C, P]`.
@@ -188,12 +196,12 @@ class FittedEnsemble:
     def _mixture(self) -> Mixture:
         return Mixture(self.parts, _reference(self.search, self.lists, self.units))
 
-    def _constrained(self, gain: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
-        """Return the expected constrained improvement `[C]`."""
-        if not self.feasibilities:
+    def _shared(self, gain: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
+        """Return the expected constrained improvement, for its cost, `[C]`."""
+        if not self.feasibilities and self.costs is None:
             return gain
         # Some acquisitions are negative, of which a small share would be a gain.
-        return (gain - gain.min().clamp_max(0.0)) * chance
+        return (gain - gain.min().clamp_max(0.0)) * share
 
 
 def fit_ensemble(

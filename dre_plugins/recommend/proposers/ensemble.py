@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dre_plugins.recommend.costs import CostModel, expected_cost
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.evidence import Evidence
@@ -36,6 +37,7 @@ class EnsembleProposer:
         evidence: What is known of the trials.
         expectation: What trained priors expect.
         search: Where candidates come from.
+        costs: What configurations are expected to cost; None: unknown.
         settings: The recommender's settings.
         rng: Source of all randomness of these proposals.
 
@@ -48,6 +50,7 @@ class EnsembleProposer:
         evidence: Evidence,
         expectation: Expectation,
         search: CandidateSearch,
+        costs: CostModel | None,
         settings: RecommenderSettings,
         rng: np.random.Generator,
     ) -> None:
@@ -58,7 +61,9 @@ class EnsembleProposer:
         self._has_one_prior = len(expectation.priors) == 1
         self._search = search
         self._rng = rng
-        self._ensemble = fit_ensemble(evidence, expectation, search, settings, rng)
+        self._costs = costs
+        fitted = fit_ensemble(evidence, expectation, search, settings, rng)
+        self._ensemble = replace(fitted, costs=costs)
         self._pool: CandidatePool | None = None  # of the last choice, until the next fit
 
     @property
@@ -115,6 +120,7 @@ class EnsembleProposer:
             ensemble.n_reference,
             ensemble.prior_weight,
             self._past_studies if ensemble.prior_weight else None,
+            expected_cost(self._costs, self._evidence.space.canonical(units[None])),
         )
         return Choice(units, is_new, explanation)
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
+from dre_plugins.recommend.costs import CostModel, expected_cost
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
 from dre_plugins.recommend.evidence import Evidence
@@ -58,6 +59,7 @@ class UniversalProposer:
             are read by their places, see `placing`.
         expectation: What trained priors expect.
         search: Where candidates come from.
+        costs: What configurations are expected to cost; None: unknown.
         rng: Source of all randomness of these proposals.
     """
 
@@ -67,10 +69,12 @@ class UniversalProposer:
         evidence: Evidence,
         expectation: Expectation,
         search: CandidateSearch,
+        costs: CostModel | None,
         rng: np.random.Generator,
     ) -> None:
         self._space = evidence.space
         self._search = search
+        self._costs = costs
         self._rng = rng
         self._expectation = expectation
         observed, values = evidence.single_list
@@ -129,9 +133,15 @@ class UniversalProposer:
             request,
             self._rng,
         )
-        rank, spread = self._rank(predictions, reference)
-        turn = request.turn if is_new else "exhausted"
-        return Choice(units, is_new, Explanation(turn, rank, spread, len(self._reference)))
+        rank, spread = self._rank(predictions[:-1], reference)
+        explanation = Explanation(
+            request.turn if is_new else "exhausted",
+            rank,
+            spread,
+            len(self._reference),
+            expected_cost=expected_cost(self._costs, self._space.canonical(units[None])),
+        )
+        return Choice(units, is_new, explanation)
 
     def _with_refined(
         self, pool: CandidatePool, acquisition: Acquisition, fixed: Units
@@ -148,7 +158,10 @@ class UniversalProposer:
 
         def of_features(features: torch.Tensor) -> torch.Tensor:
             means, variances = self._processes.posterior(features[None])
-            return acquisition(torch.cat([means[0], variances[0].sqrt()]))
+            factors = means.new_zeros(len(features))
+            if self._costs is not None:
+                factors = self._costs.log_factors_of(features)
+            return acquisition(torch.cat([means[0], variances[0].sqrt(), factors[None]]))
 
         units = refined(self._space, best, fixed, of_features)
         units = self._search.rule.reached(best, units)
@@ -174,7 +187,12 @@ class UniversalProposer:
         return float(mean), float(spread)
 
     def _predictions(self, candidates: Units) -> torch.Tensor:
-        return self._posterior(self._space.canonical(candidates))
+        """Return the posterior, and last the `costs.log_factors`, `[2 H + 1, C]`."""
+        units = self._space.canonical(candidates)
+        factors = torch.zeros(len(units), dtype=torch.float64)
+        if self._costs is not None:
+            factors = self._costs.log_factors(units)
+        return torch.cat([self._posterior(units), factors[None]])
 
     def _posterior(self, units: Units) -> torch.Tensor:
         """Return means, then deviations, of all processes `[2 H, C]`."""
@@ -197,10 +215,10 @@ class UniversalProposer:
         return self._best
 
     def _acquisition(self, predictions: torch.Tensor, best: float) -> torch.Tensor:
-        """Return the logarithm of the expected improvement of the mixture on `best` `[C]`."""
-        means, deviations = predictions.chunk(2)
+        """Return the logarithm of the expected improvement on `best`, for its cost, `[C]`."""
+        means, deviations = predictions[:-1].chunk(2)
         of_processes = log_expected_improvement(means, deviations, best)
-        return torch.logsumexp(self._weights[0, :, None] + of_processes, 0)
+        return torch.logsumexp(self._weights[0, :, None] + of_processes, 0) - predictions[-1]
 
     def _features(self, units: Units) -> torch.Tensor:
         features, expected = self._space.features(units), self._expectation.features(units)

@@ -1,0 +1,160 @@
+"""What trials are expected to cost, and how that is weighed against what they may gain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dre_plugins.engine.runtime import isolated
+from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
+from dre_plugins.recommend.costs import CostModel
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.space import Categorical, Float, SearchSpace
+
+SPACE = SearchSpace(
+    {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0), "kind": Categorical(("a", "b", "c"))}
+)
+REFERENCE = SPACE.canonical(np.random.default_rng(2).random((64, SPACE.n_parameters)))
+
+
+def cost(c: dict[str, Any]) -> float:
+    """Return a cost from 1 to 100, twice that in one branch."""
+    return 100.0 ** c["x"] * (2.0 if c["kind"] == "b" else 1.0)
+
+
+def evidence_of(costs: list[float | None], state: TrialState = TrialState.COMPLETE) -> Evidence:
+    units = np.random.default_rng(0).random((len(costs), SPACE.n_parameters))
+    trials = [
+        Trial(SPACE.to_configuration(row), state, 0.0, cost=paid)
+        for row, paid in zip(units, costs, strict=True)
+    ]
+    return Evidence.of(SPACE, trials, weights=np.ones(1))
+
+
+def history_of(n: int) -> list[Trial]:
+    blank = evidence_of([None] * n).trials
+    return [replace(trial, cost=cost(dict(trial.configuration))) for trial in blank]
+
+
+def model_of(n: int) -> CostModel:
+    with isolated("cpu", 1):
+        model = CostModel.of(Evidence.of(SPACE, history_of(n), weights=np.ones(1)))
+    assert model is not None
+    return model
+
+
+def test_costs_are_predicted() -> None:
+    units = SPACE.canonical(np.random.default_rng(1).random((200, SPACE.n_parameters)))
+    true = np.array([cost(SPACE.to_configuration(row)) for row in units])
+    with isolated("cpu", 1):
+        errors = np.log(model_of(25).expected(units) / true)
+    assert np.abs(errors).mean() < 0.35 * np.abs(np.log(true) - np.log(true).mean()).mean()
+
+
+def test_a_gain_is_divided_by_one_plus_the_cost_in_mean_costs() -> None:
+    model, units = model_of(25), evidence_of([None] * 25).units
+    mean = np.mean([cost(SPACE.to_configuration(row)) for row in units])
+    with isolated("cpu", 1):
+        factors = model.log_factors(units).exp().numpy()
+        assert factors == pytest.approx(1.0 + model.expected(units) / mean)
+    far = torch.full((1, SPACE.n_features), 40.0, dtype=torch.float64, requires_grad=True)
+    with torch.enable_grad():  # far outside of the space predictions may be anything
+        factor = model.log_factors_of(far)
+        factor.sum().backward()
+    assert 0.0 <= factor.item() < math.inf and bool(far.grad.isfinite().all())
+
+
+@pytest.mark.parametrize(
+    ("costs", "state"),
+    [
+        ([5.0, 7.0], TrialState.COMPLETE),
+        ([5.0] * 9, TrialState.COMPLETE),
+        ([None] * 9, TrialState.COMPLETE),
+        ([1.0, 2.0, 3.0, 4.0], TrialState.FAILED),
+        ([1.0, 2.0, 3.0, 4.0], TrialState.RUNNING),
+        ([1.0, 2.0, 3.0, 4.0], TrialState.PRUNED),
+    ],
+)
+def test_what_says_nothing_of_costs_changes_nothing(costs, state) -> None:
+    """Too few, all the same, unknown, or of trials that did not come to their end."""
+    assert CostModel.of(evidence_of(costs, state)) is None
+
+
+def tuned(told: Any, n: int = 24) -> AskTell:
+    """Tune a plateau in x, along which only the cost differs."""
+    study = AskTell(SPACE, seed=3)
+    for _ in range(n):
+        number, c = study.ask()
+        study.tell(number, (c["y"] - 0.3) ** 2 + (c["kind"] != "a"), cost=told(number, c))
+    assert study.stats["fallbacks"] == 0
+    return study
+
+
+def test_both_models_prefer_cheap_trials_where_gains_are_equal() -> None:
+    sources = {"model": [14, 16, 18, 20, 22], "universal-prior": [13, 15, 17, 19, 21, 23]}
+    blind = tuned(lambda number, c: None)
+    # Of every third trial the cost is not known.
+    aware = tuned(lambda number, c: None if number % 3 == 2 else cost(c))
+    for source, numbers in sources.items():
+        paid = []
+        for study in (blind, aware):
+            assert {study.explain(number).source for number in numbers} == {source}
+            paid.append(sum(cost(dict(study.trials[n].configuration)) for n in numbers))
+        assert paid[1] < paid[0] / 2
+    assert aware.best.value == pytest.approx(0.0, abs=0.01)
+    expected = aware.explain(22).expected_cost
+    actual = cost(dict(aware.trials[22].configuration))
+    assert expected == pytest.approx(actual, rel=0.5)
+    assert f"expected cost {expected:.3g}" in str(aware.explain(22))
+    assert blind.explain(22).expected_cost is None and "cost" not in str(blind.explain(22))
+
+
+def test_the_ensemble_divides_its_acquisition() -> None:
+    told = [replace(trial, value=trial.configuration["y"]) for trial in history_of(12)]
+    untold = [replace(trial, cost=None) for trial in told]
+    recommender = Recommender(SPACE, seed=0)
+    with isolated("cpu", 1):
+        aware = recommender.ensemble(told, index=12)
+        blind = recommender.ensemble(untold, index=12)
+        factors = aware.costs.log_factors(REFERENCE).exp().numpy()
+        divided = blind.acquisition_values(REFERENCE) / factors
+        assert aware.acquisition_values(REFERENCE) == pytest.approx(divided, rel=1e-4)
+    assert factors.max() > 2.0 * factors.min() and divided.max() > 0.0
+
+
+def test_equal_costs_change_no_suggestion() -> None:
+    blind, constant = (tuned(told, 16) for told in (lambda n, c: None, lambda n, c: 60.0))
+    assert [t.configuration for t in blind.trials] == [t.configuration for t in constant.trials]
+
+
+@pytest.mark.parametrize("wrong", [-1.0, "3 s", True, -math.inf])
+def test_what_is_no_cost_is_refused(wrong) -> None:
+    study = AskTell(SPACE, seed=0)
+    number, configuration = study.ask()
+    with pytest.raises(ValueError, match=r"cost must be a number of at least 0"):
+        study.tell(number, 1.0, cost=wrong)
+    assert study.is_running(number)
+    with pytest.raises(ValueError, match=r"cost must be a number of at least 0"):
+        study.add(configuration, 1.0, cost=wrong)
+    for unknown in (None, 0.0, math.nan, math.inf):
+        study.add(configuration, 1.0, cost=unknown)
+        assert study.trials[-1].cost is None
+
+
+def test_a_state_without_costs_goes_on() -> None:
+    """As versions before costs have saved it."""
+    study = tuned(lambda number, c: cost(c), 12)
+    state = study.__getstate__()
+    state["_trials"] = [Trial.__new__(Trial) for _ in study.trials]
+    for old, trial in zip(state["_trials"], study.history(), strict=True):
+        old.__setstate__(trial.__getstate__()[:-1])
+    restored = AskTell.__new__(AskTell)
+    restored.__setstate__(state)
+    restored.ask()
+    assert {trial.cost for trial in restored.trials} == {None}
+    assert restored.stats["fallbacks"] == 0
