@@ -107,7 +107,7 @@ class Variant:
             if parameter.is_active({**self.fixed, **found}):
                 name = self.names.get(parameter.name, parameter.name)
                 found[parameter.name] = replace(parameter, name=name).suggest(trial)
-        return self.scenario.value(task, self._whole(found))
+        return self.scenario.value(task, self.whole(found))
 
     def drawn(self, task: int, n: int, rng: np.random.Generator) -> np.ndarray:
         """Return the values of random configurations of this space."""
@@ -117,10 +117,10 @@ class Variant:
             for parameter in self.parameters:
                 if parameter.is_active({**self.fixed, **found}):
                     found[parameter.name] = parameter.draw(rng)
-            rows.append(self._whole(found))
+            rows.append(self.whole(found))
         return self.scenario.evaluate_many(task, rows)[self.scenario.metric]
 
-    def _whole(self, found: Row) -> Row:
+    def whole(self, found: Row) -> Row:
         given = {**self.fixed, **found}
         whole: Row = {}
         for parameter in self.scenario.parameters:

@@ -163,7 +163,7 @@ def drawn_of(task: int, variant: Variant, n: int) -> tuple[Any, Any, Any]:
             if parameter.is_active({**variant.fixed, **row}):
                 row[parameter.name] = parameter.draw(rng)
         drawn.append(row)
-    whole = [variant._whole(row) for row in drawn]
+    whole = [variant.whole(row) for row in drawn]
     values = scenario.evaluate_many(task, whole)[scenario.metric]
     seen = [{variant.names.get(n, n): v for n, v in row.items()} for row in drawn]
     return space.to_units(seen), values, space

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import hill
+import numpy as np
 import pytest
 
 from dre_bench import runs
@@ -118,3 +120,41 @@ def test_a_rival_searches_the_conditional_space(name, problem):
     assert all(("y" in each) == (each["kind"] == "b") for each in record["configurations"])
     # Models of HEBO and SMAC are not the same again, with the same seed; their designs are.
     assert record["values"][:8] == again["values"][:8]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "searcher", "arguments"),
+    [
+        ("ax", "botl", {}),
+        ("cqr", "cqr", {"method": "box"}),
+        ("cqr", "cqr", {"method": "quantile"}),
+    ],
+)
+def test_a_rival_learns_from_a_past_study(name, searcher, arguments):
+    """The past study is of the same function: what follows is better than most of it."""
+    python = foreign.python_of(name, SOURCES.environments)
+    if python is None:
+        pytest.skip(f"{name} is installed neither here nor in DRE_BENCH_ENVIRONMENTS")
+    scenario = hill.Hill()
+    tried = scenario.random_configurations(30, np.random.default_rng(0))
+    study = {
+        "parameters": [asdict(parameter) for parameter in hill.Hill.parameters],
+        "configurations": [{"y": 0.5, **configuration} for configuration in tried],
+        "values": scenario.evaluate_many(0, tried)[scenario.metric].tolist(),
+        "names": {},
+    }
+    path = foreign.FOLDER / f"with_{searcher}.py"
+    command = [python, "-E", str(foreign.FOLDER / "serve.py"), str(path)]
+    with ForeignSampler(
+        command,
+        hill.Hill.parameters,
+        seed=7,
+        trials=6,
+        transfer={**arguments, "past": [study]},
+    ) as sampler:
+        found = []
+        for _ in range(6):
+            found.append(scenario.value(0, sampler.ask(1)[0]))
+            sampler.tell(found[-1:])
+    assert max(found[1:]) > np.quantile(study["values"], 0.8)

@@ -7,5 +7,5 @@ which returns n configurations or fewer, and `tell(values)` of those; large valu
 
 What they can express: SMAC is told of all conditions, Ax of those on one value of a parent. HEBO
 and Syne Tune are told of none. Inactive parameters that are chosen all the same do not reach the
-objective.
+objective. `lab/transfer_rivals.py` tells Ax's `BOTL` and two methods of Syne Tune of past studies.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -73,10 +73,17 @@ class ForeignSampler:
         parameters: The search space, parents before children.
         seed: Seed of the searcher.
         trials: How long the study will be.
+        transfer: What else a searcher takes: past studies; see `foreign/with_botl.py`.
     """
 
     def __init__(
-        self, command: Sequence[str], parameters: Sequence[Parameter], *, seed: int, trials: int
+        self,
+        command: Sequence[str],
+        parameters: Sequence[Parameter],
+        *,
+        seed: int,
+        trials: int,
+        transfer: Mapping[str, Any] | None = None,
     ) -> None:
         self._parameters = parameters
         self._log = TemporaryFile()
@@ -89,8 +96,9 @@ class ForeignSampler:
             encoding="utf-8",
         )
         space = [asdict(parameter) for parameter in parameters]
+        request = {"parameters": space, "seed": seed, "trials": trials, **(transfer or {})}
         try:
-            started = self._answer({"parameters": space, "seed": seed, "trials": trials})
+            started = self._answer(request)
         except BaseException:
             self.close()
             raise

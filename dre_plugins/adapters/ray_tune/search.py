@@ -46,12 +46,12 @@ from dre_plugins.transfer.knowledge import GivenPrior, LoadedPrior
 class DRESearch(RestorableSearcher):
     """Search algorithm that alternates a universal prior and a deep ranking ensemble.
 
-    The first five trials are points of a scrambled Sobol sequence. Then a *universal prior*, a
-    network that was meta-trained on synthetic functions and needs no training in the experiment,
-    proposes every second trial by expected improvement. After ten trials the others are those
-    of a *deep ranking ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023): neural networks
-    learn to rank the configurations, and the candidate with the largest expected improvement of
-    its rank is proposed. If one model is confidently wrong, the other explores elsewhere.
+    The first trial is one that is good for most data if `prior="auto"` recognises the learner by
+    its parameters; four or five points of a scrambled Sobol sequence follow. Then a *universal
+    prior*, a network meta-trained on synthetic functions, proposes every second trial by expected
+    improvement. After ten trials the others are those of a *deep ranking ensemble* (Khazi, Pineda
+    Arango and Grabocka, ICLR 2023): networks learn to rank the configurations, and the candidate
+    with the largest expected improvement of its rank is proposed.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, alone
     or beside a scheduler that stops trials early.
