@@ -124,8 +124,7 @@ class DRESampler(BaseSampler):
         independent_sampler: Optuna sampler of parameters that no earlier trial had and the prior
             does not know; without a prior every parameter of the first trial. None takes the
             Sobol sequence.
-        warn_independent_sampling: Whether to warn of that, once per study and parameter, after
-            the start-up trials.
+        warn_independent_sampling: Whether to warn of that after the start-up trials, once each.
         allow_duplicates: Whether a configuration may be suggested again, as one may want when
             the objective is noisy. Otherwise only an exhausted finite space repeats any.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out. A trial
