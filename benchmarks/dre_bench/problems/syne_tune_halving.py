@@ -125,7 +125,8 @@ def make_scheduler(scenario: YahpoScenario, run: Run) -> Any:
     method, options = method_of(run)
     if method not in SCHEDULERS:
         raise ValueError(f"unknown sampler {method!r}; known: {', '.join(SCHEDULERS)}.")
-    return SCHEDULERS[method](
+    scheduler = SCHEDULERS[method]
+    return scheduler(
         config_space(scenario.parameters),
         metric=METRIC,
         do_minimize=False,
@@ -134,5 +135,5 @@ def make_scheduler(scenario: YahpoScenario, run: Run) -> Any:
         grace_period=RUNGS[0],
         max_t=RUNGS[-1],
         reduction_factor=RUNGS[1] // RUNGS[0],
-        **with_settings(options),
+        **(with_settings(options) if scheduler is ASHADRE else options),
     )
