@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
+from datetime import timedelta
 
 import numpy as np
 import optuna
@@ -111,6 +113,18 @@ def test_a_restarted_optuna_study_goes_on_as_if_it_had_not_stopped(memory, tmp_p
     (entry,) = [e for e in memory.index().entries if e.header.name == "present"]
     assert len(entry.files) == 2
     assert sorted(read_study(entry.files).trials) == [0, 1, 2, 3, 4, 5]
+
+
+def test_workers_that_begin_together_record_one_study(memory):
+    """The trial that is stored second started first, as workers that race may do."""
+    storage = optuna.storages.InMemoryStorage()
+    study = optimize(1, memory=memory, storage=storage)
+    second = copy.deepcopy(study.trials[0])
+    second.datetime_start -= timedelta(milliseconds=5)
+    study.add_trial(second)
+    optimize(1, memory=memory, storage=storage)
+    (entry,) = memory.index().entries
+    assert len(entry.files) == 2
 
 
 def test_studies_of_one_name_are_different_ones(memory):

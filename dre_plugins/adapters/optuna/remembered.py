@@ -99,7 +99,12 @@ def record(
 
 
 def began_at(study: Study) -> datetime:
-    """Return when a study began, which all its workers agree on: with its first trial."""
-    trials = study.get_trials(deepcopy=False)
-    starts = [trial.datetime_start for trial in trials if trial.datetime_start is not None]
-    return min(starts, default=datetime.now())
+    """Return when a study began, which all its workers agree on: with its first trial.
+
+    First by number: a trial is numbered after the ones before it are stored, but workers that
+    begin together may store a trial that started earlier after one that started later.
+    """
+    for trial in study.get_trials(deepcopy=False):
+        if trial.datetime_start is not None:
+            return trial.datetime_start
+    return datetime.now()
