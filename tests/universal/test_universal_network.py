@@ -33,7 +33,7 @@ def draw(n_tasks: int, n: int, d: int, seed: int = 0) -> tuple[torch.Tensor, tor
     generator = torch.Generator().manual_seed(seed)
     features = torch.rand(n_tasks, n, d, generator=generator, dtype=torch.float64)
     values = torch.sin(5 * features[..., 0]) + features[..., -1]
-    return features, blended(values, values)[0]
+    return features, blended(values, values)
 
 
 def parts(hypotheses: Hypotheses) -> list[torch.Tensor]:
