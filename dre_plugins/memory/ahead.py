@@ -15,8 +15,7 @@ from dre_plugins.memory.memory import STUDIES, Memory
 from dre_plugins.memory.priors import publish, trained_prior
 from dre_plugins.memory.selection import overlap, usable
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.spaces.merging import merged_space
-from dre_plugins.transfer.spaces.renaming import with_common_names
+from dre_plugins.transfer.spaces.merging import merged_space, with_common_names
 
 # Up to so many studies are all learnt from when a study begins.
 MIN_STUDIES = selection.MAX_STUDIES

@@ -22,8 +22,7 @@ from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.spaces.alignment import align
-from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space
-from dre_plugins.transfer.spaces.renaming import with_common_names
+from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space, with_common_names
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced
 
 if TYPE_CHECKING:

@@ -118,22 +118,8 @@ class TestSpaces:
         fixed = SearchSpace({"kernel": Constant("poly"), "gamma": Float(0, 1)})
         merged = merged_space([kernels(["rbf", "linear"], RBF), fixed])
         assert merged.conditions == (Condition("gamma", "kernel", ("rbf", "poly")),)
-        assert merged.optional == frozenset()
-
-    def test_spaces_that_contradict_each_other_make_a_child_optional(self) -> None:
         merged = merged_space([kernels(["rbf", "linear"], RBF), kernels(["rbf", "linear"])])
         assert merged.conditions == (Condition("gamma", "kernel", ("rbf", "linear")),)
-        assert merged.optional == {"gamma"}
-
-    def test_a_condition_explains_an_absence(self) -> None:
-        full = SearchSpace(
-            {"kernel": Categorical(["rbf", "linear"]), "gamma": Float(0, 1), "tol": Float(0, 1)},
-            [RBF, RangeCondition("tol", "gamma", low=0.5)],
-        )
-        linear = SearchSpace({"kernel": Constant("linear"), "C": Float(0, 1)})
-        assert merged_space([full, linear]).optional == {"C"}
-        other = SearchSpace({"kernel": Categorical(["rbf", "linear"]), "C": Float(0, 1)})
-        assert merged_space([full, other]).optional == {"C", "gamma", "tol"}
 
     def test_ranges_are_united(self) -> None:
         def net(most: int, **bounds: float) -> SearchSpace:
@@ -142,16 +128,13 @@ class TestSpaces:
 
         merged = merged_space([net(3, low=1.5), net(5, low=1.5)])
         assert merged.conditions == (RangeCondition("width", "n", low=1.5),)
-        assert merged.optional == frozenset()
         merged = merged_space([net(3, low=1.5), net(5, low=2.5, high=4)])
         assert merged.conditions == (RangeCondition("width", "n", low=1.5),)
-        assert merged.optional == {"width"}
         merged = merged_space([net(3, low=1.5), net(5, high=4)])
         assert (merged.conditions, merged.optional) == ((), {"width"})
         deep = SearchSpace({"n": Integer(2, 5), "width": Integer(4, 64)})
         merged = merged_space([net(3, low=1.5), deep])
         assert merged.conditions == (RangeCondition("width", "n", low=1.5),)
-        assert merged.optional == frozenset()
 
     def test_a_parent_that_can_no_longer_be_asked(self) -> None:
         first = SearchSpace({"n": Integer(1, 3), "x": Float(0, 1)}, [Condition("x", "n", (2,))])

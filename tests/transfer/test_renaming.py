@@ -11,7 +11,7 @@ from dre_plugins import MetaDataset, Prior
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 from dre_plugins.space.conditions import Condition
 from dre_plugins.transfer.metadata import Task
-from dre_plugins.transfer.spaces.renaming import with_common_names
+from dre_plugins.transfer.spaces.merging import with_common_names
 
 RATE = Float(1e-4, 1.0, "log")
 BOOSTER = Categorical(("tree", "linear"))
