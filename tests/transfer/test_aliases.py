@@ -62,7 +62,7 @@ def test_company_decides() -> None:
     assert roles(["alpha", "hidden_layer_sizes"])["weight decay"] == "alpha"
     assert roles(["max_iter", "max_leaf_nodes"])["trees"] == "max_iter"
     assert roles(["max_iter", "batch_size"])["epochs"] == "max_iter"
-    assert roles(["alpha", "l1_ratio"])["svm cost"] == "alpha"  # its inverse, see `conventions`
+    assert roles(["alpha", "l1_ratio"])["svm cost"] == "alpha"  # its inverse, see `change_of`
 
 
 def test_a_role_with_two_players_is_nobodys() -> None:

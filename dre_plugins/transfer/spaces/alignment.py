@@ -17,10 +17,10 @@ import numpy as np
 from dre_plugins.space.base import Array, fill
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import families, is_ambiguous, roles
-from dre_plugins.transfer.spaces.conventions import Change
 from dre_plugins.transfer.spaces.conversion import conversion, placed
 from dre_plugins.transfer.spaces.differences import difference
 from dre_plugins.transfer.spaces.prefixes import (
+    Change,
     change_of,
     normalised,
     without_learner,

@@ -19,7 +19,7 @@ import numpy as np
 from dre_plugins.space import Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_real, match_key
 from dre_plugins.space.conditions import listed_values
-from dre_plugins.transfer.spaces.conventions import Change
+from dre_plugins.transfer.spaces.prefixes import Change
 
 Number: TypeAlias = Float | Integer | Normal
 
@@ -33,7 +33,7 @@ def conversion(source: Domain, target: Domain, change: Change | None = None) -> 
     Two domains of numbers always have one, since numbers beyond a range extrapolate.
 
     Args:
-        change: What numbers of the source are in the target, see `conventions`.
+        change: What numbers of the source are in the target, see `prefixes`.
     """
     if change is None and source == target:
         return np.asarray
