@@ -17,8 +17,7 @@ import numpy as np
 from dre_plugins.space.base import Array, fill
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import families, is_ambiguous, roles
-from dre_plugins.transfer.spaces.conversion import conversion, placed
-from dre_plugins.transfer.spaces.differences import difference
+from dre_plugins.transfer.spaces.conversion import conversion, difference, placed
 from dre_plugins.transfer.spaces.prefixes import (
     Change,
     change_of,
@@ -163,8 +162,7 @@ def align(
     """Find the parameters that two spaces have in common, see `aligned_if_any`.
 
     Raises:
-        ValueError: nothing in common, `mapping` names what does not exist, or what it joins has no
-            value in common.
+        ValueError: nothing in common, or what `mapping` joins has no value in common.
     """
     alignment = aligned_if_any(source, target, mapping=mapping, defaults=defaults)
     if alignment is None:
@@ -192,16 +190,15 @@ def aligned_if_any(
     see `matching_names`.
 
     Args:
-        mapping: name in the source to name in the target, where names do not tell.
+        mapping: name in the source to name in the target, where names do not tell; each joins two
+            parameters that exist, which `Prior` checks.
         defaults: values for parameters that only the target has, by any of their known names; a
             number outside the range becomes the nearest value of the range.
 
     Raises:
-        ValueError: `mapping` names what does not exist, or joins what has no value in common.
+        ValueError: `mapping` joins what has no value in common.
     """
-    given = dict(mapping or {})
-    _check_mapping(given, source, target)
-    pairs = {name: (other, "mapping") for name, other in given.items()}
+    pairs = {name: (other, "mapping") for name, other in (mapping or {}).items()}
     pairs |= matching_names(list(source.domains), list(target.domains), taken=pairs)
     links: list[Link] = []
     remarks: dict[str, str] = {}
@@ -312,18 +309,3 @@ def _imputed(
         if not domain.contains(default):
             remarks[name] = f"nearest to the default {default!r}"
     return values, remarks
-
-
-def _check_mapping(mapping: Mapping[str, str], source: SearchSpace, target: SearchSpace) -> None:
-    sides = (("source", list(mapping), source), ("target", list(mapping.values()), target))
-    for where, names, space in sides:
-        for name in names:
-            if name not in space.domains:
-                raise ValueError(
-                    f"mapping names {name!r}, which the {where} does not have; "
-                    f"it has {list(space.domains)}."
-                )
-            if names.count(name) > 1:
-                raise ValueError(
-                    f"mapping names {name!r} of the {where} twice; join it to one parameter."
-                )
