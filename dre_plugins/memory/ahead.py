@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from dre_plugins.memory import selection
 from dre_plugins.memory.choices import tasks_of
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.memory.memory import STUDIES, Memory
-from dre_plugins.memory.priors import publish, trained_prior
+from dre_plugins.memory.priors import published, trained_prior
 from dre_plugins.memory.selection import overlap, usable
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.merging import merged_space, with_common_names
@@ -78,9 +77,8 @@ def train_ahead(memory: Memory, group: Group, logger: logging.Logger) -> Path | 
     entries = group.entries[:MAX_STUDIES]
     path = trained_prior(memory.priors, tasks_of(entries, logger), logger, is_ahead=True)
     if path is not None and not path.with_suffix(STUDIES).exists():
-        unfinished = path.with_name(f".{uuid.uuid4().hex}.json")
-        unfinished.write_text(json.dumps([entry.header.study for entry in entries]))
-        publish(unfinished, path.with_suffix(STUDIES))
+        with published(path.with_suffix(STUDIES)) as unfinished:
+            unfinished.write_text(json.dumps([entry.header.study for entry in entries]))
     return path
 
 

@@ -1,4 +1,4 @@
-"""Append what ends in a study to a file that nobody else writes."""
+"""Append what ends in a study, or ended elsewhere, to a file that nobody else writes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import os
 import time
 import uuid
 import weakref
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from dre_plugins.memory.priors import digest_of
 from dre_plugins.memory.recorded import Ended, Header
 from dre_plugins.memory.records import header_line, space_line, trial_line
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.metadata import Task
 
 SUFFIX = ".jsonl"
 # A power cut loses at most what was written in so many seconds, and a killed process nothing.
@@ -126,3 +129,26 @@ def _sync(path: Path, process: int) -> None:
         pass
     finally:
         os.close(descriptor)
+
+
+def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
+    """Record a past task as a study, and say whether it was not there.
+
+    Args:
+        folder: Folder of all records.
+        task: The task.
+        present: Identities of the studies that are there.
+
+    Raises:
+        OSError: The folder cannot be written.
+        ValueError: A value is of a type that no file can hold.
+    """
+    study = digest_of([task])[:16]
+    if study in present:
+        return False
+    # Values of a `Task` are larger where they are better.
+    header = Header(study=study, name=task.name, framework="import", directions=("maximize",))
+    recorder = Recorder(folder, header)
+    for number, trial in enumerate(task.trials()):
+        recorder.write(number, trial, task.space)
+    return True

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from threading import Lock
@@ -120,36 +118,3 @@ class StudyMemory:
                     error,
                 )
             return None
-
-
-def new_study_memory(
-    memory: Memory,
-    *,
-    name: str,
-    framework: str,
-    directions: Sequence[str],
-    stats: Counter[str],
-    logger: logging.Logger,
-    study: str = "",
-    began: float | None = None,
-) -> StudyMemory:
-    """Return what a study has of a memory.
-
-    Args:
-        memory: The memory.
-        name: Name of the study for people; may be empty.
-        framework: What tunes, such as "optuna".
-        directions: "minimize" or "maximize" for each objective.
-        stats: Counters of the study.
-        logger: Where messages go.
-        study: Identity of the study, the same in all its processes; empty makes a new one.
-        began: When it began, in seconds since 1970; None: now.
-    """
-    header = Header(
-        study=study or uuid.uuid4().hex[:16],
-        name=name,
-        framework=framework,
-        directions=tuple(directions),
-        began=time.time() if began is None else began,
-    )
-    return StudyMemory(memory, header, stats=stats, logger=logger)

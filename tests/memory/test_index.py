@@ -51,9 +51,7 @@ def test_only_what_has_changed_is_read_again(memory, monkeypatch):
     memory.index()
     read = []
     summary = index_module._summary
-    monkeypatch.setattr(
-        index_module, "_summary", lambda path, spaces: read.append(path) or summary(path, spaces)
-    )
+    monkeypatch.setattr(index_module, "_summary", lambda path: read.append(path) or summary(path))
     memory.index()
     assert read == []
     Recorder(memory.records, header("b")).write(
