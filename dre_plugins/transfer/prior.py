@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,60 @@ from dre_plugins.engine.settings import require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.transfer.card import Card
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.spaces.alignment import Alignment, Link, align, aligned_if_any
-
-__all__ = ["Card", "Prior", "PriorError"]
 
 
 class PriorError(ValueError):
     """Say why a prior cannot be loaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """Say where a prior comes from.
+
+    Args:
+        name: Short name.
+        description: One sentence.
+        tasks: Names of the tasks that it was meta-trained on.
+        n_evaluations: Evaluations of these tasks.
+        source: Where they come from.
+        licence: What one may do with them, and hence with the prior.
+        created: Date, ISO 8601.
+        rebuild: Command that makes the prior anew; empty if there is none.
+        defaults: Values of parameters that a study does not tune, by name in the prior's space.
+        training: Settings of the meta-training, JSON-ready.
+        validation: Figures, by name.
+    """
+
+    name: str
+    description: str = ""
+    tasks: tuple[str, ...] = ()
+    n_evaluations: int = 0
+    source: str = ""
+    licence: str = ""
+    created: str = ""
+    rebuild: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    validation: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("defaults", "training", "validation"):
+            value = getattr(self, name)
+            is_mapping = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+            require(is_mapping, name, value, "a mapping of names")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the card as JSON-ready values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Card:
+        """Rebuild a card from `to_dict`; entries that this version does not know are left out."""
+        names = {entry.name for entry in fields(cls)}
+        values = {name: value for name, value in state.items() if name in names}
+        return cls(**{**values, "tasks": tuple(values.get("tasks", ()))})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,9 +133,10 @@ class Prior:
         Raises:
             ValueError: If there is nothing to learn from.
         """
-        from dre_plugins.transfer.training import train_prior_of_few
+        from dre_plugins.transfer.training import FEW_TASKS, SCORER, train_prior
 
-        return train_prior_of_few(metadata)
+        scorer = replace(SCORER, context=None)
+        return train_prior(metadata, name="past studies", scorer=scorer, settings=FEW_TASKS)
 
     @staticmethod
     def of_beliefs(

@@ -22,8 +22,7 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES, listed, numbers
-from dre_plugins.transfer.card import Card
-from dre_plugins.transfer.prior import Prior, PriorError
+from dre_plugins.transfer.prior import Card, Prior, PriorError
 
 # Version of the card. A file of a newer version is refused: its entries may mean something else.
 SCHEMA = 1

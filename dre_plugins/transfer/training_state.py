@@ -109,7 +109,7 @@ def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
         state.best = {key.removeprefix("best/"): value.to(device) for key, value in best.items()}
         state.generator.set_state(tensors["generator"])
         state.step = int(header["step"])
-        state.history = [_look(values) for values in json.loads(header["history"])]
+        state.history = [Progress(*values) for values in json.loads(header["history"])]
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"checkpoint {name!r} cannot be resumed ({error}); delete it or name another file."
@@ -123,8 +123,3 @@ def _restore(target: Parameters, kind: str, tensors: Mapping[str, Tensor]) -> No
             raise ValueError(f"{kind}/{name} has shape {[*stored.shape]}, not {[*value.shape]}")
         with torch.no_grad():
             value.copy_(stored)
-
-
-def _look(values: list[float]) -> Progress:
-    step, n_steps, loss, validation_loss, best = values
-    return Progress(int(step), int(n_steps), float(loss), float(validation_loss), float(best))
