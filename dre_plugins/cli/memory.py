@@ -129,7 +129,7 @@ def forget(
 @memory.command("export")
 def export(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="File to write: .json, .npz, or .tasks.")
+        Path, typer.Option("--output", "-o", help="File to write: .json, or .npz (smaller).")
     ],
     studies: Studies = None,
     folder: Folder = None,
