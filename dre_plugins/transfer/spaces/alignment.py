@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dre_plugins.space.base import Array, fill
+from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import families, is_ambiguous, roles
 from dre_plugins.transfer.spaces.conversion import conversion, difference, placed
@@ -70,19 +71,6 @@ class Alignment:
     missing: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     remarks: Mapping[str, str] = field(default_factory=dict)
-    _fixed: Array = field(init=False, repr=False, compare=False)  # imputed units `[Pt]`, else NaN
-    _rules: SearchSpace = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        target = self.target
-        fixed = np.full(target.n_parameters, np.nan)
-        for name, value in self.imputed.items():
-            fixed[target.names.index(name)] = placed([value], target.domains[name])[0]
-        # A parameter of which nothing is known says nothing about its children: they are what the
-        # source says.
-        answerable = [c for c in target.conditions if c.parent not in self.missing]
-        rules = SearchSpace(target.domains, answerable, target.optional)
-        fill(self, _fixed=fixed, _rules=rules)
 
     def convert(self, units: Array) -> Array:
         """Return canonical units of the target, canonical units `[N, Ps]` -> `[N, Pt]`.
@@ -98,19 +86,33 @@ class Alignment:
                 f"units must have one column for each of {list(self.source.names)}, got an array "
                 f"of shape {units.shape}; make them with the source's to_units."
             )
+        given = dict(zip(self.source.names, units.T, strict=True))
+        constant = np.full(len(units), _ONLY)
         converted = np.tile(self._fixed, (len(units), 1))
         for link in self.links:
             if link.target not in self.target.constants:
                 column = self.target.names.index(link.target)
-                converted[:, column] = link.change(self._given(link, units))
+                converted[:, column] = link.change(given.get(link.source, constant))
         converted[~self._rules.active(converted)] = np.nan
         return converted
 
-    def _given(self, link: Link, units: Array) -> Array:
-        """Return the units of a link's parameter in the source, `[N, Ps]` -> `[N]`."""
-        if link.source in self.source.constants:
-            return np.full(len(units), _ONLY)
-        return units[:, self.source.names.index(link.source)]
+    @cached_property
+    def _fixed(self) -> Array:
+        """Return imputed units `[Pt]`, NaN elsewhere."""
+        fixed = np.full(self.target.n_parameters, np.nan)
+        for name, value in self.imputed.items():
+            fixed[self.target.names.index(name)] = placed([value], self.target.domains[name])[0]
+        return fixed
+
+    @cached_property
+    def _rules(self) -> SearchSpace:
+        """Return the target without the conditions of which nothing is known.
+
+        A parameter of which nothing is known says nothing about its children: they are what the
+        source says.
+        """
+        conditions = [c for c in self.target.conditions if c.parent not in self.missing]
+        return SearchSpace(self.target.domains, conditions, self.target.optional)
 
     def report(self) -> str:
         """Return a table of what is linked and how, and what is not."""
@@ -136,20 +138,14 @@ class Alignment:
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Return of each parameter of the target: its name, that in the source, why, remarks."""
+        more = {name: f"; {remark}" for name, remark in self.remarks.items()}
         rows = [(link.target, link.source, link.how, link.note) for link in self.links]
         for name, value in self.imputed.items():
-            rows.append((name, "–", "default", f"set to {_short(value)}" + self._remark(name)))
-        for name in self.missing:
-            rows.append((name, "–", "–", "left missing" + self._remark(name)))
+            # Without the digits of a unit's rounding.
+            plain = float(f"{value:.6g}") if isinstance(value, float) else value
+            rows.append((name, "–", "default", f"set to {plain!r}{more.get(name, '')}"))
+        rows += [(name, "–", "–", f"left missing{more.get(name, '')}") for name in self.missing]
         return rows
-
-    def _remark(self, name: str) -> str:
-        return f"; {self.remarks[name]}" if name in self.remarks else ""
-
-
-def _short(value: Any) -> str:
-    """Return a value to read: the digits of a unit's rounding are left out."""
-    return repr(float(f"{value:.6g}") if isinstance(value, float) else value)
 
 
 def align(
