@@ -110,16 +110,6 @@ def test_spaces_of_tasks_may_differ() -> None:
         assert torch.isfinite(scores(found, space, drawn(space))).all()
 
 
-def test_only_the_order_of_values_counts(prior) -> None:
-    tasks = [
-        replace(task, values=np.exp(10.0 * task.values) * 10.0 ** (30 * row))
-        for row, task in enumerate(metadata())
-    ]
-    stretched = small(MetaDataset.of(tasks))
-    for name, value in prior.ensemble.parameters.items():
-        assert torch.equal(value, stretched.ensemble.parameters[name])
-
-
 def test_order_of_what_past_tasks_list_does_not_count(prior) -> None:
     tasks = []
     for past in metadata():
@@ -148,14 +138,6 @@ def test_tasks_that_teach_nothing_are_not_held_out() -> None:
     assert len(held_out(data)[0]) == 10
     card = small(data).card
     assert (card.validation["n_tasks"], card.training["n_task_lists"]) == (2, 8)
-
-
-def test_an_interrupted_training_goes_on(prior, tmp_path) -> None:
-    path = tmp_path / "training.safetensors"
-    for _ in range(2):
-        found = small(metadata(), checkpoint=path, resume=True)
-        for name, value in prior.ensemble.parameters.items():
-            assert torch.equal(value, found.ensemble.parameters[name])
 
 
 # ---- other spaces
