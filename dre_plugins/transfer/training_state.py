@@ -74,10 +74,8 @@ def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
     Args:
         plan: JSON-ready description of the training.
     """
-    tensors: dict[str, Tensor] = {"generator": state.generator.get_state()}
-    for kind in ("parameters", "first_moments", "second_moments", "best"):
-        for name, value in getattr(state, kind).items():
-            tensors[f"{kind}/{name}"] = value.detach().cpu().contiguous()
+    tensors = {name: value.cpu().contiguous() for name, value in _tensors(state).items()}
+    tensors["generator"] = state.generator.get_state()
     header = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -102,8 +100,10 @@ def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
             raise ValueError("it is no checkpoint of this version")
         if json.loads(header["plan"]) != json.loads(json.dumps(plan)):
             raise ValueError("it belongs to a training with other data, settings or seed")
-        for kind in ("parameters", "first_moments", "second_moments"):
-            _restore(getattr(state, kind), kind, tensors)
+        for key, value in _tensors(state).items():
+            if tensors[key].shape != value.shape:  # `copy_` would repeat what is smaller
+                raise ValueError(f"{key} has not the shape {[*value.shape]}")
+            value.copy_(tensors[key])
         device = next(iter(state.parameters.values())).device
         best = {key: value for key, value in tensors.items() if key.startswith("best/")}
         state.best = {key.removeprefix("best/"): value.to(device) for key, value in best.items()}
@@ -116,10 +116,10 @@ def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
         ) from error
 
 
-def _restore(target: Parameters, kind: str, tensors: Mapping[str, Tensor]) -> None:
-    for name, value in target.items():
-        stored = tensors[f"{kind}/{name}"]
-        if stored.shape != value.shape:  # `copy_` would repeat what is smaller
-            raise ValueError(f"{kind}/{name} has shape {[*stored.shape]}, not {[*value.shape]}")
-        with torch.no_grad():
-            value.copy_(stored)
+def _tensors(state: TrainingState) -> dict[str, Tensor]:
+    """Return all tensors of a state by name, without those of the generator."""
+    return {
+        f"{kind}/{name}": value.detach()
+        for kind in ("parameters", "first_moments", "second_moments", "best")
+        for name, value in getattr(state, kind).items()
+    }
