@@ -158,7 +158,7 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
 
         dre memory import sqlite:///studies.db
     """
-    from dre_plugins.memory.recorder import import_task
+    from dre_plugins.memory.records import import_task
 
     opened, metadata = _memory(folder), load_tasks(tasks)
     present = {entry.header.study for entry in opened.index().entries}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,10 +49,11 @@ def groups_of(index: Index) -> list[Group]:
     for digest in order:
         space = spaces[digest]
         for place, (largest, union, digests) in enumerate(merged):
-            wider = _wider(union, space) if _overlap(largest, space) else None
-            if wider is not None:
-                merged[place] = largest, wider, {*digests, digest}
-                break
+            if min(overlap(largest, space), overlap(space, largest)) > 0.0:
+                with suppress(ValueError):  # no space holds both
+                    wider = merged_space(with_common_names([union, space]))
+                    merged[place] = largest, wider, {*digests, digest}
+                    break
         else:
             merged.append((space, space, {digest}))
     groups = [
@@ -80,15 +82,3 @@ def train_ahead(memory: Memory, group: Group, logger: logging.Logger) -> Path | 
         with published(path.with_suffix(STUDIES)) as unfinished:
             unfinished.write_text(json.dumps([entry.header.study for entry in entries]))
     return path
-
-
-def _overlap(first: SearchSpace, second: SearchSpace) -> bool:
-    return overlap(first, second) > 0.0 and overlap(second, first) > 0.0
-
-
-def _wider(union: SearchSpace, space: SearchSpace) -> SearchSpace | None:
-    """Return a space that holds both, None if there is none."""
-    try:
-        return merged_space(with_common_names([union, space]))
-    except ValueError:
-        return None

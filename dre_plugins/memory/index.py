@@ -18,8 +18,7 @@ from typing import Any
 
 from dre_plugins.engine.files import regular, replacing
 from dre_plugins.memory.recorded import Header
-from dre_plugins.memory.recorder import SUFFIX
-from dre_plugins.memory.records import TRIAL_START, RecordError, read_header
+from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, read_header
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dre_plugins.memory.choices import prior_for
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
-from dre_plugins.memory.recorder import Recorder
+from dre_plugins.memory.records import Recorder
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES

@@ -13,8 +13,7 @@ from remembered import SPACE, files_of, header, loss, write_study
 from dre_plugins.memory import Memory
 from dre_plugins.memory import index as index_module
 from dre_plugins.memory.recorded import Ended
-from dre_plugins.memory.recorder import Recorder
-from dre_plugins.memory.records import header_line, space_line, trial_line
+from dre_plugins.memory.records import Recorder, header_line, space_line, trial_line
 from dre_plugins.memory.selection import MAX_STUDIES, newest_with, select
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
