@@ -17,9 +17,8 @@ import torch
 from torch import Tensor
 
 from dre_plugins.engine.settings import ScorerSettings
-from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.task_lists import TaskLists
-from dre_plugins.transfer.training_state import TrainingState
+from dre_plugins.transfer.training_state import MetaTrainingSettings, TrainingState
 
 # Steps that draw from one random order: its slices are distinct entries without sorting random
 # keys for every draw.

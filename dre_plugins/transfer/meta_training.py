@@ -26,9 +26,8 @@ from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.transfer import training_state
 from dre_plugins.transfer.draws import Batch, Draws, validation_batch
-from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.task_lists import TaskLists
-from dre_plugins.transfer.training_state import Progress, TrainingState
+from dre_plugins.transfer.training_state import MetaTrainingSettings, Progress, TrainingState
 
 __all__ = ["MetaTrained", "MetaTrainingSettings", "Progress", "meta_train"]
 

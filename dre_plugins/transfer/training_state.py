@@ -1,4 +1,4 @@
-"""The state of a meta-training, in memory and on disk, so that it can be interrupted.
+"""The settings of a meta-training, and its state, on disk as well so that it can be interrupted.
 
 One safetensors file holds weights, moments of Adam, the best weights and the state of the random
 generator; its header holds the counters and the plan, which must be that of the training that
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 import torch
@@ -20,10 +20,52 @@ from torch import Tensor
 
 from dre_plugins.engine.files import regular, replacing
 from dre_plugins.engine.scorers import Parameters
+from dre_plugins.engine.settings import LOSS_NAMES, require
 from dre_plugins.engine.tensors import parsed
 
 FORMAT = "dre-plugins/meta-training"
 VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaTrainingSettings:
+    """Describe a meta-training.
+
+    Args:
+        n_steps: Adam steps.
+        learning_rate: Learning rate of the first step; it anneals to zero by a cosine.
+        loss: Name of a loss in `engine.losses.LOSSES`.
+        n_lists: Lists B that each member sees in one step.
+        list_length: Entries L of a query; shorter lists are taken whole.
+        max_support: Largest support S; sizes are drawn uniformly from 0 to S, and at most half of
+            a list. It counts only if the scorers have a context.
+        validate_every: Steps between two looks at the validation tasks.
+        patience: Looks without a better validation loss after which training ends.
+
+    Raises:
+        ValueError: If a setting is invalid.
+    """
+
+    n_steps: int = 4000
+    learning_rate: float = 0.01
+    loss: str = "weighted-list-mle"
+    n_lists: int = 4
+    list_length: int = 100
+    max_support: int = 40
+    validate_every: int = 250
+    patience: int = 20
+
+    def __post_init__(self) -> None:
+        for name in ("n_steps", "n_lists", "max_support", "validate_every", "patience"):
+            value = getattr(self, name)
+            require(value >= 1, name, value, "at least 1")
+        require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
+        require(self.loss in LOSS_NAMES, "loss", self.loss, f"one of {LOSS_NAMES}")
+        require(self.list_length >= 2, "list_length", self.list_length, "at least 2")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON-ready values."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

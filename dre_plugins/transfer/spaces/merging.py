@@ -5,13 +5,13 @@ Parameters get one name for what the spaces call differently, so that tasks teac
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, is_real, match_key
+from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, match_key
+from dre_plugins.space.bounds import is_finite
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition, listed_values
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
 from dre_plugins.space.numeric import Float, Integer, Normal
@@ -84,7 +84,7 @@ def merged_domain(name: str, domains: Sequence[Domain]) -> Domain:
         return infer_domain(name, [value for domain in domains for value in listed_values(domain)])
     if not any(isinstance(domain, Number) for domain in domains):
         return _union(domains)
-    if all(isinstance(d, Number) or all(map(_is_number, listed_values(d))) for d in domains):
+    if all(isinstance(d, Number) or all(map(is_finite, listed_values(d))) for d in domains):
         return _span(domains)
     if sum(domain.n_values or _MOST_LISTED + 1 for domain in domains) > _MOST_LISTED:
         raise UnsupportedDomainError(
@@ -99,7 +99,7 @@ def _union(domains: Sequence[Domain]) -> Domain:
     values = distinct(value for domain in domains for value in listed_values(domain))
     if not all(isinstance(domain, (Ordinal, Constant)) for domain in domains):
         return Categorical(values)
-    if all(map(_is_number, values)):
+    if all(map(is_finite, values)):
         values = tuple(sorted(values))
         spacings = {domain.spacing for domain in domains if isinstance(domain, Ordinal)}
         spacing = spacings.pop() if len(spacings) == 1 else "equal"
@@ -141,10 +141,6 @@ def _landmarks(domain: Domain) -> list[Any]:
     if isinstance(domain, Number):
         return [domain.from_unit(0.0), domain.from_unit(1.0)]
     return listed_values(domain)
-
-
-def _is_number(value: object) -> bool:
-    return is_real(value) and math.isfinite(value)  # type: ignore[arg-type]
 
 
 # ---- conditions
@@ -208,7 +204,7 @@ def _always(pattern: AnyCondition, parent: Domain) -> list[AnyCondition]:
         is_short = parent.n_values is not None and parent.n_values <= _MOST_LISTED
         return [Condition(child, name, tuple(listed_values(parent)))] if is_short else []
     marks = _landmarks(parent)
-    if not all(map(_is_number, marks)):
+    if not all(map(is_finite, marks)):
         return []
     return [RangeCondition(child, name, min(marks), max(marks))]
 
