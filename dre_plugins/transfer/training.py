@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -51,23 +50,23 @@ def train_prior(
     validation: MetaDataset | None = None,
     space: SearchSpace | None = None,
     defaults: Mapping[str, Any] | None = None,
-    scorer: ScorerSettings | None = None,
+    scorer: ScorerSettings = SCORER,
     settings: MetaTrainingSettings | None = None,
     seed: int = 0,
-    device: str = "cpu",
-    n_threads: int = 1,
-    checkpoint: str | os.PathLike[str] | None = None,
-    resume: bool = False,
     progress: bool = False,
     rebuild: str = "",
+    **machine: Any,
 ) -> Prior:
-    """Meta-train a prior, see `Prior.train`."""
+    """Meta-train a prior, see `Prior.train`.
+
+    Args:
+        machine: `device`, `n_threads`, `checkpoint` and `resume`, see `meta_train`.
+    """
     if not len(metadata):
         raise ValueError(
             "metadata has no task, so there is nothing to learn from; "
             f"what was left out: {dict(metadata.skipped)}."
         )
-    scorer = scorer if scorer is not None else SCORER
     settings = settings if settings is not None else MetaTrainingSettings()
     if space is None:
         spaces = with_common_names([task.space for task in metadata])
@@ -88,11 +87,8 @@ def train_prior(
             scorer,
             settings,
             seed=seed,
-            device=device,
-            n_threads=n_threads,
-            checkpoint=checkpoint,
-            resume=resume,
             on_progress=on_progress,
+            **machine,
         )
     card = Card(
         name=name,
