@@ -28,11 +28,6 @@ def names(memory):
     return sorted(entry.header.name for entry in memory.index().entries)
 
 
-def test_of_nothing(memory):
-    assert memory.index().entries == []
-    assert not memory.path.joinpath("studies").exists()
-
-
 def test_entries_say_what_was_tuned(memory):
     write_study(memory, "first", 7)
     write_study(memory, "second", 9)
@@ -70,14 +65,6 @@ def test_a_damaged_index_is_made_anew(memory, content):
     (memory.path / "index.json").write_bytes(content)
     assert names(memory) == ["a"]
     assert json.loads((memory.path / "index.json").read_bytes())["files"]
-
-
-def test_a_damaged_record_is_named_and_left_out(memory):
-    write_study(memory, "a")
-    (memory.records / "b-1.jsonl").write_bytes(b"\x00\x01")
-    index = memory.index()
-    assert [entry.header.name for entry in index.entries] == ["a"]
-    assert index.damaged == ["b-1.jsonl"]
 
 
 def test_what_is_deleted_disappears(memory):

@@ -93,14 +93,6 @@ def test_a_missing_file_is_named(path: Path) -> None:
             load(missing)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.999])
-def test_a_truncated_file_is_refused(path: Path, share: float) -> None:
-    content = write(path).read_bytes()
-    path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(UniversalPriorError, match=f"{path}: not a readable safetensors"):
-        load(path)
-
-
 HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
     "foreign": ({"format": "dre-plugins/prior"}, "format is 'dre-plugins/prior', expected"),
     "without a format": ({"format": None}, "format is None, expected"),
