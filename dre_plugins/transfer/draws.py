@@ -10,7 +10,7 @@ Notation: `M` members, `B` lists of one step and member, `T` lists, `N` their en
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -41,39 +41,25 @@ class Batch:
     mask: Tensor
 
 
-class Draws:
-    """Draw lists with their supports, different ones for every member (section 3.2 of the paper).
+def draws(
+    lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, state: TrainingState
+) -> Iterator[Batch]:
+    """Yield for each step lists with supports, different ones for every member (section 3.2).
 
     What is drawn is a function of the state's generator and step, so that a training that was
     interrupted goes on with the same draws.
     """
-
-    def __init__(
-        self,
-        lists: TaskLists,
-        scorer: ScorerSettings,
-        settings: MetaTrainingSettings,
-        state: TrainingState,
-    ) -> None:
-        self._lists = lists
-        self._shape = (scorer.n_members, settings.n_lists)
-        self._lengths = _lengths(scorer, settings)
-        self._state = state
-        self._validate_every = settings.validate_every
-        self._orders: Tensor | None = None
-
-    def next(self) -> Batch:
-        """Return the draws of one step."""
-        lists, generator = self._lists, self._state.generator
+    shape, lengths = (scorer.n_members, settings.n_lists), _lengths(scorer, settings)
+    orders: Tensor | None = None
+    while True:
         # Counted from the last look, where a training that was interrupted goes on.
-        since = self._state.step % self._validate_every
-        if self._orders is None or since % RESHUFFLE == 0:
-            self._orders = _shuffled(lists, generator)
-        n_drawn = math.prod(self._shape)
-        chosen = torch.multinomial(lists.weights.cpu(), n_drawn, True, generator=generator)
-        chosen = chosen.reshape(self._shape)
-        start, share = _uniform((2, *self._shape), generator)
-        return _slices(lists, self._orders, chosen, start, share, *self._lengths)
+        since = state.step % settings.validate_every
+        if orders is None or since % RESHUFFLE == 0:
+            orders = _shuffled(lists, state.generator)
+        weights = lists.weights.cpu()
+        chosen = torch.multinomial(weights, math.prod(shape), True, generator=state.generator)
+        start, share = _uniform((2, *shape), state.generator)
+        yield _slices(lists, orders, chosen.reshape(shape), start, share, *lengths)
 
 
 def validation_batch(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -209,10 +210,13 @@ class Prior:
             ValueError: If the two have no parameter in common; names both.
         """
         alignment = self.align(space)
-        encoder = _Encoder(alignment)
+        # Parameters whose domains differ have features of their own as well: values that are the
+        # same to the prior, such as categories that it does not have, can then be learnt apart.
+        changed = {link.source for link in alignment.links if link.note}
+        extra = space.feature_columns(changed | set(alignment.ignored))
         return AlignedPrior(
-            self.ensemble.with_extra_features(len(encoder.extra)),
-            encoder,
+            self.ensemble.with_extra_features(len(extra)),
+            partial(_encoded, alignment, extra),
             self._favourites_in(space),
             self.contexts,
             f"prior {self.card.name!r} {alignment.summary()}{self.remark}",
@@ -283,18 +287,9 @@ class Prior:
         return replace(self, mapping=dict(mapping or {}))
 
 
-class _Encoder:
-    """Encode coordinates of a study's space as features that the prior knows, then extra ones."""
-
-    def __init__(self, alignment: Alignment) -> None:
-        self._alignment = alignment
-        # Parameters whose domains differ have features of their own as well: values that are the
-        # same to the prior, such as categories that it does not have, can then be learnt apart.
-        changed = {link.source for link in alignment.links if link.note}
-        self.extra = alignment.source.feature_columns(changed | set(alignment.ignored))
-
-    def __call__(self, units: NDArray[np.float64]) -> NDArray[np.float32]:
-        features = self._alignment.target.features(self._alignment.convert(units))
-        if not self.extra:
-            return features
-        return np.hstack([features, self._alignment.source.features(units)[:, self.extra]])
+def _encoded(
+    alignment: Alignment, extra: Sequence[int], units: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """Return features of the prior's space, and extra ones of the study's space behind them."""
+    features = alignment.target.features(alignment.convert(units))
+    return np.hstack([features, alignment.source.features(units)[:, extra]]) if extra else features
