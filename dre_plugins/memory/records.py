@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from dre_plugins.engine.files import regular
@@ -100,6 +101,7 @@ class Recorder:
     def __init__(self, folder: Path, header: Header) -> None:
         self._folder = folder
         self._header = header
+        self._lock = Lock()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -108,12 +110,8 @@ class Recorder:
         self._spaces: list[SearchSpace] = []
         self._synced = 0.0
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_folder": self._folder, "_header": self._header}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._begin_anew()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Recorder, (self._folder, self._header)
 
     def write(
         self,
@@ -138,22 +136,21 @@ class Recorder:
             ValueError: A value of the space is of a type that no file can hold.
             TypeError: A value of the trial is.
         """
-        if self._process != os.getpid():  # after a fork
-            self._begin_anew()
         ended = Ended(trial, time.time(), is_stopped, source)
-        lines = b"" if space in self._spaces else space_line(space)
-        lines += trial_line(number, ended, self._header)
-        try:
-            self._append(lines)
-        except FileNotFoundError:  # the study was forgotten while it ran, or the folder is gone
-            self._begin_anew()
-            lines = space_line(space) + trial_line(number, ended, self._header)
-            self._append(lines)
-        except OSError:  # part of the line may be in the file
-            self._begin_anew()
-            raise
-        if space not in self._spaces:
-            self._spaces.append(space)
+        line = trial_line(number, ended, self._header)
+        with self._lock:
+            if self._process != os.getpid():  # after a fork
+                self._begin_anew()
+            try:
+                self._append(line if space in self._spaces else space_line(space) + line)
+            except FileNotFoundError:  # the study was forgotten meanwhile, or the folder is gone
+                self._begin_anew()
+                self._append(space_line(space) + line)
+            except OSError:  # part of the line may be in the file
+                self._begin_anew()
+                raise
+            if space not in self._spaces:
+                self._spaces.append(space)
 
     def _append(self, lines: bytes) -> None:
         flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)  # else Windows adds \r

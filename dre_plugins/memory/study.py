@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dre_plugins.memory.choices import prior_for
@@ -50,14 +49,6 @@ class StudyMemory:
         self.stats = stats
         self._logger = logger
         self._recorder = Recorder(memory.records, header)
-        self._lock = Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: part for name, part in self.__dict__.items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = Lock()
 
     def record(
         self,
@@ -79,8 +70,7 @@ class StudyMemory:
 
         def write() -> None:
             trial, space = make()
-            with self._lock:
-                self._recorder.write(number, trial, space, is_stopped=is_stopped, source=source)
+            self._recorder.write(number, trial, space, is_stopped=is_stopped, source=source)
 
         self._guarded(write)
 
