@@ -191,11 +191,6 @@ def test_a_parameter_that_is_held_constant_is_known(prior) -> None:
     assert torch.equal(found, scores(prior, SPACE, encoded(SPACE, configurations)))
 
 
-def test_spaces_with_nothing_in_common_are_refused(prior) -> None:
-    with pytest.raises(ValueError, match=r"no parameter in common: \['dropout'\].*'max_depth'"):
-        prior.on(SearchSpace({"dropout": Float(0.0, 1.0)}))
-
-
 def test_names_are_matched_by_alias_and_by_mapping(prior) -> None:
     space = SearchSpace({"eta": DOMAINS["learning_rate"], "levels": DOMAINS["max_depth"]})
     mapped = prior.with_mapping({"levels": "max_depth", "not yet seen": "booster"})
