@@ -44,7 +44,7 @@ class Batch:
 def draws(
     lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, state: TrainingState
 ) -> Iterator[Batch]:
-    """Yield for each step lists with supports, different ones for every member (section 3.2).
+    """Yield lists with supports for each step, others for every member (paper, section 3.2).
 
     What is drawn is a function of the state's generator and step, so that a training that was
     interrupted goes on with the same draws.
