@@ -50,35 +50,23 @@ Reduction = Literal["mean", "sum"] | None
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Hold what a loss needs to know of the values; made by `Loss.prepare`, opaque to callers.
+    """Hold what a loss needs to know of the values; made by `Loss.prepare`, opaque to callers."""
 
-    Args:
-        loss: Name of the loss that it was prepared for.
-        padding: True = padding `[..., N]`, or None if every entry is real.
-        has_entries: Lists with at least one real entry `[...]`, or None if all have.
-        parts: Tensors that only the loss itself understands.
-    """
-
-    loss: str
-    padding: Tensor | None
-    has_entries: Tensor | None
-    parts: tuple[Tensor, ...]
+    loss: str  # name of the loss that it was prepared for
+    padding: Tensor | None  # True = padding `[..., N]`, or None if every entry is real
+    has_entries: Tensor | None  # lists with a real entry `[...]`, or None if all have
+    parts: tuple[Tensor, ...]  # tensors that only the loss itself understands
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Bind the two halves of a loss.
-
-    Args:
-        name: Name in the registry.
-        precompute: `(values, mask, dtype) -> parts`; padded values are 0.
-        per_list: `(scores, *parts) -> [...]`; padded scores are 0.
-        derivatives: `(scores, *parts) -> [..., N]`, in closed form; None leaves it to autograd.
-    """
+    """Bind the two halves of a loss. Padded values and scores are 0."""
 
     name: str
+    # `(values, mask, dtype) -> parts`
     precompute: Callable[[Tensor, Tensor, torch.dtype], tuple[Tensor, ...]]
-    per_list: Callable[..., Tensor]
+    per_list: Callable[..., Tensor]  # `(scores, *parts) -> [...]`
+    # `(scores, *parts) -> [..., N]`; None: autograd
     derivatives: Callable[..., Tensor] | None = None
 
     def prepare(
@@ -88,15 +76,9 @@ class Loss:
         *,
         dtype: torch.dtype = torch.float32,
     ) -> Prepared:
-        """Precompute all that depends on values and mask only.
+        """Precompute all that depends on values `[..., N]` and mask `[..., N]` only.
 
-        Args:
-            values: Values `[..., N]`, larger is better.
-            mask: Real entries `[..., N]`; all of them by default.
-            dtype: Precision of weights and targets.
-
-        Raises:
-            ValueError: If a real value is NaN.
+        Weights and targets are of `dtype`. A ValueError says that a real value is NaN.
         """
         values = values.detach()
         mask = torch.ones_like(values, dtype=torch.bool) if mask is None else mask
@@ -151,15 +133,7 @@ class Loss:
         return _reduce(losses, prepared.has_entries, reduction)
 
     def gradient(self, scores: Tensor, prepared: Prepared) -> Tensor:
-        """Compute the derivatives of each list's loss by its scores.
-
-        Args:
-            scores: Scores `[..., N]`, finite where real.
-            prepared: What `prepare` made of the values.
-
-        Returns:
-            Derivatives `[..., N]`, 0 at padding.
-        """
+        """Return the derivatives of each list's loss by its scores `[..., N]`, 0 at padding."""
         if prepared.padding is not None:
             scores = scores.masked_fill(prepared.padding, 0.0)
         if self.derivatives is not None:
@@ -302,10 +276,6 @@ LOSSES: Mapping[str, Loss] = {
 
 
 def get_loss(name: str) -> Loss:
-    """Return the loss of that name.
-
-    Raises:
-        ValueError: If there is no loss of that name; the message lists all names.
-    """
+    """Return the loss of that name; a ValueError with all names says that there is none."""
     require(name in LOSSES, "loss", name, f"one of {LOSS_NAMES}")
     return LOSSES[name]

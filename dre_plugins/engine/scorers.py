@@ -46,15 +46,9 @@ def layer_shapes(settings: ScorerSettings, n_features: int) -> dict[str, tuple[i
 def initial_parameters(
     settings: ScorerSettings, n_features: int, generator: torch.Generator
 ) -> Parameters:
-    """Draw random parameters, uniform within ±1/sqrt(fan-in) as `torch.nn.Linear` does.
+    """Draw float32 parameters, uniform within ±1/sqrt(fan-in) as `torch.nn.Linear` does.
 
-    Args:
-        settings: The ensemble.
-        n_features: Number of features D, at least 1.
-        generator: Source of randomness, on the CPU so that all devices start alike.
-
-    Returns:
-        Parameters in float32 on the CPU; every member has its own values.
+    They are on the CPU, as is `generator`, so that all devices start alike.
     """
     parameters = {}
     for name, (n_members, n_in, n_out) in layer_shapes(settings, n_features).items():
@@ -76,17 +70,8 @@ def along_features(
 
     Random weights on all features at once bend along random directions, near the centre of the
     space. What hyperparameters do is mostly along one of them at a time, anywhere in its range
-    (docs/decisions/first-layer.md). Weights of the context stay as they are.
-
-    Args:
-        parameters: Random parameters, see the module's notation; left unchanged.
-        settings: The ensemble.
-        n_features: Number of features D.
-        slope: Weights are uniform within ± slope.
-        generator: Source of randomness, on the CPU.
-
-    Returns:
-        Weight and bias of the first layer.
+    (docs/decisions/first-layer.md). Weights are uniform within ± slope; those of the context stay
+    as they are. Returns weight and bias of the first layer.
     """
     drawn = parameters["scorer.0.weight"]
     n_members, _, n_units = drawn.shape
@@ -111,15 +96,8 @@ def perceptron(
 ) -> Tensor:
     """Apply the stacked layers `prefix.{first}`, `prefix.{first+1}`, …; the last one is linear.
 
-    Args:
-        parameters: See the module's notation.
-        prefix: "scorer", "phi" or "rho".
-        x: Inputs `[M or 1, N, in]`.
-        activation: Name of the activation between layers.
-        first: Layer to start from.
-
-    Returns:
-        Outputs `[M or 1, N, out]`.
+    The prefix is "scorer", "phi" or "rho". Takes inputs `[M or 1, N, in]`, returns `[M or 1, N,
+    out]`.
     """
     activate = _ACTIVATIONS[activation]
     layer = first
@@ -206,10 +184,7 @@ def with_extra_features(
 ) -> Parameters:
     """Add features that change no score yet: their weights are 0, and fitting can learn them.
 
-    Args:
-        parameters: See the module's notation.
-        n_features: Number of features D that the parameters are for.
-        n_extra: Number of further features, which follow those in `[C, D + n_extra]`.
+    They follow the `n_features` that the parameters are for, in `[C, D + n_extra]`.
     """
     extended = dict(parameters)
     for name in ("scorer.0.weight", "phi.0.weight"):
@@ -225,13 +200,7 @@ def with_extra_features(
 def with_fixed_contexts(
     parameters: Mapping[str, Tensor], n_features: int, contexts: Tensor
 ) -> Parameters:
-    """Fix the context of each scorer: it becomes part of the first bias.
-
-    Args:
-        parameters: See the module's notation; with a Deep Set, which is left out.
-        n_features: Number of features D.
-        contexts: Context vectors `[M, Z]`.
-    """
+    """Make the context of each scorer `[M, Z]` part of its first bias; no Deep Set is left."""
     fixed = {name: value for name, value in parameters.items() if name.startswith("scorer.")}
     weight = fixed["scorer.0.weight"]
     shift = torch.bmm(contexts[:, None], weight[:, n_features:])

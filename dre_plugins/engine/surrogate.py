@@ -209,13 +209,9 @@ def fit_together(
 ) -> list[DeepRankingEnsemble]:
     """Fit ensembles to lists of their own, in one batch: it takes hardly longer than one of them.
 
-    Args:
-        ensembles: Ensembles that differ in weights and number of members only, without a context.
-        lists: The lists of each.
-        fitting: Steps, learning rate, loss.
-
     Raises:
-        ValueError: If the ensembles differ in more than that.
+        ValueError: If the ensembles differ in more than weights and number of members, or have a
+            context.
         FittingError: If the fit diverged.
     """
     sizes = [ensemble.settings.n_members for ensemble in ensembles]

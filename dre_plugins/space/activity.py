@@ -36,15 +36,10 @@ class Rule:
 
 
 class Activity:
-    """Tell which parameters are active.
+    """Tell which parameters are active; several conditions of one parameter must all hold.
 
-    Args:
-        domains: One domain a parameter.
-        conditions: When a parameter is active; several conditions of one parameter must all hold.
-
-    Attributes:
-        parents_first: Columns of the parameters, sorted so that parents precede their children.
-        rules: The conditions, those of a parent before those of its children.
+    `parents_first` has the columns of the parameters, sorted so that parents precede their
+    children; `rules` are in that order, too.
 
     Raises:
         ValueError: A condition names an unknown parameter or value, or conditions form a cycle.

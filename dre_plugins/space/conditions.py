@@ -70,9 +70,9 @@ def infer_conditions(
     without the child than chance would.
 
     Args:
-        domains: all parameters, in order of definition.
-        configurations: what was observed; a parameter that was inactive is absent.
-        since: position from which on its absence shows that a parameter was inactive, by name;
+        domains: All parameters, in order of definition.
+        configurations: What was observed; a parameter that was inactive is absent.
+        since: Position from which on its absence shows that a parameter was inactive, by name;
             0 where it is not given.
 
     Returns:
@@ -110,19 +110,12 @@ def infer_conditions(
 
 @dataclass(frozen=True, slots=True)
 class _Parent:
-    """What may explain another parameter: its values, and which of them each configuration has.
-
-    Args:
-        name: its name.
-        domain: its domain.
-        values: one of each, numbers in ascending order.
-        places: position in `values` for each configuration `[N]`, -1 where the parent is absent.
-    """
+    """What may explain another parameter."""
 
     name: str
     domain: Domain
-    values: list[Any]
-    places: Places
+    values: list[Any]  # one of each, numbers in ascending order
+    places: Places  # position in `values` for each configuration `[N]`, -1 where absent
 
     @classmethod
     def of(cls, name: str, domain: Domain, configurations: Sequence[Mapping[str, Any]]) -> _Parent:
@@ -229,13 +222,7 @@ def _necessary(
     """Yield conditions that hold wherever the child is present.
 
     With each come the configurations without the child that it excludes `[W]`, and the number of
-    conditions among which it was chosen.
-
-    Args:
-        child: what is explained.
-        parent: what may explain it.
-        with_child: places of the parent's values with the child.
-        without: places of the parent's values without it `[W]`.
+    conditions among which it was chosen. The arguments are as those of `_explain`.
     """
     domain, values = parent.domain, parent.values
     if isinstance(domain, _NUMERIC):

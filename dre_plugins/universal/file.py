@@ -13,9 +13,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save as to_bytes
 
-from dre_plugins.engine.contents import ByContent
-from dre_plugins.engine.files import regular, replacing
-from dre_plugins.engine.tensors import parsed
+from dre_plugins.engine.checkpoint import parsed
+from dre_plugins.engine.files import ByContent, regular, replacing
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 logger = logging.getLogger("dre_plugins")
