@@ -104,12 +104,9 @@ def parse(
 
 
 def parsed(content: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Return the texts of the header and the tensors, on the CPU.
+    """Return the texts of the header and the tensors, on the CPU; a SafetensorError: damaged.
 
     No tensor is larger than what the content holds of it.
-
-    Raises:
-        SafetensorError: The content is damaged, or of another kind.
     """
     try:
         tensors = from_bytes(content)

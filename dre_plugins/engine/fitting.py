@@ -148,15 +148,8 @@ def fit(
 ) -> Parameters:
     """Return a copy of the parameters, fitted to the lists (Algorithm 2, line 4).
 
-    Args:
-        parameters: Where to start from; left unchanged.
-        scorer: The ensemble.
-        fitting: Steps, learning rate, loss.
-        lists: What to fit, on the device of the parameters.
-        generator: Source of randomness for support sets, on the CPU.
-
-    Raises:
-        FittingError: If a fitted parameter is not finite.
+    All are on one device; `generator`, of the support sets, is on the CPU. A FittingError says
+    that a fitted parameter is not finite.
     """
     flat = FlatParameters(parameters)
     loss = get_loss(fitting.loss)

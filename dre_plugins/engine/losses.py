@@ -9,15 +9,8 @@ Notation (the last axis is the list; any number of batch axes before it):
     position    1..k       1 = the best value, as in the paper
     tie group              the entries of a list that share a value
 
-A fit evaluates a loss hundreds of times on the same values, so each loss has two halves:
-`prepare` sorts the values once, and the loss itself reads the scores:
-
-    >>> scores, values = torch.tensor([2.0, 0.0, 1.0]), torch.tensor([9.0, 1.0, 5.0])
-    >>> float(list_mle(scores, values))  # values are prepared on the way
-    0.720...
-    >>> prepared = list_mle.prepare(values)
-    >>> float(list_mle(scores, prepared))  # the same, without sorting again
-    0.720...
+A fit evaluates a loss hundreds of times on the same values, so each loss has two halves: `prepare`
+sorts the values once, and the loss itself reads the scores.
 
 Conventions that hold for every loss:
 
@@ -178,27 +171,6 @@ def _reduce(losses: Tensor, has_entries: Tensor | None, reduction: Reduction) ->
     return losses.sum() / has_entries.expand(losses.shape).sum().clamp_min(1)
 
 
-# --------------------------------------------------------------------------------------- list-wise
-
-
-def _prepare_list_net(values: Tensor, mask: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """Return target probabilities, and what removes padding from a softmax when added."""
-    lowest = torch.finfo(dtype).min / 2  # finite: 0 * -inf would be NaN
-    barrier = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, lowest)
-    target = (rank_normalised(values, mask, dtype) + barrier).softmax(-1).masked_fill(~mask, 0.0)
-    return target, barrier
-
-
-def _list_net(scores: Tensor, target: Tensor, barrier: Tensor) -> Tensor:
-    """Return the cross entropy of top-one probabilities, ListNet (Cao et al. 2007).
-
-    - sum_i p_i ln softmax(s)_i. The original takes p = softmax(v), which depends on the scale of
-      the values; here p = softmax(`rank_normalised(v)`) depends on their order only. Its logits
-      lie in (-1, 1), within the range ±2 of the paper's range controller.
-    """
-    return -(target * (scores + barrier).log_softmax(-1)).sum(-1)
-
-
 # ---------------------------------------------------------------------------- pair- and point-wise
 
 
@@ -255,7 +227,6 @@ def _named_list_mle(name: str, weighting: str) -> Loss:
 
 list_mle = _named_list_mle("list-mle", "uniform")
 weighted_list_mle = _named_list_mle("weighted-list-mle", "inverse-log")
-list_net = Loss("list-net", _prepare_list_net, _list_net)
 rank_net = Loss("rank-net", _prepare_rank_net, _rank_net)
 subset_regression = Loss("subset-regression", _prepare_subset_regression, _squared_error)
 mse = Loss("mse", _prepare_mse, _squared_error)
@@ -267,7 +238,6 @@ LOSSES: Mapping[str, Loss] = {
         _named_list_mle("weighted-list-mle-inverse-linear", "inverse-linear"),
         _named_list_mle("weighted-list-mle-position-attention", "position-attention"),
         list_mle,
-        list_net,
         rank_net,
         subset_regression,
         mse,

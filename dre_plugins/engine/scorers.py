@@ -119,7 +119,7 @@ def context_vectors(
     support: Tensor,
     activation: str,
 ) -> Tensor:
-    """Summarise support sets by the Deep Set ρ(mean φ(x, y)) (section 3.3 of the paper).
+    """Summarise support sets by the Deep Set ρ(mean φ(x, y)), `[M or 1, B, Z]` (section 3.3).
 
     Args:
         parameters: See the module's notation.
@@ -127,9 +127,6 @@ def context_vectors(
         quantiles: Their rank-normalised values, same shape without D, in (−1, 1).
         support: Membership `[M or 1, B, N]`, bool; an empty support gives the mean 0.
         activation: Name of the activation.
-
-    Returns:
-        Context vectors `[M or 1, B, Z]`.
     """
     n_owners, n_lists, length, _ = features.shape
     pairs = torch.cat([features, quantiles[..., None]], dim=-1)
@@ -147,16 +144,10 @@ def score(
     features: Tensor,
     context: Tensor | None = None,
 ) -> Tensor:
-    """Score configurations by every member: k·tanh(α·s(x, z; θ)) (equation 5 of the paper).
+    """Score configurations `[M or 1, B, N, D]` by every member, `[M, B, N]`, larger is better.
 
-    Args:
-        parameters: See the module's notation.
-        settings: The ensemble.
-        features: Configurations `[M or 1, B, N, D]`.
-        context: Context vectors `[M or 1, B, Z]`, required exactly when the ensemble has one.
-
-    Returns:
-        Scores `[M, B, N]`, larger is better.
+    k·tanh(α·s(x, z; θ)) (equation 5 of the paper), with context vectors `[M or 1, B, Z]` exactly
+    when the ensemble has a context.
     """
     _, n_lists, length, n_features = features.shape
     weight, bias = parameters["scorer.0.weight"], parameters["scorer.0.bias"]
@@ -177,41 +168,3 @@ def score(
     if settings.range_limit is None:
         return scores
     return settings.range_limit * torch.tanh(settings.range_slope * scores)
-
-
-def with_extra_features(
-    parameters: Mapping[str, Tensor], n_features: int, n_extra: int
-) -> Parameters:
-    """Add features that change no score yet: their weights are 0, and fitting can learn them.
-
-    They follow the `n_features` that the parameters are for, in `[C, D + n_extra]`.
-    """
-    extended = dict(parameters)
-    for name in ("scorer.0.weight", "phi.0.weight"):
-        if name in extended:
-            weight = extended[name]
-            n_members, _, n_out = weight.shape
-            zeros = weight.new_zeros((n_members, n_extra, n_out))
-            existing, rest = weight[:, :n_features], weight[:, n_features:]
-            extended[name] = torch.cat([existing, zeros, rest], dim=1)
-    return extended
-
-
-def with_fixed_contexts(
-    parameters: Mapping[str, Tensor], n_features: int, contexts: Tensor
-) -> Parameters:
-    """Make the context of each scorer `[M, Z]` part of its first bias; no Deep Set is left."""
-    fixed = {name: value for name, value in parameters.items() if name.startswith("scorer.")}
-    weight = fixed["scorer.0.weight"]
-    shift = torch.bmm(contexts[:, None], weight[:, n_features:])
-    fixed["scorer.0.weight"] = weight[:, :n_features].contiguous()
-    fixed["scorer.0.bias"] = fixed["scorer.0.bias"] + shift
-    return fixed
-
-
-def first_members(parameters: Mapping[str, Tensor], n_members: int) -> Parameters:
-    """Return the parameters of the first scorers only; the Deep Set belongs to all."""
-    return {
-        name: value[:n_members] if name.startswith("scorer.") else value
-        for name, value in parameters.items()
-    }

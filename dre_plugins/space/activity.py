@@ -38,11 +38,9 @@ class Rule:
 class Activity:
     """Tell which parameters are active; several conditions of one parameter must all hold.
 
-    `parents_first` has the columns of the parameters, sorted so that parents precede their
-    children; `rules` are in that order, too.
-
-    Raises:
-        ValueError: A condition names an unknown parameter or value, or conditions form a cycle.
+    In `parents_first`, columns of parameters, and in `rules` parents precede their children. A
+    ValueError says that a condition names an unknown parameter or value, or that they form a
+    cycle.
     """
 
     def __init__(self, domains: Mapping[str, Domain], conditions: Sequence[AnyCondition]) -> None:

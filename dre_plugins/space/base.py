@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
+Units: TypeAlias = Array
 
 # Values observed outside the present range extrapolate, but not without end.
 UNIT_MIN, UNIT_MAX = -1.0, 2.0

@@ -169,9 +169,8 @@ class SearchSpace:
             ValueError: a value can never belong to its domain.
         """
         units = np.full((len(configurations), self.n_parameters), np.nan)
-        for (
-            column
-        ) in self._activity.parents_first:  # what an inactive parameter holds may be anything
+        # What an inactive parameter holds may be anything.
+        for column in self._activity.parents_first:
             name, active = self.names[column], self._activity.of(units)[:, column].tolist()
             rows = [
                 row
@@ -314,11 +313,7 @@ class SearchSpace:
         return f"SearchSpace({', '.join(parts)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the space in terms that strict JSON has.
-
-        Raises:
-            ValueError: a value is of a type that no file can hold, named with its parameter.
-        """
+        """Return the space in terms that strict JSON has; a ValueError names what has none."""
         return {
             "domains": {name: serial.to_dict(name, part) for name, part in self.domains.items()},
             "conditions": [serial.to_dict(part.child, part) for part in self.conditions],
@@ -327,11 +322,7 @@ class SearchSpace:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> SearchSpace:
-        """Rebuild a space from `to_dict`.
-
-        Raises:
-            ValueError: a kind of domain, condition or value is unknown.
-        """
+        """Rebuild a space from `to_dict`; a ValueError names a kind that is unknown."""
         return cls(
             {name: serial.from_dict(domain) for name, domain in state["domains"].items()},
             [serial.from_dict(condition) for condition in state["conditions"]],
