@@ -48,14 +48,9 @@ class Domain(ABC):
         return self.n_values is not None
 
     @property
-    def feature_labels(self) -> tuple[str, ...]:
-        """Return what to append to the parameter's name, one label a feature."""
-        return ("",)
-
-    @property
     def n_features(self) -> int:
         """Return the number of columns that `features` gives."""
-        return len(self.feature_labels)
+        return 1
 
     @abstractmethod
     def contains(self, value: object) -> bool:

@@ -85,10 +85,8 @@ class Categorical(_Listed):
         self._list(self.choices)
 
     @property
-    def feature_labels(self) -> tuple[str, ...]:
-        if len(self.choices) <= MAX_ONE_HOT:
-            return tuple(f"={choice}" for choice in self.choices)
-        return tuple(f"#{column}" for column in range(MAX_ONE_HOT))
+    def n_features(self) -> int:
+        return min(len(self.choices), MAX_ONE_HOT)
 
     def features(self, units: Array) -> Array:
         """Return one-hot rows, or sign codes beyond `MAX_ONE_HOT` choices; zeros where missing."""
@@ -175,8 +173,8 @@ class Constant(_Listed):
         self._list((self.value,))
 
     @property
-    def feature_labels(self) -> tuple[str, ...]:
-        return ()
+    def n_features(self) -> int:
+        return 0
 
     def features(self, units: Array) -> Array:
         return np.empty((len(units), 0))

@@ -80,7 +80,7 @@ class SearchSpace:
     @cached_property
     def n_features(self) -> int:
         """Return the number of features `D`."""
-        return len(self.feature_names)
+        return sum(domain.n_features for domain in self._searched) + sum(self._flagged)
 
     @cached_property
     def continuous(self) -> dict[int, int]:
@@ -92,15 +92,6 @@ class SearchSpace:
             )
             if not domain.is_binned
         }
-
-    @cached_property
-    def feature_names(self) -> tuple[str, ...]:
-        """Return a name for each feature: "lr", "booster=dart", "eta:active"."""
-        labels: list[str] = []
-        for name, domain, flagged in zip(self.names, self._searched, self._flagged, strict=True):
-            labels += [name + label for label in domain.feature_labels]
-            labels += [f"{name}:active"] if flagged else []
-        return tuple(labels)
 
     def feature_columns(self, names: Collection[str]) -> list[int]:
         """Return the columns of the features of some parameters, activity flags included."""

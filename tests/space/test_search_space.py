@@ -214,21 +214,6 @@ class TestConditions:
 
 
 class TestFeatures:
-    def test_names(self) -> None:
-        assert SPACE.feature_names == (
-            "units_2",
-            "units_2:active",
-            "layers",
-            "layers:active",
-            "model=svm",
-            "model=net",
-            "C",
-            "C:active",
-            "batch",
-            "dropout",
-            "dropout:active",
-        )
-
     def test_values(self) -> None:
         features = SPACE.features(SPACE.to_units([SVM, {**NET, "layers": 1}, {}]))
         assert features.dtype == np.float32
