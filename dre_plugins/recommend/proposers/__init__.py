@@ -58,7 +58,7 @@ class Request:
     fixed: Units  # coordinates that are given `[P]`, NaN where they are free
     # coordinates `[P]` that lead into the branch where it must lie, NaN elsewhere; None: anywhere
     branch: Units | None = None
-    # chosen from the same fit before `[T, P]`, near which nothing is chosen; None: fits follow
+    # chosen from the same fit before `[T, P]`, near which nothing is chosen; None: each has a fit
     taken: Units | None = None
 
 

@@ -57,7 +57,7 @@ class SpaceFilling:
 
 
 def completed(space: SearchSpace, units: Units, number: int, seed: int) -> Units:
-    """Return coordinates `[P]` with those of inactive parameters as well, of the number's point.
+    """Return coordinates `[P]` with those of inactive parameters as well, from the number's point.
 
     Small spaces are enumerated without them, but a define-by-run trial may ask.
     """
