@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import CheckpointError
-from dre_plugins.engine.contents import ByContent
+from dre_plugins.engine.files import ByContent
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble

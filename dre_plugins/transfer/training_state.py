@@ -18,10 +18,10 @@ from safetensors import SafetensorError
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
+from dre_plugins.engine.checkpoint import parsed
 from dre_plugins.engine.files import regular, replacing
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import LOSS_NAMES, require
-from dre_plugins.engine.tensors import parsed
 
 FORMAT = "dre-plugins/meta-training"
 VERSION = 1

@@ -15,9 +15,8 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 
-from dre_plugins.engine.contents import ByContent
-from dre_plugins.engine.files import regular
-from dre_plugins.engine.tensors import parsed
+from dre_plugins.engine.checkpoint import parsed
+from dre_plugins.engine.files import ByContent, regular
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 logger = logging.getLogger("dre_plugins")

@@ -10,7 +10,7 @@ from presets import TINY
 from small_universal import untrained, write
 
 from dre_plugins import AskTell, DRESampler, Settings
-from dre_plugins.engine.contents import ByContent
+from dre_plugins.engine.files import ByContent
 from dre_plugins.recommend.prior import UniversalFile
 from dre_plugins.space import Float
 from dre_plugins.transfer.knowledge import prior_from

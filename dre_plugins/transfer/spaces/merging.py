@@ -11,10 +11,10 @@ from itertools import pairwise
 from typing import Any
 
 from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, match_key
-from dre_plugins.space.bounds import is_finite
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition, listed_values
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
 from dre_plugins.space.numeric import Float, Integer, Normal
+from dre_plugins.space.ranges import is_finite
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.alignment import matching_names
 from dre_plugins.transfer.spaces.conversion import Number
