@@ -6,18 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.plots.fitted import SEED, Fitted
-from dre_plugins.plots.studies import Study
+from dre_plugins.plots.fitted import SEED, Array, Fitted, Study
 from dre_plugins.plots.style import GREY, blue, legend_below, new_panel
 from dre_plugins.recommend.coverage import INTERVALS, covered
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.transfer.knowledge import GivenPrior
-
-Array = NDArray[np.float64]
 
 N_FOLDS = 5
 # Below, a fold has too little to learn from.

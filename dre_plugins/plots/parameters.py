@@ -7,12 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
+from dre_plugins.plots.fitted import Array
 from dre_plugins.plots.style import plain
 from dre_plugins.space import Domain, Float, Integer, SearchSpace
-
-Array = NDArray[np.float64]
 
 # More values than this are drawn as a curve.
 MAX_POINTS = 12

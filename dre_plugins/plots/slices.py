@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
-from dre_plugins.plots.fitted import Fitted
+from dre_plugins.plots.fitted import Array, Fitted, Study
 from dre_plugins.plots.parameters import ParameterAxis, axis_of
-from dre_plugins.plots.studies import Study
 from dre_plugins.plots.style import (
     GREY,
     RED,
@@ -32,8 +31,6 @@ from dre_plugins.plots.style import (
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.transfer.knowledge import GivenPrior
-
-Array = NDArray[np.float64]
 
 N_POINTS = 201
 N_POINTS_IN_PLANE = 41

@@ -11,17 +11,28 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
+import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna.conversion import STATES, configuration_of, numbers_of
+from dre_plugins.adapters.optuna.conversion import (
+    STATES,
+    configuration_of,
+    learnt_space,
+    numbers_of,
+    union_of_distributions,
+)
 from dre_plugins.adapters.optuna.costs import cost_in
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.recommend.trials import number_of as real_of
 from dre_plugins.space.base import match_key
+from dre_plugins.space.search_space import SearchSpace
+
+Study: TypeAlias = optuna.Study
 
 CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
 
@@ -97,6 +108,27 @@ class History:
         """Return the parameters of a trial in internal representation, see `numbers_of`."""
         ended = self._kept[1].get(trial.number)
         return ended.numbers if ended is not None and ended.source is trial else numbers_of(trial)
+
+
+def read(
+    trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection]
+) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]:
+    """Return the search space of trials, those of them that can be read, and their views.
+
+    Conditions of the search space are learnt from the trials.
+    """
+    distributions = union_of_distributions(trials)
+    readable, views, _ = History().readable(trials, distributions, directions)
+    space, _ = learnt_space(distributions, readable, views)
+    return space, readable, views
+
+
+def begun_in(study: Study) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]:
+    """Return what `read` does of the trials that have begun, those that have parameters."""
+    begun = [trial for trial in study.get_trials(deepcopy=False) if trial.state in STATES]
+    space, begun, views = read(begun, study.directions)
+    rows = [row for row, view in enumerate(views) if view.configuration]
+    return space, [begun[row] for row in rows], [views[row] for row in rows]
 
 
 def _view_of(

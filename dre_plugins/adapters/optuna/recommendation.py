@@ -7,8 +7,7 @@ from copy import deepcopy
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 
-from dre_plugins.adapters.optuna.explanation import trial_in
-from dre_plugins.adapters.optuna.inspection import begun_with_parameters
+from dre_plugins.adapters.optuna.history import begun_in
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.trials import as_of_now
 
@@ -36,9 +35,8 @@ def recommend(study: Study) -> Recommendation[FrozenTrial]:
         print(recommendation.trial.params, recommendation.value, recommendation.deviation)
         ```
     """
-    space, trials, numbers = begun_with_parameters(study)
+    space, begun, trials = begun_in(study)
     n_objectives = len(study.directions)
     chosen = recommended(space, as_of_now(trials), trials, n_objectives=n_objectives)
-    trial = trial_in(study, numbers[chosen.position])
     sign = 1.0 if study.directions[0] is StudyDirection.MAXIMIZE else -1.0
-    return chosen.as_of(deepcopy(trial), sign)
+    return chosen.as_of(deepcopy(begun[chosen.position]), sign)

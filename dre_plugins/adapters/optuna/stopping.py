@@ -6,7 +6,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from dre_plugins.adapters.optuna.attributes import logger
-from dre_plugins.adapters.optuna.inspection import begun_with_parameters
+from dre_plugins.adapters.optuna.history import begun_in
 from dre_plugins.recommend.stopping import StoppingRule
 from dre_plugins.recommend.trials import as_of_now
 
@@ -44,7 +44,7 @@ class ExpectedGainCallback:
 
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
         """Stop the study if the rule is met."""
-        space, trials, _ = begun_with_parameters(study)
+        space, _, trials = begun_in(study)
         n_objectives, history = len(study.directions), as_of_now(trials)
         if self._rule.is_met(space, history, trials, n_objectives=n_objectives, logger=logger):
             study.stop()
