@@ -65,9 +65,8 @@ def conflicting_trials(
 ) -> list[FrozenTrial] | None:
     """Return the study's trials if another one holds what `trial` claims, else None.
 
-    Args:
-        search_space: The parameters to compare; None compares all.
-        held_by: Returns what a trial holds, for all trials of a study faster than `numbers_of`.
+    Only parameters of the search space are compared, all of them if it is None. `held_by` returns
+    what a trial holds, for all trials of a study faster than `numbers_of`.
     """
     for pause in PATIENCE:
         time.sleep(pause)
@@ -97,13 +96,7 @@ def unclaimed(
 ) -> tuple[Any, int, str]:
     """Claim values of a parameter of a trial, one after the other, until no other trial has all.
 
-    Args:
-        study: The study.
-        trial: The trial, with the parameters that it has asked for before.
-        name: Name of the parameter.
-        distribution: Its distribution.
-        values: What it may be, one value at least; the last one is taken in any case.
-        held_by: See `conflicting_trials`.
+    The last value, and there must be one, is taken in any case.
 
     Returns:
         The value, how many others were in conflict, and why a claim was not written, if so.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import optuna
@@ -19,6 +19,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
+from dre_plugins.adapters.common.options import DURATION, cost_from
+from dre_plugins.adapters.optuna.constraints import constraints_of
 from dre_plugins.adapters.optuna.conversion import (
     STATES,
     configuration_of,
@@ -26,15 +28,12 @@ from dre_plugins.adapters.optuna.conversion import (
     numbers_of,
     union_of_distributions,
 )
-from dre_plugins.adapters.optuna.costs import cost_in
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.recommend.trials import number_of as real_of
 from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
 
 Study: TypeAlias = optuna.Study
-
-CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class History:
     it: entries are only added, and at worst converted twice. A copy begins empty.
 
     Args:
-        cost: What the cost of a trial is, see `costs.cost_in`.
+        cost: What the cost of a trial is, see `cost_of`.
     """
 
     def __init__(self, cost: str | None = None) -> None:
@@ -89,9 +88,7 @@ class History:
             if ended is not None and ended.source is trial:
                 view = ended.view
             else:
-                view = _view_of(trial, search_space, directions)
-                if isinstance(view, Trial) and self._cost is not None:
-                    view = replace(view, cost=cost_in(trial, self._cost))
+                view = _view_of(trial, search_space, directions, self._cost)
                 if trial.state.is_finished():
                     if ended is not None:  # of another study, of which nothing may stay behind
                         kept = {}
@@ -135,10 +132,11 @@ def _view_of(
     trial: FrozenTrial,
     search_space: Mapping[str, BaseDistribution],
     directions: Sequence[StudyDirection],
+    cost: str | None,
 ) -> Trial | str:
     """Return the view of a trial, or a sentence that says why there is none."""
     try:
-        return trial_of(trial, search_space, directions)
+        return trial_of(trial, search_space, directions, cost)
     except ValueError as error:
         return (
             f"Nothing is learnt of trial {trial.number}: {error}, which it cannot be. Further "
@@ -150,11 +148,9 @@ def trial_of(
     trial: FrozenTrial,
     search_space: Mapping[str, BaseDistribution],
     directions: Sequence[StudyDirection],
+    cost: str | None = None,
 ) -> Trial:
     """Return the recommender's view of a trial that is not waiting.
-
-    Args:
-        search_space: The parameters to keep.
 
     Raises:
         ValueError: See `configuration_of`.
@@ -176,22 +172,23 @@ def trial_of(
         },
         objectives=() if is_one else signed,
         constraints=constraints_of(trial),
+        cost=cost_of(trial, cost),
     )
 
 
-def constraints_of(trial: FrozenTrial) -> dict[str, float]:
-    """Return how far a trial violates each constraint, by name; at most 0 where it is met.
+def cost_of(trial: FrozenTrial, name: str | None) -> float | None:
+    """Return what a trial has cost, in seconds where that is its duration; None if unknown.
 
-    What is no number is unknown, NaN.
+    Args:
+        trial: The trial.
+        name: "duration", the name of a user attribute, or None: nothing has a cost.
     """
-    try:
-        stated = getattr(trial, "constraints", None)  # since Optuna 5
-        if stated is None:
-            listed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
-            stated = {str(place): violation for place, violation in enumerate(listed)}
-    except TypeError:  # another program may have put anything there
-        return {}
-    return {name: real_of(violation) for name, violation in stated.items()}
+    if name is None:
+        return None
+    if name != DURATION:
+        return cost_from(trial.user_attrs.get(name))
+    # Trials that were added by hand begin and end at once: their cost is unknown.
+    return None if trial.duration is None else cost_from(trial.duration.total_seconds())
 
 
 def _key(

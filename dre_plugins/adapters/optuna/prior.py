@@ -38,9 +38,6 @@ STORAGE = "storage"
 class PastKnowledge:
     """Hold a prior, and the past studies that it was made of, or where they are to be found.
 
-    Args:
-        past_studies: Studies to make a prior of, here and now; "storage" finds them later.
-
     Raises:
         ValueError: If both a prior and studies are given, there is no such prior, or there is
             nothing to learn from.
@@ -92,11 +89,9 @@ class PastKnowledge:
             record(self._memory_of(study), study, trial, state, values, self._ordered)
 
     def of(self, study: Study, space: SearchSpace | str) -> Knowledge:
-        """Return what is known for a trial of a study.
+        """Return what is known for a trial that is to have the parameters of a space.
 
-        Args:
-            space: The parameters that the trial is to have; or the name of the first one, if the
-                study has shown no other.
+        Of a study that has shown none yet, `space` is the name of the first one.
         """
         if len(study.directions) > 1 and isinstance(self._whole.prior, FoundPrior):
             return Knowledge(UNIVERSAL)
@@ -141,12 +136,10 @@ class PastKnowledge:
 
 
 class Knowledge:
-    """Say what a prior knows of a study.
+    """Say what a prior, or one for each objective, knows of a study.
 
-    Args:
-        prior: The prior, or a tuple with one for each objective.
-        found: The prior, if its studies were found and not given: then it has every second
-            suggestion, and none as long as the trials contradict it.
+    A prior whose studies were `found`, not given, has every second suggestion, and none as long
+    as the trials contradict it.
     """
 
     def __init__(self, prior: LoadedPrior | None, found: Prior | None = None) -> None:
@@ -164,15 +157,9 @@ class Knowledge:
         number: int,
         stats: Counter[str],
     ) -> tuple[Recommender, str]:
-        """Return a recommender with the prior, or without where it knows nothing of the space.
+        """Return a recommender with the prior if it is of use, and why it is not, or "".
 
         A define-by-run study may show shared parameters later, so that this ends no study.
-
-        Args:
-            new: Returns a recommender, with what is given as `prior`.
-
-        Returns:
-            The recommender, and why the prior is not used; empty if it is.
 
         Raises:
             ValueError: If the priors are not as many as the objectives, or the space cannot be
@@ -227,11 +214,7 @@ class Knowledge:
         return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
-        """Say whether a parameter of a study is one of a prior's.
-
-        Args:
-            beside: What the trial has asked for so far, which tells the learner.
-        """
+        """Say whether a parameter is a prior's; those `beside` it in a trial tell the learner."""
         return any(_knows(prior, name, domain, beside) for prior in self._priors())
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:

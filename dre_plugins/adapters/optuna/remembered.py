@@ -14,9 +14,8 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.past_tasks import learnt_prior
-from dre_plugins.adapters.optuna.attributes import logger, storage_of
-from dre_plugins.adapters.optuna.conversion import domains_of
-from dre_plugins.adapters.optuna.explanation import explanation_of
+from dre_plugins.adapters.optuna.attributes import explanation_of, logger, storage_of
+from dre_plugins.adapters.optuna.conversion import domains_in
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.sources import tasks_before
 from dre_plugins.memory.memory import Memory
@@ -42,11 +41,7 @@ class StudiesOfStorage:
         self._tasks = tasks_before(storage_of(study), began, without=name)
 
     def prior_for(self, space: SearchSpace | str) -> Prior | None:
-        """Return a prior of the past studies that help, None if there are none.
-
-        Args:
-            space: Parameters of the study; or the name of the first one that it has asked for.
-        """
+        """Return a prior of the past studies that help, None if none does."""
         tasks = self._tasks
         if isinstance(space, str):
             place = first_with([task.space.names for task in tasks], space)
@@ -91,7 +86,7 @@ def record(
         ended = copy(study.get_trials(deepcopy=False)[trial.number])
         ended.state = state
         ended.values = None if values is None else [*values]
-        domains = domains_of(ended, order_numeric_choices=order_numeric_choices)
+        domains = domains_in(ended.distributions, order_numeric_choices=order_numeric_choices)
         return trial_of(ended, ended.distributions, study.directions), SearchSpace(domains)
 
     source = explanation_of(study.get_trials(deepcopy=False)[trial.number]).source

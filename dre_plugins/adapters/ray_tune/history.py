@@ -14,7 +14,7 @@ from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import TIME_TOTAL_S
 from ray.tune.search import Searcher
 
-from dre_plugins.adapters.common.costs import cost_of
+from dre_plugins.adapters.common.options import cost_from
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.limits import Limits
@@ -150,7 +150,7 @@ class LearningSearcher(Searcher):
         """Return what a trial has cost; None if no cost is wanted, or its result has none."""
         if self._cost is None or result is None:
             return None
-        cost = cost_of(result.get(self._cost))
+        cost = cost_from(result.get(self._cost))
         if cost is None:
             self._warn_once(
                 f"The cost of trial {trial_id} is unknown: its last result has no number above 0 "

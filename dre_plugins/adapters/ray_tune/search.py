@@ -14,8 +14,7 @@ from typing import Any
 
 from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
 
-from dre_plugins.adapters.common.costs import DURATION, checked_cost_name
-from dre_plugins.adapters.common.options import Options, seed_from
+from dre_plugins.adapters.common.options import DURATION, Options, checked_cost_name, seed_from
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
     Evaluated,
