@@ -69,11 +69,9 @@ class History:
         search_space: Mapping[str, BaseDistribution],
         directions: Sequence[StudyDirection],
     ) -> tuple[list[FrozenTrial], list[Trial], str]:
-        """Return the trials that can be read, the recommender's view of them, and what is wrong.
+        """Return the trials that can be read, their views, and what is wrong with the first other.
 
-        Returns:
-            Trials, their views, and of the first one that is left out, because it has a value
-            which its parameter cannot have, a sentence that says so; empty if there is none.
+        That is a sentence, empty if all can be read.
         """
         key = _key(search_space, directions)
         kept_key, kept = self._kept
@@ -177,12 +175,7 @@ def trial_of(
 
 
 def cost_of(trial: FrozenTrial, name: str | None) -> float | None:
-    """Return what a trial has cost, in seconds where that is its duration; None if unknown.
-
-    Args:
-        trial: The trial.
-        name: "duration", the name of a user attribute, or None: nothing has a cost.
-    """
+    """Return what a trial has cost, in seconds where that is its duration; None if unknown."""
     if name is None:
         return None
     if name != DURATION:

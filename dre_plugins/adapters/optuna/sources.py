@@ -122,11 +122,7 @@ def _without_passwords(text: str, url: str) -> str:
 
 
 def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[Task]:
-    """Return the studies of a storage as tasks, the one that went on longest first.
-
-    Args:
-        time: Only trials that ended before it count.
-    """
+    """Return the studies of a storage as of a time, the one that went on longest first."""
     found: list[tuple[datetime, Task]] = []
     for name, study in _studies(storage, None):
         if study is None or name == without:

@@ -28,11 +28,8 @@ class Node(ABC):
     def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
         """Return the flat values of this part of Ray's configuration, or of a part of that.
 
-        Args:
-            is_strict: Whether to refuse numbers out of range, too.
-
         Raises:
-            ValueError: It does not belong here.
+            ValueError: It does not belong here; if strict, also if a number is out of range.
         """
 
     def beside(self, other: Node) -> Node:

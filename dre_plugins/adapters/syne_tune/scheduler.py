@@ -20,9 +20,8 @@ from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObje
 from dre_plugins.adapters.common.options import DURATION, checked_cost_name, cost_from
 from dre_plugins.adapters.common.past_tasks import Mode
 from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, random_seed_from
-from dre_plugins.adapters.syne_tune.prior import prior_from_evaluations
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
-from dre_plugins.adapters.syne_tune.sources import Source
+from dre_plugins.adapters.syne_tune.sources import Source, prior_from_evaluations
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
