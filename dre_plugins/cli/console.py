@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import Progress
+from rich.progress import track
 from rich.segment import Segment
 from rich.text import Text
 
@@ -65,10 +65,5 @@ def tracked(items: Iterable[Item], text: str, total: int) -> Iterator[Item]:
     The bar moves between items only, so that it disturbs no measurement.
     """
     bars = SafeConsole(stderr=True)
-    with Progress(console=bars, auto_refresh=False, disable=not bars.is_terminal) as progress:
-        bar = progress.add_task(text, total=total)
-        progress.refresh()
-        for item in items:
-            yield item
-            progress.advance(bar)
-            progress.refresh()
+    is_hidden = not bars.is_terminal
+    yield from track(items, text, total=total, console=bars, auto_refresh=False, disable=is_hidden)

@@ -22,17 +22,11 @@ MIN_TRIALS = 10
 
 @dataclass(frozen=True)
 class Predictions:
-    """Hold what was predicted of trials by ensembles that did not know them.
+    """Hold what was predicted of trials by ensembles that did not know them."""
 
-    Args:
-        true: Their ranks among all trials of the study, 1 = best `[N]`.
-        mean: Predicted ranks `[N]`.
-        spread: Standard errors of these `[N]`.
-    """
-
-    true: Array
-    mean: Array
-    spread: Array
+    true: Array  # ranks among all trials of the study, 1 = best `[N]`
+    mean: Array  # predicted ranks `[N]`
+    spread: Array  # standard errors of these `[N]`
 
     def covered(self, probability: float) -> float:
         """Return the share of true ranks within the interval of a probability."""

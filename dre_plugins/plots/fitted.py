@@ -101,16 +101,6 @@ class Fitted:
                 history, index=len(self._trials), candidates=candidates
             )
 
-    def column(self, name: str) -> int:
-        """Return the place of a parameter.
-
-        Raises:
-            ValueError: If there is none of that name.
-        """
-        names = self.space.names
-        require(name in names, "params", name, f"among {list(names)}")
-        return names.index(name)
-
     def incumbent(self, columns: Sequence[int]) -> Array:
         """Return the best trial that has some parameters, completed to a whole row `[P]`.
 

@@ -173,21 +173,13 @@ def plot_members(
 
 @dataclass(frozen=True)
 class _Slice:
-    """Hold a fitted ensemble and the points at which it is looked at.
-
-    Args:
-        fitted: The study.
-        ensemble: What was fitted to it.
-        axes: One or two parameters.
-        units: Canonical coordinates of the points `[C, P]`; of two axes `[G1 · G0]`, row by row.
-        incumbent: Coordinates of the best trial `[P]`.
-    """
+    """Hold a fitted ensemble and the points at which it is looked at."""
 
     fitted: Fitted
     ensemble: FittedEnsemble
-    axes: tuple[ParameterAxis, ...]
-    units: Array
-    incumbent: Array
+    axes: tuple[ParameterAxis, ...]  # one or two
+    units: Array  # of the points `[C, P]`; of two axes `[G1 · G0]`, row by row
+    incumbent: Array  # units of the best trial `[P]`
 
     @classmethod
     def of(
@@ -203,7 +195,7 @@ class _Slice:
         require(is_one_or_two, "params", params, "the name of one parameter, or of two")
         fitted = Fitted(study, prior, settings, objective)
         n_points = N_POINTS if len(names) == 1 else N_POINTS_IN_PLANE
-        axes = tuple(axis_of(fitted.space, name, fitted.column(name), n_points) for name in names)
+        axes = tuple(axis_of(fitted.space, name, n_points) for name in names)
         incumbent = fitted.incumbent([axis.column for axis in axes])
         grids = np.meshgrid(*(axis.units for axis in axes))
         units = np.tile(incumbent, (grids[0].size, 1))

@@ -12,7 +12,6 @@ the others hold.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -25,8 +24,6 @@ from optuna.trial import FrozenTrial, TrialState
 from dre_plugins.adapters.optuna.attributes import set_attributes
 from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, number_of, numbers_of
 
-# Optuna's RDB storage holds up to 2046 characters in one attribute on MySQL.
-MAX_ATTRIBUTE_LENGTH = 2000
 # Seconds to wait, in turn, for a later trial to give way and an earlier one to claim; choosing and
 # storing take less.
 PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
@@ -39,21 +36,12 @@ MAX_MOVES = 20
 
 def announce(study: Study, trial: FrozenTrial) -> str:
     """Let other workers see that a trial is about to choose: its claim is there, and empty."""
-    return set_attributes(study, trial, {f"{CLAIM_KEY}:0": ""})
+    return set_attributes(study, trial, {CLAIM_KEY: ""})
 
 
 def claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> str:
     """Let other workers see what a trial is going to evaluate; see `set_attributes`."""
-    text = json.dumps(numbers)
-    starts = range(0, len(text), MAX_ATTRIBUTE_LENGTH)
-    return set_attributes(
-        study,
-        trial,
-        {
-            f"{CLAIM_KEY}:{part}": text[start : start + MAX_ATTRIBUTE_LENGTH]
-            for part, start in enumerate(starts)
-        },
-    )
+    return set_attributes(study, trial, {CLAIM_KEY: dict(numbers)})
 
 
 def conflicting_trials(
@@ -120,7 +108,7 @@ def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:
         other.state is TrialState.RUNNING
         and other.number < trial.number
         and not other.params
-        and other.system_attrs.get(f"{CLAIM_KEY}:0") == ""  # announced
+        and other.system_attrs.get(CLAIM_KEY) == ""  # announced
         and other.datetime_start is not None
         and trial.datetime_start is not None
         # Zones, which other programs may have written, cannot be compared with none.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -243,19 +242,8 @@ def given_to(trial: FrozenTrial) -> dict[str, Any]:
 
 
 def claimed_by(trial: FrozenTrial) -> dict[str, float]:
-    """Return the claim of a trial; empty if there is none, or one that is just being written."""
-    parts: list[str] = []
-    while part := trial.system_attrs.get(f"{CLAIM_KEY}:{len(parts)}"):
-        if not isinstance(part, str):
-            return {}
-        parts.append(part)
-    if not parts:
-        return {}
-    try:
-        # A claim that has become shorter leaves a tail behind: what follows the object is ignored.
-        claim = json.JSONDecoder().raw_decode("".join(parts))[0]
-    except (json.JSONDecodeError, RecursionError):
-        return {}
-    if not isinstance(claim, dict):
+    """Return the claim of a trial; empty if there is none, or another program's."""
+    claim = trial.system_attrs.get(CLAIM_KEY)
+    if not isinstance(claim, Mapping):
         return {}
     return {name: real_of(number) for name, number in claim.items() if is_real(number)}
