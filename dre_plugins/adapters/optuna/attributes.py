@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from optuna.logging import get_logger
 from optuna.storages import BaseStorage
@@ -19,9 +19,13 @@ from optuna.trial import FrozenTrial
 
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
 from dre_plugins.recommend.interruptions import is_from_signal_handler
+from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_real
 
+ConstraintsFunc: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
+
 EXPLANATION_KEY = "dre:explanation"
+CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
 
 _WORDS = ("source", "past_studies")
 _FIGURES = tuple(field.name for field in fields(Explanation) if field.name not in _WORDS)
@@ -40,6 +44,21 @@ def explanation_of(trial: FrozenTrial) -> Explanation:
             stored["source"], **figures, past_studies=past if isinstance(past, str) else None
         )
     return Explanation("enqueued" if "fixed_params" in trial.system_attrs else "unknown")
+
+
+def constraints_of(trial: FrozenTrial) -> dict[str, float]:
+    """Return how far a trial violates each constraint, by name; at most 0 where it is met.
+
+    What is no number is unknown, NaN.
+    """
+    try:
+        stated = getattr(trial, "constraints", None)  # since Optuna 5
+        if stated is None:
+            listed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
+            stated = {str(place): violation for place, violation in enumerate(listed)}
+    except TypeError:  # another program may have put anything there
+        return {}
+    return {name: number_of(violation) for name, violation in stated.items()}
 
 
 def storage_of(study: Study) -> BaseStorage:
@@ -153,3 +172,32 @@ class Notes:
             self._stats["unwritten"] += 1
             about = text.format(number=trial.number, problem=problem)
             self.warn(study, text, f"{about} Further failures are only counted.")
+
+
+def state_constraints(
+    function: ConstraintsFunc | None,
+    study: Study,
+    trial: FrozenTrial,
+    stats: Counter[str],
+    notes: Notes,
+) -> None:
+    """Write what a function says of a trial that has ended; what fails must end no study."""
+    if function is None:
+        return
+    try:
+        # Integers beyond the floats are infinite.
+        violations = [number_of(v) if is_real(v) else float(v) for v in function(trial)]
+    except Exception as error:
+        if is_from_signal_handler(error):
+            raise
+        stats["constraint_errors"] += 1
+        notes.warn(
+            study,
+            "<constraints>",
+            f"constraints_func failed in trial {trial.number}, whose constraints count as "
+            f"unknown ({type(error).__name__}: {error}). Further failures are only counted.",
+        )
+        return
+    problem = set_attributes(study, trial, {CONSTRAINTS_KEY: violations})
+    text = "The constraints of trial {number} cannot be stored ({problem}): they are unknown."
+    notes.warn_if(problem, study, trial, text)

@@ -20,7 +20,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import DURATION, cost_from
-from dre_plugins.adapters.optuna.constraints import constraints_of
+from dre_plugins.adapters.optuna.attributes import constraints_of
 from dre_plugins.adapters.optuna.conversion import (
     STATES,
     configuration_of,

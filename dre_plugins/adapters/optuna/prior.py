@@ -1,9 +1,13 @@
-"""What `DRESampler` knows from elsewhere: a prior, or past studies to make one of."""
+"""What `DRESampler` knows from elsewhere: a prior, or past studies, given or found."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from optuna.study import Study
@@ -12,11 +16,13 @@ from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import Options
 from dre_plugins.adapters.common.past_tasks import learnt_prior
-from dre_plugins.adapters.optuna.attributes import logger
-from dre_plugins.adapters.optuna.remembered import StudiesOfStorage, memory_of_study, record
-from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies
+from dre_plugins.adapters.optuna.attributes import explanation_of, logger, storage_of
+from dre_plugins.adapters.optuna.conversion import domains_in
+from dre_plugins.adapters.optuna.history import trial_of
+from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, tasks_before
 from dre_plugins.memory.memory import Memory
-from dre_plugins.memory.study import StudyMemory
+from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
+from dre_plugins.memory.study import StudyMemory, new_study_memory
 from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, UniversalFile, gives_way
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
@@ -58,7 +64,7 @@ class PastKnowledge:
         if past_studies == STORAGE:
             self._source = self._storage_of
         elif past_studies is None and gives_way(options.prior) and self._memory is not None:
-            self._source = self._memory_of
+            self._source = partial(self._memory_of, self._memory)
         # By the name of a study.
         self._storages: dict[str, StudiesOfStorage] = {}
         self._memories: dict[str, StudyMemory] = {}
@@ -84,9 +90,20 @@ class PastKnowledge:
     def end(
         self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
     ) -> None:
-        """Record a trial that has ended, see `record`."""
-        if self._memory is not None:
-            record(self._memory_of(study), study, trial, state, values, self._ordered)
+        """Record a trial that has ended with a state and values, if any."""
+        if self._memory is None:
+            return
+
+        def made() -> tuple[Trial, SearchSpace]:
+            # As the storage has it: with the constraints that were stated meanwhile.
+            ended = copy(study.get_trials(deepcopy=False)[trial.number])
+            ended.state = state
+            ended.values = None if values is None else [*values]
+            domains = domains_in(ended.distributions, order_numeric_choices=self._ordered)
+            return trial_of(ended, ended.distributions, study.directions), SearchSpace(domains)
+
+        source = explanation_of(study.get_trials(deepcopy=False)[trial.number]).source
+        self._memory_of(self._memory, study).record(trial.number, made, source=source)
 
     def of(self, study: Study, space: SearchSpace | str) -> Knowledge:
         """Return what is known for a trial that is to have the parameters of a space.
@@ -109,12 +126,22 @@ class PastKnowledge:
             self._storages[study.study_name] = StudiesOfStorage(study)
         return self._storages[study.study_name]
 
-    def _memory_of(self, study: Study) -> StudyMemory:
-        if study.study_name not in self._memories:
-            assert self._memory is not None
-            memory = memory_of_study(self._memory, study, self._stats)
-            self._memories[study.study_name] = memory
-        return self._memories[study.study_name]
+    def _memory_of(self, memory: Memory, study: Study) -> StudyMemory:
+        """Return what a study has of a memory, by an identity that its workers agree on."""
+        name = study.study_name
+        if name not in self._memories:
+            began = began_at(study)
+            self._memories[name] = new_study_memory(
+                memory,
+                name=name,
+                framework="optuna",
+                directions=[direction.name.lower() for direction in study.directions],
+                stats=self._stats,
+                logger=logger,
+                study=hashlib.sha256(f"{name}\n{began.isoformat()}".encode()).hexdigest()[:16],
+                began=began.timestamp(),
+            )
+        return self._memories[name]
 
     def _given_for(self, study: Study) -> Knowledge:
         """Return what was given, and of past studies all but the study itself.
@@ -245,3 +272,41 @@ def _knows(
         return prior.knows(name, domain, beside)
     except ValueError:  # the mapping names it, but their values have nothing in common
         return False
+
+
+class StudiesOfStorage:
+    """Learn from the other studies of a study's own storage.
+
+    Only trials that had ended when the study began count. So all of its workers learn the same,
+    before and after a restart, and neither the study nor a copy of it has anything to tell itself.
+    """
+
+    def __init__(self, study: Study) -> None:
+        name, began = study.study_name, began_at(study)
+        self._tasks = tasks_before(storage_of(study), began, without=name)
+
+    def prior_for(self, space: SearchSpace | str) -> Prior | None:
+        """Return a prior of the past studies that help, None if none does."""
+        tasks = self._tasks
+        if isinstance(space, str):
+            place = first_with([task.space.names for task in tasks], space)
+            if place is None:
+                return None
+            space = tasks[place].space
+        overlaps = [overlap(task.space, space) for task in tasks]
+        order = sorted(range(len(tasks)), key=lambda row: -overlaps[row])[:MAX_STUDIES]
+        chosen = [tasks[row] for row in order if overlaps[row] > 0.0]
+        chosen.sort(key=lambda task: task.name)
+        return learnt_prior(MetaDataset(tuple(chosen)), logger) if chosen else None
+
+
+def began_at(study: Study) -> datetime:
+    """Return when a study began, which all its workers agree on: with its first trial.
+
+    First by number: a trial is numbered after the ones before it are stored, but workers that
+    begin together may store a trial that started earlier after one that started later.
+    """
+    for trial in study.get_trials(deepcopy=False):
+        if trial.datetime_start is not None:
+            return trial.datetime_start
+    return datetime.now()

@@ -19,8 +19,13 @@ from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import DURATION, Options, checked_cost_name, seed_from
 from dre_plugins.adapters.optuna import claims, conversion
-from dre_plugins.adapters.optuna.attributes import Notes, explanation_of, logger
-from dre_plugins.adapters.optuna.constraints import ConstraintsFunc, state_constraints
+from dre_plugins.adapters.optuna.attributes import (
+    ConstraintsFunc,
+    Notes,
+    explanation_of,
+    logger,
+    state_constraints,
+)
 from dre_plugins.adapters.optuna.history import History, cost_of
 from dre_plugins.adapters.optuna.prior import Knowledge, PastKnowledge, PastStudies
 from dre_plugins.adapters.optuna.rules import StudyRules
@@ -137,13 +142,9 @@ class DRESampler(BaseSampler):
             the trials contradict them, and "memory_errors".
 
     Note:
-        `explain` reads the user attribute "dre:explanation" of a trial. Its source is "random"
-        (start-up), "prior" (a trained prior, before anything was observed), "model" (the
-        ensemble), "universal-prior", "contrast" (a check of a trained prior), "exploration" (far
-        from all trials, while the study stagnates), "independent" (the parameters were new),
-        "fallback" (a model failed), "exhausted" (every configuration was tried) or "enqueued".
-
-        A prior that shares no parameter with the study is not used, with one warning.
+        `explain` reads the user attribute "dre:explanation" of a trial; its `source` says who
+        proposed it, see `Explanation`. A prior that shares no parameter with the study is not
+        used, with one warning.
 
     Raises:
         ValueError: If an argument is invalid, or no past study has anything to learn from.
