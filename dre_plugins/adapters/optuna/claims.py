@@ -56,14 +56,17 @@ def conflicting_trials(
     Only parameters of the search space are compared, all of them if it is None. `held_by` returns
     what a trial holds, for all trials of a study faster than `numbers_of`.
     """
+
+    def holds(other: FrozenTrial) -> bool:
+        held = held_by(other)
+        if search_space is not None:
+            held = {name: number for name, number in held.items() if name in search_space}
+        return held == numbers
+
     for pause in PATIENCE:
         time.sleep(pause)
         trials = study.get_trials(deepcopy=False)
-        rivals = [
-            other
-            for other in trials
-            if other.number != trial.number and _holds(held_by(other), numbers, search_space)
-        ]
+        rivals = [other for other in trials if other.number != trial.number and holds(other)]
         if rivals:
             is_settled = any(other.params or other.number < trial.number for other in rivals)
         else:
@@ -115,13 +118,3 @@ def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:
         and trial.datetime_start.replace(tzinfo=None) - other.datetime_start.replace(tzinfo=None)
         < CHOOSING
     )
-
-
-def _holds(
-    held: Mapping[str, float],
-    numbers: Mapping[str, float],
-    search_space: Mapping[str, BaseDistribution] | None,
-) -> bool:
-    if search_space is not None:
-        held = {name: number for name, number in held.items() if name in search_space}
-    return held == numbers
