@@ -11,10 +11,10 @@ import typer
 from rich.table import Table
 
 from dre_bench.measuring import calibration, numbers, scale, speed
-from dre_plugins.cli.checks import PRIOR_FILES, check_folder, check_writable
+from dre_bench.replays.command import evaluate
 from dre_plugins.cli.console import console, printable, tracked
 from dre_plugins.cli.errors import OneLineErrors, command_line
-from dre_plugins.cli.options import check_machine
+from dre_plugins.cli.options import PRIOR_FILES, check_folder, check_machine, check_writable
 from dre_plugins.engine.settings import require
 
 
@@ -172,7 +172,7 @@ def import_hpob(
         typer.Option(help="Number of a search space; repeat it for several. Without it: all."),
     ] = None,
 ) -> None:
-    """Write the tables of HPO-B as past tasks, which dre meta-train and dre evaluate take.
+    """Write the tables of HPO-B as past tasks, which dre meta-train and dre-bench evaluate take.
 
     Example:
 
@@ -289,7 +289,7 @@ def report(
         console().print(f"Page: {html}")
 
 
-for measure in (speed, calibration, scale):
+for measure in (speed, calibration, scale, evaluate):
     app.command()(measure)
 
 

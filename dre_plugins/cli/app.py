@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dre_plugins.cli.errors import command_line
-from dre_plugins.cli.evaluating import evaluate
 from dre_plugins.cli.importing import importing
 from dre_plugins.cli.memory import memory
 from dre_plugins.cli.meta_training import meta_train
@@ -12,20 +11,16 @@ from dre_plugins.cli.priors import priors
 app = command_line(
     """Let hyper-parameter searches learn from those that you ran before.
 
-    Three steps, from past studies to a prior that the next study starts from:
+    Two steps, from past studies to a prior that the next study starts from:
 
         dre import optuna sqlite:///studies.db -o tasks.json
 
-        dre evaluate tasks.json
-
         dre meta-train tasks.json -o prior.safetensors
 
-    The second shows whether a prior would help. In Python, the prior is then
-    `DRESampler(prior="prior.safetensors")`.
+    In Python, the prior is then `DRESampler(prior="prior.safetensors")`.
     """
 )
 app.add_typer(importing, name="import")
-app.command("evaluate")(evaluate)
 app.command("meta-train")(meta_train)
 app.add_typer(priors, name="priors")
 app.add_typer(memory, name="memory")

@@ -7,12 +7,11 @@ clear the screen, write to the clipboard, or show a name backwards.
 from __future__ import annotations
 
 import sys
-import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import Progress
+from rich.progress import track
 from rich.segment import Segment
 from rich.text import Text
 
@@ -22,27 +21,12 @@ Item = TypeVar("Item")
 _WIDTH_OF_FILES = 120
 
 
-# Unicode's categories of characters that a terminal may obey, or cannot print: control characters,
-# separators of lines and paragraphs, halves of surrogates. And those that turn the direction.
-_OBEYED = {"Cc", "Zl", "Zp", "Cs"}
-_TURNS = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
-_MARKS = "\u061c\u200e\u200f"
-
-
 def printable(text: str) -> str:
     r"""Return a text whose characters a terminal shows and does not obey; others as `\x1b`."""
-    if text.isprintable():
-        return text
     return "".join(
-        character if _is_shown(character) else ascii(character)[1:-1] for character in text
+        character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1]
+        for character in text
     )
-
-
-def _is_shown(character: str) -> bool:
-    if character in "\n\t":
-        return True
-    is_turn = unicodedata.bidirectional(character) in _TURNS or character in _MARKS
-    return not is_turn and unicodedata.category(character) not in _OBEYED
 
 
 class SafeConsole(Console):
@@ -81,10 +65,5 @@ def tracked(items: Iterable[Item], text: str, total: int) -> Iterator[Item]:
     The bar moves between items only, so that it disturbs no measurement.
     """
     bars = SafeConsole(stderr=True)
-    with Progress(console=bars, auto_refresh=False, disable=not bars.is_terminal) as progress:
-        bar = progress.add_task(text, total=total)
-        progress.refresh()
-        for item in items:
-            yield item
-            progress.advance(bar)
-            progress.refresh()
+    is_hidden = not bars.is_terminal
+    yield from track(items, text, total=total, console=bars, auto_refresh=False, disable=is_hidden)

@@ -23,7 +23,7 @@ class OneLineErrors(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:  # `dre priors list | head`: typer ends without a word
             raise
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, ImportError) as error:  # ImportError: of an extra
             if ctx.params.get("debug"):
                 raise
             warn(" ".join(str(error).split()), self.program)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dre_plugins.cli.checks import METADATA_FILES, check_writable, needs
 from dre_plugins.cli.console import console
+from dre_plugins.cli.options import METADATA_FILES, check_writable
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
@@ -47,8 +47,8 @@ def import_optuna(
         dre import optuna sqlite:///studies.db --study wine --study iris -o tasks.json
     """
     check_writable(output, METADATA_FILES)
-    with needs("optuna", "optuna"):
-        from dre_plugins.adapters.optuna.sources import metadata_from_studies
+    from dre_plugins.adapters.optuna.sources import metadata_from_studies
+
     _finish(metadata_from_studies(url, study_names=study or None), output)
 
 
@@ -114,8 +114,8 @@ def import_ray(
         dre import ray ~/ray_results/tune_2026 --metric accuracy --mode max -o tasks.json
     """
     check_writable(output, METADATA_FILES)
-    with needs("ray", "ray"):
-        from dre_plugins.adapters.ray_tune.sources import metadata_from_results
+    from dre_plugins.adapters.ray_tune.sources import metadata_from_results
+
     _finish(metadata_from_results(folders, metric=metric, mode=mode.value), output)
 
 
@@ -140,8 +140,8 @@ def import_syne_tune(
         dre import syne-tune ~/syne-tune/my-experiment --metric loss --mode min -o tasks.json
     """
     check_writable(output, METADATA_FILES)
-    with needs("syne_tune", "syne-tune"):
-        from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
+    from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
+
     metadata = metadata_from_experiments(
         folders, metric=metric, mode=None if mode is None else mode.value
     )

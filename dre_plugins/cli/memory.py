@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from dre_plugins.cli.checks import METADATA_FILES, check_writable
 from dre_plugins.cli.console import console, tracked, warn
-from dre_plugins.cli.options import Tasks, load_tasks
+from dre_plugins.cli.options import METADATA_FILES, Tasks, check_writable, load_tasks
 
 if TYPE_CHECKING:
     from dre_plugins.memory.index import Entry

@@ -8,9 +8,18 @@ from typing import Annotated
 
 import typer
 
-from dre_plugins.cli.checks import PRIOR_FILES, check_folder, check_writable
 from dre_plugins.cli.console import console
-from dre_plugins.cli.options import Device, Seed, Tasks, Threads, check_machine, load_tasks
+from dre_plugins.cli.options import (
+    PRIOR_FILES,
+    Device,
+    Seed,
+    Tasks,
+    Threads,
+    check_folder,
+    check_machine,
+    check_writable,
+    load_tasks,
+)
 
 
 def meta_train(

@@ -1,17 +1,20 @@
-"""Arguments that several commands share."""
+"""Arguments that several commands share, checked before any work begins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dre_plugins.cli.checks import needs
 from dre_plugins.engine.settings import check_device, require
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
+
+METADATA_FILES = (".json", ".npz")
+PRIOR_FILES = (".safetensors",)
 
 Tasks = Annotated[
     list[str],
@@ -23,11 +26,6 @@ Tasks = Annotated[
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.")]
 Device = Annotated[str, typer.Option(help="Where to meta-train: cpu, cuda, cuda:1, …")]
 Threads = Annotated[int, typer.Option(help="Threads of the CPU.")]
-
-
-def is_storage(source: str) -> bool:
-    """Say whether a source of tasks is the URL of a storage, no file."""
-    return "://" in source
 
 
 def load_tasks(sources: Sequence[str]) -> MetaDataset:
@@ -43,10 +41,10 @@ def load_tasks(sources: Sequence[str]) -> MetaDataset:
 def _tasks_of(source: str) -> MetaDataset:
     from dre_plugins.transfer.metadata import MetaDataset
 
-    if not is_storage(source):
+    if "://" not in source:
         return MetaDataset.load(source)
-    with needs("optuna", "optuna"):
-        from dre_plugins.adapters.optuna.sources import metadata_from_studies
+    from dre_plugins.adapters.optuna.sources import metadata_from_studies
+
     metadata = metadata_from_studies(source)
     if not len(metadata):
         raise ValueError(  # the source of the metadata hides a password
@@ -60,3 +58,20 @@ def check_machine(seed: int, device: str, n_threads: int) -> None:
     require(seed >= 0, "--seed", seed, "at least 0")
     require(n_threads >= 1, "--threads", n_threads, "at least 1")
     check_device(device)
+
+
+def check_writable(path: Path, suffixes: Sequence[str]) -> None:
+    """Raise a ValueError unless a file of that name can be written."""
+    if path.suffix not in suffixes:
+        raise ValueError(
+            f"Cannot write {str(path)!r}: the name must end in {' or '.join(suffixes)}."
+        )
+    check_folder(path)
+
+
+def check_folder(path: Path) -> None:
+    """Raise a ValueError unless the folder of a file exists."""
+    if not path.parent.is_dir():
+        raise ValueError(
+            f"Cannot write {str(path)!r}: make the folder {str(path.parent)!r} first."
+        )

@@ -30,9 +30,6 @@ def list_priors() -> None:
     from dre_plugins.transfer.prior import Prior
     from dre_plugins.transfer.prior_file import CATALOGUE, names
 
-    if not names():
-        console().print("No prior ships with this version; make one of yours: dre meta-train")
-        return
     table = Table(caption=CAPTION)
     table.add_column("name")
     for title in ("tasks", "parameters", "evaluations", "regret", "default's", "size"):

@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.plots.fitted import SEED, Fitted
-from dre_plugins.plots.studies import Study
+from dre_plugins.plots.fitted import SEED, Array, Fitted, Study
 from dre_plugins.plots.style import GREY, blue, legend_below, new_panel
 from dre_plugins.recommend.coverage import INTERVALS, covered
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.transfer.knowledge import GivenPrior
 
-Array = NDArray[np.float64]
-
 N_FOLDS = 5
 # Below, a fold has too little to learn from.
 MIN_TRIALS = 10
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """Hold what was predicted of trials by ensembles that did not know them.
-
-    Args:
-        true: Their ranks among all trials of the study, 1 = best `[N]`.
-        mean: Predicted ranks `[N]`.
-        spread: Standard errors of these `[N]`.
-    """
-
-    true: Array
-    mean: Array
-    spread: Array
-
-    def covered(self, probability: float) -> float:
-        """Return the share of true ranks within the interval of a probability."""
-        return covered((self.true - self.mean) / self.spread, probability)
 
 
 @isolated()
@@ -66,14 +41,14 @@ def plot_calibration(
     Raises:
         ValueError: If there are too few trials, or no such objective.
     """
-    predictions = held_out_predictions(Fitted(study, prior, settings, objective, MIN_TRIALS))
+    true, mean, spread = _held_out(Fitted(study, prior, settings, objective, MIN_TRIALS))
     panel = new_panel(height=5.0)
-    n = len(predictions.true)
+    n = len(true)
     panel.axline((1, 1), slope=1, color=GREY, ls="--", lw=1.2, label="as predicted")
     panel.errorbar(
-        predictions.true,
-        predictions.mean,
-        predictions.spread,
+        true,
+        mean,
+        spread,
         fmt="o",
         ms=5,
         lw=1,
@@ -81,9 +56,10 @@ def plot_calibration(
         color=blue(),
         label="trials, ± standard error",
     )
+    errors = (true - mean) / spread
     wanted = " / ".join(f"{probability:.0%}" for probability in INTERVALS)
-    covered = " / ".join(f"{predictions.covered(probability):.0%}" for probability in INTERVALS)
-    panel.set_title(f"Calibration: intervals of {wanted}\nhold {covered} of the true ranks")
+    held = " / ".join(f"{covered(errors, probability):.0%}" for probability in INTERVALS)
+    panel.set_title(f"Calibration: intervals of {wanted}\nhold {held} of the true ranks")
     panel.set(
         xlabel=f"true rank among {n} trials (1: best)",
         ylabel="predicted by the others",
@@ -95,8 +71,8 @@ def plot_calibration(
     return panel
 
 
-def held_out_predictions(fitted: Fitted) -> Predictions:
-    """Return what is predicted of each trial by an ensemble fitted without it."""
+def _held_out(fitted: Fitted) -> tuple[Array, Array, Array]:
+    """Return true ranks, those predicted by ensembles without the trial, and standard errors."""
     rows = np.flatnonzero(~np.isnan(fitted.values))
     true = rankdata(-fitted.values[rows])
     mean, spread = np.empty(len(rows)), np.empty(len(rows))
@@ -104,4 +80,4 @@ def held_out_predictions(fitted: Fitted) -> Predictions:
     for fold in np.array_split(shuffled, N_FOLDS):
         ensemble = fitted.blind_ensemble(rows[fold].tolist())
         mean[fold], spread[fold] = ensemble.predicted(fitted.units[rows[fold]])
-    return Predictions(true, mean, spread)
+    return true, mean, spread

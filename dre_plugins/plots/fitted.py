@@ -7,24 +7,29 @@ docs/architecture.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
-from dre_plugins.plots.studies import Study, history_of
+from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
-from dre_plugins.recommend.histories import StudyHistory, chosen_objective
 from dre_plugins.recommend.lists import final_value
+from dre_plugins.recommend.pareto import single_objective
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.trials import feasible
+from dre_plugins.recommend.trials import Trial, feasible
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.knowledge import GivenPrior, prior_from
 
-Units: TypeAlias = NDArray[np.float64]
+if TYPE_CHECKING:
+    from dre_plugins.adapters.optuna import history
+
+Study: TypeAlias = "AskTell | history.Study"
+Array: TypeAlias = NDArray[np.float64]
 
 # A picture is the same each time that it is drawn.
 SEED = 0
@@ -46,7 +51,6 @@ class Fitted:
         space: The search space.
         units: Canonical coordinates of the trials `[N, P]`.
         values: Their values, larger is better, NaN where there is none `[N]`.
-        numbers: Their numbers in the study `[N]`.
 
     Raises:
         ValueError: If the study has too few trials, no parameters, or no such objective.
@@ -60,15 +64,15 @@ class Fitted:
         objective: int | None,
         least: int = MIN_TRIALS,
     ) -> None:
-        history: StudyHistory = history_of(study, objective)
+        chosen = _chosen_objective(len(study.directions), objective)
         loaded = prior_from(prior)
         if isinstance(loaded, tuple):
-            loaded = loaded[chosen_objective(len(study.directions), objective)]
-        self.space: SearchSpace = history.space
-        self.numbers = history.numbers
-        self._trials = history.trials
-        finals = [final_value(trial) for trial in history.trials]
-        self.values = np.array(
+            loaded = loaded[chosen]
+        self.space, begun = _begun_in(study)
+        single = single_objective(begun, chosen)
+        self._trials = [replace(trial, objectives=()) for trial in single if trial.configuration]
+        finals = [final_value(trial) for trial in self._trials]
+        self.values: Array = np.array(
             [np.nan if final is None else final for final in finals], dtype=np.float64
         )
         n = int((~np.isnan(self.values)).sum())
@@ -76,7 +80,7 @@ class Fitted:
             n >= least, "study", f"{n} trials with a value", f"of at least {least} such trials"
         )
         require(self.space.n_parameters > 0, "study", "none", "of trials with parameters")
-        self.units: Units = self.space.to_units([trial.configuration for trial in self._trials])
+        self.units: Array = self.space.to_units([trial.configuration for trial in self._trials])
         self._recommender = Recommender(self.space, settings, seed=SEED, prior=loaded)
         self._n_threads = self._recommender.settings.n_threads
 
@@ -85,52 +89,60 @@ class Fitted:
         return self._fit(range(len(self._trials)), None)
 
     def blind_ensemble(self, hidden: Sequence[int]) -> FittedEnsemble:
-        """Return an ensemble that does not know some trials and ranks against all of them.
-
-        Args:
-            hidden: Positions of trials that it is not told of.
-        """
+        """Return an ensemble that is not told of some trials and ranks against all of them."""
         kept = [place for place in range(len(self._trials)) if place not in set(hidden)]
         has_value = ~np.isnan(self.values)
         return self._fit(kept, self.units[has_value])
 
-    def _fit(self, kept: Sequence[int], candidates: Units | None) -> FittedEnsemble:
+    def _fit(self, kept: Sequence[int], candidates: Array | None) -> FittedEnsemble:
         with isolated("cpu", self._n_threads):
             history = [self._trials[place] for place in kept]
             return self._recommender.ensemble(
                 history, index=len(self._trials), candidates=candidates
             )
 
-    def column(self, name: str) -> int:
-        """Return the place of a parameter.
-
-        Raises:
-            ValueError: If there is none of that name.
-        """
-        names = self.space.names
-        require(name in names, "params", name, f"among {list(names)}")
-        return names.index(name)
-
-    def best(self) -> NDArray[np.intp]:
-        """Return positions of trials with a value, the best first, after all feasible ones."""
-        met = feasible(self._trials)
-        ordered = np.lexsort([-self.values, ~met])
-        return ordered[~np.isnan(self.values[ordered])]
-
-    def incumbent(self, columns: Sequence[int]) -> Units:
+    def incumbent(self, columns: Sequence[int]) -> Array:
         """Return the best trial that has some parameters, completed to a whole row `[P]`.
 
-        What it lacks, as it is inactive there, is taken from the best trial that has it.
+        Feasible trials are better than others. What it lacks, as it is inactive there, is taken
+        from the best trial that has it.
 
         Raises:
             ValueError: If no trial with a value has all of these parameters.
         """
-        rows = self.units[self.best()]
+        order = np.lexsort([-self.values, ~feasible(self._trials)])
+        rows = self.units[order[~np.isnan(self.values[order])]]
         has_all = ~np.isnan(rows[:, columns]).any(axis=1)
         named = [self.space.names[column] for column in columns]
         require(bool(has_all.any()), "params", named, "parameters that one trial has together")
-        row: Units = rows[np.argmax(has_all)].copy()
+        row: Array = rows[np.argmax(has_all)].copy()
         for column in np.flatnonzero(np.isnan(row)):
             places = rows[~np.isnan(rows[:, column]), column]
             row[column] = places[0] if len(places) else 0.5
         return row
+
+
+def _begun_in(study: Study) -> tuple[SearchSpace, list[Trial]]:
+    """Return the search space of a study, and its trials that have begun."""
+    if isinstance(study, AskTell):
+        return study.space, study.history()
+    from dre_plugins.adapters.optuna.history import begun_in  # an `AskTell` needs no Optuna
+
+    space, _, trials = begun_in(study)
+    return space, trials
+
+
+def _chosen_objective(n_objectives: int, objective: int | None) -> int:
+    """Return the number of an objective; None is the only one.
+
+    Raises:
+        ValueError: If there are several and none is chosen, or there is no such one.
+    """
+    if objective is None and n_objectives == 1:
+        return 0
+    if objective is None or not 0 <= objective < n_objectives:
+        raise ValueError(
+            f"objective must be a number from 0 to {n_objectives - 1}, as the study has "
+            f"{n_objectives} objective{'s' if n_objectives > 1 else ''}, got {objective!r}."
+        )
+    return objective

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.plots.fitted import SEED, Fitted
-from dre_plugins.plots.studies import Study
+from dre_plugins.plots.fitted import SEED, Array, Fitted, Study
 from dre_plugins.plots.style import blue, ink, new_panel, plain
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.candidates import sobol
@@ -66,7 +64,7 @@ def plot_rank_importances(
     return panel
 
 
-def rank_changes(fitted: Fitted) -> NDArray[np.float64]:
+def rank_changes(fitted: Fitted) -> Array:
     """Return mean changes of predicted ranks, as shares of the reference `[repeats, P]`."""
     rng = np.random.default_rng(SEED)
     space, ensemble = fitted.space, fitted.ensemble()

@@ -7,12 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
 
+from dre_plugins.engine.settings import require
+from dre_plugins.plots.fitted import Array
 from dre_plugins.plots.style import plain
 from dre_plugins.space import Domain, Float, Integer, SearchSpace
-
-Array = NDArray[np.float64]
 
 # More values than this are drawn as a curve.
 MAX_POINTS = 12
@@ -20,19 +19,12 @@ MAX_POINTS = 12
 
 @dataclass(frozen=True)
 class ParameterAxis:
-    """Hold where a parameter is looked at, and how its values lie on an axis.
-
-    Args:
-        name: Its name.
-        column: Its place among the parameters.
-        domain: Its values.
-        units: Canonical coordinates at which it is looked at, ascending `[G]`.
-    """
+    """Hold where a parameter is looked at, and how its values lie on an axis."""
 
     name: str
-    column: int
+    column: int  # its place among the parameters
     domain: Domain
-    units: Array
+    units: Array  # canonical coordinates at which it is looked at, ascending `[G]`
 
     @property
     def is_number(self) -> bool:
@@ -75,8 +67,13 @@ class ParameterAxis:
             axis.set_ticks(self.places(), labels=names)
 
 
-def axis_of(space: SearchSpace, name: str, column: int, n_points: int) -> ParameterAxis:
-    """Return the axis of a parameter, of at most so many points unless its values are listed."""
+def axis_of(space: SearchSpace, name: str, n_points: int) -> ParameterAxis:
+    """Return the axis of a parameter, of at most so many points unless its values are listed.
+
+    Raises:
+        ValueError: If there is no parameter of that name.
+    """
+    require(name in space.names, "params", name, f"among {list(space.names)}")
     domain = space.domains[name]
     n_values = domain.n_values
     is_listed = not isinstance(domain, (Float, Integer))
@@ -84,7 +81,7 @@ def axis_of(space: SearchSpace, name: str, column: int, n_points: int) -> Parame
         units = domain.centres(np.arange(n_values, dtype=np.float64))
     else:
         units = np.unique(domain.snap(np.linspace(0.0, 1.0, n_points)))
-    return ParameterAxis(name, column, domain, units)
+    return ParameterAxis(name, space.names.index(name), domain, units)
 
 
 def _short(value: Any) -> str:

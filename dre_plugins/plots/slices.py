@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
-from dre_plugins.plots.fitted import Fitted
+from dre_plugins.plots.fitted import Array, Fitted, Study
 from dre_plugins.plots.parameters import ParameterAxis, axis_of
-from dre_plugins.plots.studies import Study
 from dre_plugins.plots.style import (
     GREY,
     RED,
@@ -32,8 +31,6 @@ from dre_plugins.plots.style import (
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.transfer.knowledge import GivenPrior
-
-Array = NDArray[np.float64]
 
 N_POINTS = 201
 N_POINTS_IN_PLANE = 41
@@ -176,21 +173,13 @@ def plot_members(
 
 @dataclass(frozen=True)
 class _Slice:
-    """Hold a fitted ensemble and the points at which it is looked at.
-
-    Args:
-        fitted: The study.
-        ensemble: What was fitted to it.
-        axes: One or two parameters.
-        units: Canonical coordinates of the points `[C, P]`; of two axes `[G1 · G0]`, row by row.
-        incumbent: Coordinates of the best trial `[P]`.
-    """
+    """Hold a fitted ensemble and the points at which it is looked at."""
 
     fitted: Fitted
     ensemble: FittedEnsemble
-    axes: tuple[ParameterAxis, ...]
-    units: Array
-    incumbent: Array
+    axes: tuple[ParameterAxis, ...]  # one or two
+    units: Array  # of the points `[C, P]`; of two axes `[G1 · G0]`, row by row
+    incumbent: Array  # units of the best trial `[P]`
 
     @classmethod
     def of(
@@ -206,7 +195,7 @@ class _Slice:
         require(is_one_or_two, "params", params, "the name of one parameter, or of two")
         fitted = Fitted(study, prior, settings, objective)
         n_points = N_POINTS if len(names) == 1 else N_POINTS_IN_PLANE
-        axes = tuple(axis_of(fitted.space, name, fitted.column(name), n_points) for name in names)
+        axes = tuple(axis_of(fitted.space, name, n_points) for name in names)
         incumbent = fitted.incumbent([axis.column for axis in axes])
         grids = np.meshgrid(*(axis.units for axis in axes))
         units = np.tile(incumbent, (grids[0].size, 1))

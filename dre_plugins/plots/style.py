@@ -12,14 +12,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-# The palette of Okabe and Ito, which colour-blind readers can distinguish.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-BLUE, RED, GREEN, PINK, ORANGE, SKY, _ = COLOURS
+# Of the palette of Okabe and Ito, which colour-blind readers can distinguish.
+BLUE, RED, SKY = "#0072B2", "#D55E00", "#56B4E9"
+# Can be seen on white and on black.
 GREY = "#888888"
-"""Can be seen on white and on black."""
 # Shades of a plane: better values are brighter, because they draw attention.
 SHADES = "viridis"
 
@@ -52,11 +50,6 @@ def legend_below(panel: Axes, n_columns: int = 3) -> None:
     assert isinstance(figure, Figure)  # as `new_panels` makes it
     handles, labels = panel.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=n_columns, frameon=False)
-
-
-def count_along(panel: Axes) -> None:
-    """Mark the lower axis at whole numbers."""
-    panel.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
 
 
 def plain(text: str) -> str:

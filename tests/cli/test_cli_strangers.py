@@ -70,14 +70,7 @@ def test_a_prior_of_a_stranger(dre, tmp_path, name):
 def test_tasks_of_a_stranger(dre, tmp_path, name):
     path, output = tmp_path / "tasks.json", tmp_path / "p.safetensors"
     write_tasks(path, name)
-    few = ("--steps", 2, "--trials", 2, "--seeds", 1)
-    is_text = "\ud800" not in name  # which no file can hold as text
-    result = dre("evaluate", path, *few, code=0 if is_text else 1)
-    assert_harmless(result)
-    assert is_text == ("Verdict" in result.output)
-    assert_harmless(dre("evaluate", path, "--task", "nope", *few, code=1))
-    if is_text:
-        assert_harmless(dre("meta-train", path, "-o", output, "--steps", 2))
+    assert_harmless(dre("meta-train", path, "-o", output, "--steps", 2))
 
 
 def test_a_table_of_a_stranger(dre, tmp_path, name):

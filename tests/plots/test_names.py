@@ -7,13 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import optuna
-import pytest
 from matplotlib.axes import Axes
 from presets import TINY
 
-from dre_plugins import Prior, plots
+from dre_plugins import plots
 from dre_plugins.recommend import RecommenderSettings
-from dre_plugins.space import Categorical, Float
 
 NAMES = ["$x_{$", "a$b$", r"\$", "$", "\ud800", "\0", "line\nbreak", "{}_^%&#~"]
 SETTINGS = RecommenderSettings(preset=TINY)
@@ -24,16 +22,12 @@ def objective(trial: optuna.Trial) -> float:
     return sum(trial.suggest_float(name, 0.0, 1.0) for name in NAMES) + NAMES.index(kind)
 
 
-@pytest.mark.usefixtures("small_priors")
 def test_parameters_and_choices_may_have_any_name(study_of: Callable[..., optuna.Study]) -> None:
     study = study_of(objective, 12)
-    beliefs = {name: Float(0.0, 1.0) for name in NAMES} | {"kind": Categorical(NAMES)}
-    prior = Prior.of_beliefs(beliefs, [dict.fromkeys(NAMES, 0.5)])
     panels: list[Axes] = [
         *(plots.plot_acquisition(study, name, settings=SETTINGS) for name in NAMES),
         plots.plot_members(study, "kind", settings=SETTINGS),
         plots.plot_rank_importances(study, settings=SETTINGS),
-        plots.plot_alignment(prior, study),
     ]
     for pair in zip(NAMES[::2], NAMES[1::2], strict=True):
         panels.append(plots.plot_predicted_ranks(study, pair, settings=SETTINGS)[0])

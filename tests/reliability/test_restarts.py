@@ -18,7 +18,7 @@ pytest.importorskip("optuna")
 import restart_worker as worker
 from optuna.trial import TrialState
 
-from dre_plugins.adapters.optuna.explanation import explanation_of
+from dre_plugins.adapters.optuna.attributes import explanation_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -21,8 +21,8 @@ from scikit_posthocs import critical_difference_diagram
 
 from dre_bench.reports.results import Analysis, Results, by_sampler, ranks
 from dre_bench.reports.statistics import ALPHA, CriticalDifference
-from dre_plugins.plots.style import COLOURS
 
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
 WIDTH = 11.0
 MAX_BANDS = 8

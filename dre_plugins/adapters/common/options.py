@@ -5,17 +5,23 @@ A new argument of all samplers is a field of `Options`.
 
 from __future__ import annotations
 
+import math
 import secrets
 from dataclasses import dataclass, fields
 from typing import Any
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.directions import checked_cost
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, check_turns, gives_way
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
+from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_integer
 from dre_plugins.space.rules import Valid
 from dre_plugins.transfer.knowledge import GivenPrior, LoadedPrior, prior_from
+
+# `cost="duration"`: what a trial costs is how long it takes.
+DURATION = "duration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,3 +111,24 @@ def seed_from(seed: int | None, *, name: str = "seed", n_bits: int = 63) -> int:
     is_seed = is_integer(seed) and seed >= 0
     require(is_seed, name, seed, "a non-negative integer or None")
     return int(seed)
+
+
+def checked_cost_name(cost: object, kind: str) -> str | None:
+    """Return the argument `cost` of a constructor: "duration", the name of a number, or None.
+
+    Args:
+        cost: What was given.
+        kind: What the number is in the framework, such as "a user attribute".
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    is_name = cost is None or (isinstance(cost, str) and bool(cost))
+    require(is_name, "cost", cost, f"'{DURATION}', the name of {kind}, or None")
+    return cost if isinstance(cost, str) else None
+
+
+def cost_from(value: Any) -> float | None:
+    """Return a reported number as a cost; None where it is none, or not above 0."""
+    number = number_of(value)
+    return checked_cost(number if number > 0.0 else math.nan)

@@ -1,23 +1,64 @@
-"""What a `DRESampler` writes beside trials, and what it tells its user."""
+"""What a `DRESampler` writes beside trials and reads there, and what it tells its user.
+
+An explanation is one attribute, because each is a write to the storage, and a user attribute,
+because optuna-dashboard and `Study.trials_dataframe` show those.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any, TypeAlias
 
 from optuna.logging import get_logger
 from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from dre_plugins.adapters.optuna.explanation import EXPLANATION_KEY, attribute_of
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
 from dre_plugins.recommend.interruptions import is_from_signal_handler
+from dre_plugins.recommend.trials import number_of
+from dre_plugins.space.base import is_real
+
+ConstraintsFunc: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
+
+EXPLANATION_KEY = "dre:explanation"
+CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
+
+_WORDS = ("source", "past_studies")
+_FIGURES = tuple(field.name for field in fields(Explanation) if field.name not in _WORDS)
 
 # Below Optuna's own, whose handler and level (`optuna.logging.set_verbosity`) it shares.
 logger = get_logger("optuna.dre_plugins")
+
+
+def explanation_of(trial: FrozenTrial) -> Explanation:
+    """Return the explanation of a trial, of source "unknown" if it has none."""
+    stored = trial.user_attrs.get(EXPLANATION_KEY)
+    if isinstance(stored, Mapping) and isinstance(stored.get("source"), str):
+        figures = {name: stored[name] for name in _FIGURES if is_real(stored.get(name))}
+        past = stored.get("past_studies")
+        return Explanation(
+            stored["source"], **figures, past_studies=past if isinstance(past, str) else None
+        )
+    return Explanation("enqueued" if "fixed_params" in trial.system_attrs else "unknown")
+
+
+def constraints_of(trial: FrozenTrial) -> dict[str, float]:
+    """Return how far a trial violates each constraint, by name; at most 0 where it is met.
+
+    What is no number is unknown, NaN.
+    """
+    try:
+        stated = getattr(trial, "constraints", None)  # since Optuna 5
+        if stated is None:
+            listed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
+            stated = {str(place): violation for place, violation in enumerate(listed)}
+    except TypeError:  # another program may have put anything there
+        return {}
+    return {name: number_of(violation) for name, violation in stated.items()}
 
 
 def storage_of(study: Study) -> BaseStorage:
@@ -56,10 +97,7 @@ def set_attributes(
 class Notes:
     """Write where the parameters of trials come from, and log each topic of a study once.
 
-    Threads may share it: at worst a message appears twice.
-
-    Args:
-        stats: Counters to add to: "unwritten".
+    Threads may share it: at worst a message appears twice. It counts "unwritten" in `stats`.
     """
 
     def __init__(self, stats: Counter[str]) -> None:
@@ -74,6 +112,12 @@ class Notes:
         """Log what the user should know of; nothing if the text is empty."""
         self._log(logging.WARNING, study, topic, text)
 
+    def _log(self, level: int, study: Study, topic: str, text: str) -> None:
+        key = (study.study_name, topic)
+        if text and key not in self._logged:
+            self._logged.add(key)
+            logger.log(level, "%s", text)
+
     def warn_of_independent(self, study: Study, number: int, name: str) -> None:
         """Say that the model has not chosen a parameter of a trial."""
         self.warn(
@@ -84,11 +128,15 @@ class Notes:
             "warn_independent_sampling=False.",
         )
 
-    def _log(self, level: int, study: Study, topic: str, text: str) -> None:
-        key = (study.study_name, topic)
-        if text and key not in self._logged:
-            self._logged.add(key)
-            logger.log(level, "%s", text)
+    def warn_of_cost(self, study: Study, trial: FrozenTrial, name: str | None) -> None:
+        """Say that a trial has ended as complete without its cost."""
+        self.warn(
+            study,
+            "<cost>",
+            f"The cost of trial {trial.number} is unknown: its user attribute {name!r} is "
+            f"{trial.user_attrs.get(str(name))!r}, not a number above 0. Set it in the objective, "
+            f"by trial.set_user_attr({name!r}, ...). Further ones are not mentioned.",
+        )
 
     def explain(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
         """Announce the source of a suggestion, and write its explanation.
@@ -102,8 +150,13 @@ class Notes:
             self.write(study, trial, explanation)
 
     def write(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
-        """Write the explanation of a trial as one user attribute."""
-        attributes = {EXPLANATION_KEY: attribute_of(explanation)}
+        """Write the explanation of a trial: legible as it is, without what is not known."""
+        stated = {
+            name: float(f"{value:.4g}") if isinstance(value, float) else value
+            for name, value in asdict(explanation).items()
+            if value is not None
+        }
+        attributes = {EXPLANATION_KEY: stated}
         self.warn_if(set_attributes(study, trial, attributes, are_users=True), study, trial)
 
     def warn_if(
@@ -119,3 +172,32 @@ class Notes:
             self._stats["unwritten"] += 1
             about = text.format(number=trial.number, problem=problem)
             self.warn(study, text, f"{about} Further failures are only counted.")
+
+
+def state_constraints(
+    function: ConstraintsFunc | None,
+    study: Study,
+    trial: FrozenTrial,
+    stats: Counter[str],
+    notes: Notes,
+) -> None:
+    """Write what a function says of a trial that has ended; what fails must end no study."""
+    if function is None:
+        return
+    try:
+        # Integers beyond the floats are infinite.
+        violations = [number_of(v) if is_real(v) else float(v) for v in function(trial)]
+    except Exception as error:
+        if is_from_signal_handler(error):
+            raise
+        stats["constraint_errors"] += 1
+        notes.warn(
+            study,
+            "<constraints>",
+            f"constraints_func failed in trial {trial.number}, whose constraints count as "
+            f"unknown ({type(error).__name__}: {error}). Further failures are only counted.",
+        )
+        return
+    problem = set_attributes(study, trial, {CONSTRAINTS_KEY: violations})
+    text = "The constraints of trial {number} cannot be stored ({problem}): they are unknown."
+    notes.warn_if(problem, study, trial, text)

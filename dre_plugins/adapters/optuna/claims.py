@@ -12,7 +12,6 @@ the others hold.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -25,8 +24,6 @@ from optuna.trial import FrozenTrial, TrialState
 from dre_plugins.adapters.optuna.attributes import set_attributes
 from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, number_of, numbers_of
 
-# Optuna's RDB storage holds up to 2046 characters in one attribute on MySQL.
-MAX_ATTRIBUTE_LENGTH = 2000
 # Seconds to wait, in turn, for a later trial to give way and an earlier one to claim; choosing and
 # storing take less.
 PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
@@ -39,21 +36,12 @@ MAX_MOVES = 20
 
 def announce(study: Study, trial: FrozenTrial) -> str:
     """Let other workers see that a trial is about to choose: its claim is there, and empty."""
-    return set_attributes(study, trial, {f"{CLAIM_KEY}:0": ""})
+    return set_attributes(study, trial, {CLAIM_KEY: ""})
 
 
 def claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> str:
     """Let other workers see what a trial is going to evaluate; see `set_attributes`."""
-    text = json.dumps(numbers)
-    starts = range(0, len(text), MAX_ATTRIBUTE_LENGTH)
-    return set_attributes(
-        study,
-        trial,
-        {
-            f"{CLAIM_KEY}:{part}": text[start : start + MAX_ATTRIBUTE_LENGTH]
-            for part, start in enumerate(starts)
-        },
-    )
+    return set_attributes(study, trial, {CLAIM_KEY: dict(numbers)})
 
 
 def conflicting_trials(
@@ -65,18 +53,20 @@ def conflicting_trials(
 ) -> list[FrozenTrial] | None:
     """Return the study's trials if another one holds what `trial` claims, else None.
 
-    Args:
-        search_space: The parameters to compare; None compares all.
-        held_by: Returns what a trial holds, for all trials of a study faster than `numbers_of`.
+    Only parameters of the search space are compared, all of them if it is None. `held_by` returns
+    what a trial holds, for all trials of a study faster than `numbers_of`.
     """
+
+    def holds(other: FrozenTrial) -> bool:
+        held = held_by(other)
+        if search_space is not None:
+            held = {name: number for name, number in held.items() if name in search_space}
+        return held == numbers
+
     for pause in PATIENCE:
         time.sleep(pause)
         trials = study.get_trials(deepcopy=False)
-        rivals = [
-            other
-            for other in trials
-            if other.number != trial.number and _holds(held_by(other), numbers, search_space)
-        ]
+        rivals = [other for other in trials if other.number != trial.number and holds(other)]
         if rivals:
             is_settled = any(other.params or other.number < trial.number for other in rivals)
         else:
@@ -97,13 +87,7 @@ def unclaimed(
 ) -> tuple[Any, int, str]:
     """Claim values of a parameter of a trial, one after the other, until no other trial has all.
 
-    Args:
-        study: The study.
-        trial: The trial, with the parameters that it has asked for before.
-        name: Name of the parameter.
-        distribution: Its distribution.
-        values: What it may be, one value at least; the last one is taken in any case.
-        held_by: See `conflicting_trials`.
+    The last value, and there must be one, is taken in any case.
 
     Returns:
         The value, how many others were in conflict, and why a claim was not written, if so.
@@ -127,20 +111,10 @@ def _is_choosing(other: FrozenTrial, trial: FrozenTrial) -> bool:
         other.state is TrialState.RUNNING
         and other.number < trial.number
         and not other.params
-        and other.system_attrs.get(f"{CLAIM_KEY}:0") == ""  # announced
+        and other.system_attrs.get(CLAIM_KEY) == ""  # announced
         and other.datetime_start is not None
         and trial.datetime_start is not None
         # Zones, which other programs may have written, cannot be compared with none.
         and trial.datetime_start.replace(tzinfo=None) - other.datetime_start.replace(tzinfo=None)
         < CHOOSING
     )
-
-
-def _holds(
-    held: Mapping[str, float],
-    numbers: Mapping[str, float],
-    search_space: Mapping[str, BaseDistribution] | None,
-) -> bool:
-    if search_space is not None:
-        held = {name: number for name, number in held.items() if name in search_space}
-    return held == numbers

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -46,10 +46,6 @@ def domain_of(
 ) -> Domain:
     """Return the domain that an Optuna distribution describes.
 
-    Args:
-        order_numeric_choices: Whether choices that are numbers in ascending order become an
-            ordinal domain.
-
     Raises:
         UnsupportedDomainError: If there is no such domain, such as a range without end.
     """
@@ -70,40 +66,32 @@ def domain_of(
     )
 
 
-def domains_of(trial: FrozenTrial, *, order_numeric_choices: bool = True) -> dict[str, Domain]:
-    """Return the domains of what a trial has asked for, without parameters of a single value.
+def domains_in(
+    distributions: Mapping[str, BaseDistribution], *, order_numeric_choices: bool = True
+) -> dict[str, Domain]:
+    """Return the domains of parameters, without those that have one value or cannot be searched.
 
-    What cannot be searched is left out: a trial that was stored waiting may have such a value.
+    A trial that was stored waiting, or comes from elsewhere, may have had what cannot be searched.
     """
-    return {
-        name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)
-        for name, distribution in trial.distributions.items()
-        if not distribution.single() and _has_domain(name, distribution)
-    }
+    domains: dict[str, Domain] = {}
+    for name, distribution in distributions.items():
+        with suppress(UnsupportedDomainError):
+            if not distribution.single():
+                domains[name] = domain_of(
+                    name, distribution, order_numeric_choices=order_numeric_choices
+                )
+    return domains
 
 
 def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """Return all parameters of a study that have a choice, in order of first appearance.
+    """Return all parameters of a study that can be searched, in order of first appearance.
 
-    The newest trial that has a parameter says what its range is. What cannot be searched is left
-    out: a trial from elsewhere may have had it, and the objective never asks for it.
+    The newest trial that has a parameter says what its range is.
     """
     union: dict[str, BaseDistribution] = {}
     for trial in trials:
         union.update(trial.distributions)
-    return {
-        name: distribution
-        for name, distribution in union.items()
-        if not distribution.single() and _has_domain(name, distribution)
-    }
-
-
-def _has_domain(name: str, distribution: BaseDistribution) -> bool:
-    try:
-        domain_of(name, distribution)
-    except UnsupportedDomainError:
-        return False
-    return True
+    return {name: union[name] for name in domains_in(union)}
 
 
 def are_alike(distribution: BaseDistribution, other: BaseDistribution) -> bool:
@@ -160,8 +148,7 @@ def configuration_of(
     """Return the values that a trial has of the parameters in the search space.
 
     Raises:
-        ValueError: If it has one that its parameter cannot have: a number that is not finite, a
-            choice that is none, a value of another kind.
+        ValueError: If it has one that its parameter cannot have.
     """
     numbers = numbers_of(trial)
     configuration: dict[str, Any] = {}
@@ -194,10 +181,7 @@ def learnt_space(
     history: Sequence[Trial],
     order_numeric_choices: bool = True,
 ) -> tuple[SearchSpace, NDArray[np.bool_]]:
-    """Return the search space, with conditions learnt from what trials asked for.
-
-    Args:
-        trials: Trials that are not waiting; `history` has the same ones, converted.
+    """Return the search space, with conditions learnt from what trials that have begun asked for.
 
     Returns:
         The space, and which trials asked for all that their values ask for `[N]`: one that failed
@@ -251,27 +235,15 @@ def within(values: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str
 def given_to(trial: FrozenTrial) -> dict[str, Any]:
     """Return the values that a trial has before anything is suggested.
 
-    An enqueued trial keeps them in an attribute, one that is added as waiting, such as the retry
-    of a trial whose worker died, as parameters.
+    An enqueued trial keeps them in an attribute, the retry of one whose worker died as parameters.
     """
     enqueued = trial.system_attrs.get(_FIXED_KEY)
     return {**trial.params, **(enqueued if isinstance(enqueued, Mapping) else {})}
 
 
 def claimed_by(trial: FrozenTrial) -> dict[str, float]:
-    """Return the claim of a trial; empty if there is none, or one that is just being written."""
-    parts: list[str] = []
-    while part := trial.system_attrs.get(f"{CLAIM_KEY}:{len(parts)}"):
-        if not isinstance(part, str):
-            return {}
-        parts.append(part)
-    if not parts:
-        return {}
-    try:
-        # A claim that has become shorter leaves a tail behind: what follows the object is ignored.
-        claim = json.JSONDecoder().raw_decode("".join(parts))[0]
-    except (json.JSONDecodeError, RecursionError):
-        return {}
-    if not isinstance(claim, dict):
+    """Return the claim of a trial; empty if there is none, or another program's."""
+    claim = trial.system_attrs.get(CLAIM_KEY)
+    if not isinstance(claim, Mapping):
         return {}
     return {name: real_of(number) for name, number in claim.items() if is_real(number)}

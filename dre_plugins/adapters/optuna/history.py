@@ -10,20 +10,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TypeAlias
 
+import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna.conversion import STATES, configuration_of, numbers_of
-from dre_plugins.adapters.optuna.costs import cost_in
+from dre_plugins.adapters.common.options import DURATION, cost_from
+from dre_plugins.adapters.optuna.attributes import constraints_of
+from dre_plugins.adapters.optuna.conversion import (
+    STATES,
+    configuration_of,
+    learnt_space,
+    numbers_of,
+    union_of_distributions,
+)
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.recommend.trials import number_of as real_of
 from dre_plugins.space.base import match_key
+from dre_plugins.space.search_space import SearchSpace
 
-CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
+Study: TypeAlias = optuna.Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +53,7 @@ class History:
     it: entries are only added, and at worst converted twice. A copy begins empty.
 
     Args:
-        cost: What the cost of a trial is, see `costs.cost_in`.
+        cost: What the cost of a trial is, see `cost_of`.
     """
 
     def __init__(self, cost: str | None = None) -> None:
@@ -59,11 +69,9 @@ class History:
         search_space: Mapping[str, BaseDistribution],
         directions: Sequence[StudyDirection],
     ) -> tuple[list[FrozenTrial], list[Trial], str]:
-        """Return the trials that can be read, the recommender's view of them, and what is wrong.
+        """Return the trials that can be read, their views, and what is wrong with the first other.
 
-        Returns:
-            Trials, their views, and of the first one that is left out, because it has a value
-            which its parameter cannot have, a sentence that says so; empty if there is none.
+        That is a sentence, empty if all can be read.
         """
         key = _key(search_space, directions)
         kept_key, kept = self._kept
@@ -78,9 +86,7 @@ class History:
             if ended is not None and ended.source is trial:
                 view = ended.view
             else:
-                view = _view_of(trial, search_space, directions)
-                if isinstance(view, Trial) and self._cost is not None:
-                    view = replace(view, cost=cost_in(trial, self._cost))
+                view = _view_of(trial, search_space, directions, self._cost)
                 if trial.state.is_finished():
                     if ended is not None:  # of another study, of which nothing may stay behind
                         kept = {}
@@ -99,14 +105,36 @@ class History:
         return ended.numbers if ended is not None and ended.source is trial else numbers_of(trial)
 
 
+def read(
+    trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection]
+) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]:
+    """Return the search space of trials, those of them that can be read, and their views.
+
+    Conditions of the search space are learnt from the trials.
+    """
+    distributions = union_of_distributions(trials)
+    readable, views, _ = History().readable(trials, distributions, directions)
+    space, _ = learnt_space(distributions, readable, views)
+    return space, readable, views
+
+
+def begun_in(study: Study) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]:
+    """Return what `read` does of the trials that have begun, those that have parameters."""
+    begun = [trial for trial in study.get_trials(deepcopy=False) if trial.state in STATES]
+    space, begun, views = read(begun, study.directions)
+    rows = [row for row, view in enumerate(views) if view.configuration]
+    return space, [begun[row] for row in rows], [views[row] for row in rows]
+
+
 def _view_of(
     trial: FrozenTrial,
     search_space: Mapping[str, BaseDistribution],
     directions: Sequence[StudyDirection],
+    cost: str | None,
 ) -> Trial | str:
     """Return the view of a trial, or a sentence that says why there is none."""
     try:
-        return trial_of(trial, search_space, directions)
+        return trial_of(trial, search_space, directions, cost)
     except ValueError as error:
         return (
             f"Nothing is learnt of trial {trial.number}: {error}, which it cannot be. Further "
@@ -118,11 +146,9 @@ def trial_of(
     trial: FrozenTrial,
     search_space: Mapping[str, BaseDistribution],
     directions: Sequence[StudyDirection],
+    cost: str | None = None,
 ) -> Trial:
     """Return the recommender's view of a trial that is not waiting.
-
-    Args:
-        search_space: The parameters to keep.
 
     Raises:
         ValueError: See `configuration_of`.
@@ -144,22 +170,18 @@ def trial_of(
         },
         objectives=() if is_one else signed,
         constraints=constraints_of(trial),
+        cost=cost_of(trial, cost),
     )
 
 
-def constraints_of(trial: FrozenTrial) -> dict[str, float]:
-    """Return how far a trial violates each constraint, by name; at most 0 where it is met.
-
-    What is no number is unknown, NaN.
-    """
-    try:
-        stated = getattr(trial, "constraints", None)  # since Optuna 5
-        if stated is None:
-            listed = trial.system_attrs.get(CONSTRAINTS_KEY) or ()
-            stated = {str(place): violation for place, violation in enumerate(listed)}
-    except TypeError:  # another program may have put anything there
-        return {}
-    return {name: real_of(violation) for name, violation in stated.items()}
+def cost_of(trial: FrozenTrial, name: str | None) -> float | None:
+    """Return what a trial has cost, in seconds where that is its duration; None if unknown."""
+    if name is None:
+        return None
+    if name != DURATION:
+        return cost_from(trial.user_attrs.get(name))
+    # Trials that were added by hand begin and end at once: their cost is unknown.
+    return None if trial.duration is None else cost_from(trial.duration.total_seconds())
 
 
 def _key(

@@ -1,9 +1,13 @@
-"""What `DRESampler` knows from elsewhere: a prior, or past studies to make one of."""
+"""What `DRESampler` knows from elsewhere: a prior, or past studies, given or found."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from optuna.study import Study
@@ -12,10 +16,13 @@ from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import Options
 from dre_plugins.adapters.common.past_tasks import learnt_prior
-from dre_plugins.adapters.optuna.attributes import logger
-from dre_plugins.adapters.optuna.remembered import StudiesOfStorage, memory_of_study, record
-from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies
+from dre_plugins.adapters.optuna.attributes import explanation_of, logger, storage_of
+from dre_plugins.adapters.optuna.conversion import domains_in
+from dre_plugins.adapters.optuna.history import trial_of
+from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, tasks_before
 from dre_plugins.memory.memory import Memory
+from dre_plugins.memory.recorded import Header
+from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
 from dre_plugins.memory.study import StudyMemory
 from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, UniversalFile, gives_way
 from dre_plugins.recommend.recommender import Recommender
@@ -38,9 +45,6 @@ STORAGE = "storage"
 class PastKnowledge:
     """Hold a prior, and the past studies that it was made of, or where they are to be found.
 
-    Args:
-        past_studies: Studies to make a prior of, here and now; "storage" finds them later.
-
     Raises:
         ValueError: If both a prior and studies are given, there is no such prior, or there is
             nothing to learn from.
@@ -61,7 +65,7 @@ class PastKnowledge:
         if past_studies == STORAGE:
             self._source = self._storage_of
         elif past_studies is None and gives_way(options.prior) and self._memory is not None:
-            self._source = self._memory_of
+            self._source = partial(self._memory_of, self._memory)
         # By the name of a study.
         self._storages: dict[str, StudiesOfStorage] = {}
         self._memories: dict[str, StudyMemory] = {}
@@ -87,16 +91,25 @@ class PastKnowledge:
     def end(
         self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
     ) -> None:
-        """Record a trial that has ended, see `record`."""
-        if self._memory is not None:
-            record(self._memory_of(study), study, trial, state, values, self._ordered)
+        """Record a trial that has ended with a state and values, if any."""
+        if self._memory is None:
+            return
+
+        def made() -> tuple[Trial, SearchSpace]:
+            # As the storage has it: with the constraints that were stated meanwhile.
+            ended = copy(study.get_trials(deepcopy=False)[trial.number])
+            ended.state = state
+            ended.values = None if values is None else [*values]
+            domains = domains_in(ended.distributions, order_numeric_choices=self._ordered)
+            return trial_of(ended, ended.distributions, study.directions), SearchSpace(domains)
+
+        source = explanation_of(study.get_trials(deepcopy=False)[trial.number]).source
+        self._memory_of(self._memory, study).record(trial.number, made, source=source)
 
     def of(self, study: Study, space: SearchSpace | str) -> Knowledge:
-        """Return what is known for a trial of a study.
+        """Return what is known for a trial that is to have the parameters of a space.
 
-        Args:
-            space: The parameters that the trial is to have; or the name of the first one, if the
-                study has shown no other.
+        Of a study that has shown none yet, `space` is the name of the first one.
         """
         if len(study.directions) > 1 and isinstance(self._whole.prior, FoundPrior):
             return Knowledge(UNIVERSAL)
@@ -114,12 +127,20 @@ class PastKnowledge:
             self._storages[study.study_name] = StudiesOfStorage(study)
         return self._storages[study.study_name]
 
-    def _memory_of(self, study: Study) -> StudyMemory:
-        if study.study_name not in self._memories:
-            assert self._memory is not None
-            memory = memory_of_study(self._memory, study, self._stats)
-            self._memories[study.study_name] = memory
-        return self._memories[study.study_name]
+    def _memory_of(self, memory: Memory, study: Study) -> StudyMemory:
+        """Return what a study has of a memory, by an identity that its workers agree on."""
+        name = study.study_name
+        if name not in self._memories:
+            began = began_at(study)
+            header = Header(
+                study=hashlib.sha256(f"{name}\n{began.isoformat()}".encode()).hexdigest()[:16],
+                name=name,
+                framework="optuna",
+                directions=tuple(direction.name.lower() for direction in study.directions),
+                began=began.timestamp(),
+            )
+            self._memories[name] = StudyMemory(memory, header, stats=self._stats, logger=logger)
+        return self._memories[name]
 
     def _given_for(self, study: Study) -> Knowledge:
         """Return what was given, and of past studies all but the study itself.
@@ -141,12 +162,10 @@ class PastKnowledge:
 
 
 class Knowledge:
-    """Say what a prior knows of a study.
+    """Say what a prior, or one for each objective, knows of a study.
 
-    Args:
-        prior: The prior, or a tuple with one for each objective.
-        found: The prior, if its studies were found and not given: then it has every second
-            suggestion, and none as long as the trials contradict it.
+    A prior whose studies were `found`, not given, has every second suggestion, and none as long
+    as the trials contradict it.
     """
 
     def __init__(self, prior: LoadedPrior | None, found: Prior | None = None) -> None:
@@ -164,15 +183,9 @@ class Knowledge:
         number: int,
         stats: Counter[str],
     ) -> tuple[Recommender, str]:
-        """Return a recommender with the prior, or without where it knows nothing of the space.
+        """Return a recommender with the prior if it is of use, and why it is not, or "".
 
         A define-by-run study may show shared parameters later, so that this ends no study.
-
-        Args:
-            new: Returns a recommender, with what is given as `prior`.
-
-        Returns:
-            The recommender, and why the prior is not used; empty if it is.
 
         Raises:
             ValueError: If the priors are not as many as the objectives, or the space cannot be
@@ -227,11 +240,7 @@ class Knowledge:
         return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
-        """Say whether a parameter of a study is one of a prior's.
-
-        Args:
-            beside: What the trial has asked for so far, which tells the learner.
-        """
+        """Say whether a parameter is a prior's; those `beside` it in a trial tell the learner."""
         return any(_knows(prior, name, domain, beside) for prior in self._priors())
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
@@ -262,3 +271,41 @@ def _knows(
         return prior.knows(name, domain, beside)
     except ValueError:  # the mapping names it, but their values have nothing in common
         return False
+
+
+class StudiesOfStorage:
+    """Learn from the other studies of a study's own storage.
+
+    Only trials that had ended when the study began count. So all of its workers learn the same,
+    before and after a restart, and neither the study nor a copy of it has anything to tell itself.
+    """
+
+    def __init__(self, study: Study) -> None:
+        name, began = study.study_name, began_at(study)
+        self._tasks = tasks_before(storage_of(study), began, without=name)
+
+    def prior_for(self, space: SearchSpace | str) -> Prior | None:
+        """Return a prior of the past studies that help, None if none does."""
+        tasks = self._tasks
+        if isinstance(space, str):
+            place = first_with([task.space.names for task in tasks], space)
+            if place is None:
+                return None
+            space = tasks[place].space
+        overlaps = [overlap(task.space, space) for task in tasks]
+        order = sorted(range(len(tasks)), key=lambda row: -overlaps[row])[:MAX_STUDIES]
+        chosen = [tasks[row] for row in order if overlaps[row] > 0.0]
+        chosen.sort(key=lambda task: task.name)
+        return learnt_prior(MetaDataset(tuple(chosen)), logger) if chosen else None
+
+
+def began_at(study: Study) -> datetime:
+    """Return when a study began, which all its workers agree on: with its first trial.
+
+    First by number: a trial is numbered after the ones before it are stored, but workers that
+    begin together may store a trial that started earlier after one that started later.
+    """
+    for trial in study.get_trials(deepcopy=False):
+        if trial.datetime_start is not None:
+            return trial.datetime_start
+    return datetime.now()

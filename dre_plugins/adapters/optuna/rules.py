@@ -27,13 +27,6 @@ class StudyRules:
     """Ask the rule of a sampler, whatever the study has shown of its search space.
 
     A rule that reads a parameter which a trial does not have counts as met.
-
-    Args:
-        valid: The user's predicate, None if there is none.
-        seed: Seed of the sampler.
-        stats: Counters of the sampler.
-        process: What is known of running trials.
-        notes: Where the user is told.
     """
 
     def __init__(

@@ -17,34 +17,20 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.common.costs import checked_cost_name
-from dre_plugins.adapters.common.options import Options, seed_from
-from dre_plugins.adapters.optuna.attributes import Notes, logger
-from dre_plugins.adapters.optuna.claims import (
-    MAX_MOVES,
-    announce,
-    claim,
-    conflicting_trials,
-    unclaimed,
+from dre_plugins.adapters.common.options import DURATION, Options, checked_cost_name, seed_from
+from dre_plugins.adapters.optuna import claims, conversion
+from dre_plugins.adapters.optuna.attributes import (
+    ConstraintsFunc,
+    Notes,
+    explanation_of,
+    logger,
+    state_constraints,
 )
-from dre_plugins.adapters.optuna.constraints import ConstraintsFunc, StatedConstraints
-from dre_plugins.adapters.optuna.conversion import (
-    ENDED,
-    STATES,
-    as_numbers,
-    domain_of,
-    domains_of,
-    given_to,
-    learnt_space,
-    union_of_distributions,
-    within,
-)
-from dre_plugins.adapters.optuna.costs import problem_of_cost
-from dre_plugins.adapters.optuna.explanation import explanation_of, trial_in
-from dre_plugins.adapters.optuna.history import History
+from dre_plugins.adapters.optuna.history import History, cost_of
 from dre_plugins.adapters.optuna.prior import Knowledge, PastKnowledge, PastStudies
 from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO
@@ -156,13 +142,9 @@ class DRESampler(BaseSampler):
             the trials contradict them, and "memory_errors".
 
     Note:
-        `explain` reads the user attribute "dre:explanation" of a trial. Its source is "random"
-        (start-up), "prior" (a trained prior, before anything was observed), "model" (the
-        ensemble), "universal-prior", "contrast" (a check of a trained prior), "exploration" (far
-        from all trials, while the study stagnates), "independent" (the parameters were new),
-        "fallback" (a model failed), "exhausted" (every configuration was tried) or "enqueued".
-
-        A prior that shares no parameter with the study is not used, with one warning.
+        `explain` reads the user attribute "dre:explanation" of a trial; its `source` says who
+        proposed it, see `Explanation`. A prior that shares no parameter with the study is not
+        used, with one warning.
 
     Raises:
         ValueError: If an argument is invalid, or no past study has anything to learn from.
@@ -203,7 +185,7 @@ class DRESampler(BaseSampler):
         self.stats: Counter[str] = Counter()
         self._past = PastKnowledge(options, past_studies, self.stats)
         self._notes = Notes(self.stats)
-        self._constraints = StatedConstraints(constraints_func, self.stats, self._notes)
+        self._constraints_func = constraints_func
         self._process = ThisProcess()
         self._rules = StudyRules(valid, self._seed, self.stats, self._process, self._notes)
         self._cost = checked_cost_name(cost, "a user attribute")
@@ -228,9 +210,12 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
     ) -> None:
         """Evaluate the constraints and tell the independent sampler."""
-        if state in ENDED:
-            self._constraints.state(study, trial)
-        self._notes.warn(study, "<cost>", problem_of_cost(trial, state, self._cost))
+        if state in conversion.ENDED:
+            function = self._constraints_func
+            state_constraints(function, study, trial, self.stats, self._notes)
+        is_attribute = self._cost not in (None, DURATION) and state is OptunaState.COMPLETE
+        if is_attribute and cost_of(trial, self._cost) is None:
+            self._notes.warn_of_cost(study, trial, self._cost)
         self._past.end(study, trial, state, values)
         self._process.end(study, trial)
         if self._independent_sampler is not None:
@@ -247,32 +232,39 @@ class DRESampler(BaseSampler):
         Raises:
             ValueError: If the study has no trial of that number.
         """
-        return explanation_of(trial_in(study, trial))
+        if isinstance(trial, FrozenTrial):
+            return explanation_of(trial)
+        trials = {known.number: known for known in study.get_trials(deepcopy=False)}
+        wanted = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
+        require(trial in trials, "trial", trial, wanted)
+        return explanation_of(trials[trial])
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return every parameter that any trial of the study has asked for."""
-        self._notes.warn_if(announce(study, trial), study, trial)
-        return union_of_distributions(self._process.read(study, trial))
+        self._notes.warn_if(claims.announce(study, trial), study, trial)
+        return conversion.union_of_distributions(self._process.read(study, trial))
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Suggest values of all parameters in the search space, also of inactive ones."""
         if not search_space:
-            claim(study, trial, {})  # nothing yet: no other worker has to wait
+            claims.claim(study, trial, {})  # nothing yet: no other worker has to wait
             self._notes.explain(study, trial, Explanation("independent"))
             return {}
         trials = self._process.trials(study, trial)
-        for _ in range(MAX_MOVES):
+        for _ in range(claims.MAX_MOVES):
             space, suggestion = self._suggest(study, trial, search_space, trials)
-            numbers = as_numbers(search_space, suggestion.configuration)
-            self._notes.warn_if(claim(study, trial, numbers), study, trial)
+            numbers = conversion.as_numbers(search_space, suggestion.configuration)
+            self._notes.warn_if(claims.claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):
                 break
-            rivals = conflicting_trials(study, trial, numbers, search_space, self._history.numbers)
+            rivals = claims.conflicting_trials(
+                study, trial, numbers, search_space, self._history.numbers
+            )
             if rivals is None:
                 break
             self.stats["conflicts"] += 1
@@ -292,12 +284,14 @@ class DRESampler(BaseSampler):
     ) -> Any:
         """Sample a parameter that is new to the study, or whose range has moved."""
         self._process.ask(study, param_name, param_distribution)
-        domain = domain_of(param_name, param_distribution, order_numeric_choices=self._ordered)
+        domain = conversion.domain_of(
+            param_name, param_distribution, order_numeric_choices=self._ordered
+        )
         chosen = self._process.choice(study, trial).values
         if param_name in chosen and domain.contains(value := chosen[param_name]):
             if self._rules.permits(study, trial, param_name, value):
                 return value
-        asked = domains_of(trial, order_numeric_choices=self._ordered)
+        asked = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
         if self._knowledge(study, trial, param_name).knows(param_name, domain, asked):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
         else:
@@ -314,7 +308,7 @@ class DRESampler(BaseSampler):
         values = self._rules.values(study, trial, param_name, domain, unit)
         if domain.n_values is None or self._settings.allow_duplicates:
             return next(values)
-        value, n_conflicts, problem = unclaimed(
+        value, n_conflicts, problem = claims.unclaimed(
             study, trial, param_name, param_distribution, values, self._history.numbers
         )
         self.stats["conflicts"] += n_conflicts
@@ -327,7 +321,7 @@ class DRESampler(BaseSampler):
         planned = choice.planned(trial)
         if name in planned and domain.contains(planned[name]):
             return planned[name]
-        domains = domains_of(trial, order_numeric_choices=self._ordered)
+        domains = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
         space = self._knowledge(study, trial, name).completed({**domains, name: domain})
         # One trial is one suggestion, however many parameters it asks for one by one, and of
         # the model's suggestion that is completed here the source is the model.
@@ -336,7 +330,7 @@ class DRESampler(BaseSampler):
             self.stats.subtract([choice.source, "suggestions"])
         stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
         recommender = self._recommender(study, trial, space, stats)
-        fixed = within(trial.params, domains)
+        fixed = conversion.within(trial.params, domains)
         suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
         if is_first:
             self._notes.explain(study, trial, suggestion.explanation)
@@ -383,16 +377,15 @@ class DRESampler(BaseSampler):
         search_space: Mapping[str, BaseDistribution],
         trials: Sequence[FrozenTrial],
     ) -> tuple[SearchSpace, Suggestion]:
-        begun = [t for t in trials if t.number != trial.number and t.state in STATES]
+        begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self._history.readable(begun, search_space, study.directions)
         self._notes.warn(study, "<unreadable>", problem)
-        history = self._constraints.added(study, others, history)
-        space, whole = learnt_space(search_space, others, history, self._ordered)
+        space, whole = conversion.learnt_space(search_space, others, history, self._ordered)
         recommender = self._recommender(study, trial, space, self.stats, history)
         text = self._knowledge(study, trial, space).about(space, recommender)
         self._notes.inform(study, text, text)  # again only where the study shows new parameters
         rows = [row for row, view in enumerate(history) if view.configuration]
-        fixed = within(given_to(trial), space.domains)
+        fixed = conversion.within(conversion.given_to(trial), space.domains)
         history = [history[row] for row in rows]
         suggestions = recommender.suggest(
             history, 1, index=trial.number, fixed=fixed, is_whole=whole[rows]

@@ -15,8 +15,8 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.optuna.conversion import domain_of, learnt_space, union_of_distributions
-from dre_plugins.adapters.optuna.history import History
+from dre_plugins.adapters.optuna.conversion import domain_of
+from dre_plugins.adapters.optuna.history import read
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
 Source: TypeAlias = optuna.Study | BaseStorage | str
@@ -122,11 +122,7 @@ def _without_passwords(text: str, url: str) -> str:
 
 
 def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[Task]:
-    """Return the studies of a storage as tasks, the one that went on longest first.
-
-    Args:
-        time: Only trials that ended before it count.
-    """
+    """Return the studies of a storage as of a time, the one that went on longest first."""
     found: list[tuple[datetime, Task]] = []
     for name, study in _studies(storage, None):
         if study is None or name == without:
@@ -151,14 +147,13 @@ def _task(study: optuna.Study, trials: list[FrozenTrial], skipped: Counter[str])
     if len(study.directions) > 1:
         skipped["study with several objectives"] += 1
         return None
-    distributions = union_of_distributions(trials)
-    kept, history, _ = History().readable(trials, distributions, study.directions)
-    if len(kept) < len(trials):
-        skipped["trial with a value that its parameter cannot have"] += len(trials) - len(kept)
     try:
-        if not distributions:
+        space, _, history = read(trials, study.directions)
+        n_unreadable = len(trials) - len(history)
+        if n_unreadable:
+            skipped["trial with a value that its parameter cannot have"] += n_unreadable
+        if not space.domains:
             _check_domains(trials)
-        space, _ = learnt_space(distributions, kept, history)
         return Task.from_trials(study.study_name, space, history)
     except ValueError as error:  # a parameter that cannot be searched: the text names it
         skipped[f"study that cannot be used: {error}"] += 1

@@ -22,19 +22,14 @@ CROWDED_SPACE = 10_000
 
 @dataclass(slots=True)
 class Choice:
-    """Hold what was chosen for a trial that runs here.
+    """Hold what was chosen for a trial that runs here."""
 
-    Args:
-        values: The values that the model chose.
-        source: Where they come from; empty if there are none.
-        plan: What the prior suggested for a trial that asks for its parameters one by one; None
-            if it was not asked.
-        knowledge: What is known for it from elsewhere; None if that was not asked for.
-    """
-
+    # The values that the model chose, and where they come from.
     values: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+    # What the prior suggested for a trial that asks for parameters one by one; None: not asked.
     plan: Mapping[str, Any] | None = None
+    # What is known for it from elsewhere; None: not asked for.
     knowledge: Knowledge | None = None
 
     def planned(self, trial: FrozenTrial) -> Mapping[str, Any]:

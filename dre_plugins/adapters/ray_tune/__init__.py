@@ -7,9 +7,8 @@ except ImportError as error:
         "DRESearch needs Ray Tune 2.40 or newer: pip install 'dre-plugins[ray]'"
     ) from error
 
-from dre_plugins.adapters.ray_tune.recommendation import recommend
+from dre_plugins.adapters.ray_tune.ending import ExpectedGainStopper, recommend
 from dre_plugins.adapters.ray_tune.search import DRESearch
 from dre_plugins.adapters.ray_tune.sources import metadata_from_results
-from dre_plugins.adapters.ray_tune.stopping import ExpectedGainStopper
 
 __all__ = ["DRESearch", "ExpectedGainStopper", "metadata_from_results", "recommend"]

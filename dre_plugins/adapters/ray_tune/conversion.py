@@ -48,11 +48,7 @@ _ON_GRID = Fraction(1, 10**9)  # of a step; 0.3 / 0.1 is not quite 3
 
 
 def space_of(param_space: Mapping[str, Any], *, order_numeric_choices: bool = True) -> SearchSpace:
-    """Return the search space of what was searched by any searcher, for reading results.
-
-    Args:
-        param_space: Ray's domains and constants by name, in dictionaries of any depth; a grid is
-            a list of choices.
+    """Return the search space of what was searched by any searcher; a grid is choices.
 
     Raises:
         UnsupportedDomainError: A domain cannot be searched, is inside of a list or a choice, or a
@@ -100,10 +96,8 @@ class ParamSpace:
     def to_configuration(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return the flat values of the parameters that a configuration of Ray names.
 
-        Args:
-            config: Values by name, nested or with "/" between the keys, all or some of them.
-                Constants may be among them. A part of a branch means the first branch that it
-                fits.
+        It may be nested or have "/" between the keys, be whole or a part, and have constants. A
+        part of a branch means the first branch that it fits.
 
         Raises:
             ValueError: A name or choice is unknown, or a constant has another value.
@@ -129,11 +123,6 @@ class ParamSpace:
 
 def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) -> Domain:
     """Return the domain that a domain of Ray Tune describes; other objects are constants.
-
-    Args:
-        domain: An entry of a parameter space, no dictionary of domains.
-        order_numeric_choices: Whether choices that are numbers in ascending order become an
-            ordinal domain.
 
     Raises:
         UnsupportedDomainError: There is no such domain.
@@ -230,17 +219,11 @@ def _has_domain(item: object) -> bool:
 
 @dataclass(frozen=True)
 class _Place:
-    """Say where something is in a parameter space.
+    """Say where something is in a parameter space."""
 
-    Args:
-        names: What a parameter there may be called, best first.
-        parent: The parameter that decides whether it is active.
-        label: The value of the parent with which it is.
-    """
-
-    names: tuple[str, ...]
-    parent: str | None = None
-    label: Any = None
+    names: tuple[str, ...]  # what a parameter there may be called, best first
+    parent: str | None = None  # the parameter that decides whether it is active
+    label: Any = None  # the value of the parent with which it is
 
     def at(self, key: object) -> _Place:
         return replace(self, names=tuple(path(name, key) for name in self.names))

@@ -14,7 +14,7 @@ from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import TIME_TOTAL_S
 from ray.tune.search import Searcher
 
-from dre_plugins.adapters.common.costs import cost_of
+from dre_plugins.adapters.common.options import cost_from
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.limits import Limits
@@ -74,18 +74,21 @@ def numbers_of(value: Any) -> float | tuple[float, ...]:
 class LearningSearcher(Searcher):
     """A searcher that learns from results; its subclasses set up the study and suggest."""
 
-    _study: AskTell | None
-    _param_space: ParamSpace | None
     _limits: Limits
     _cost: str | None = None
     _stopped: str
-    _stop_criteria: Mapping[str, Any]
-    # Trial id -> number in the study, None if it cannot be one of the study.
-    _numbers: dict[str, int | None]
-    _running: dict[str, Running]
-    # Trials that crashed, which Ray may run again under the same id.
-    _failed: dict[str, int]
-    _warned: set[str]
+
+    def __init__(self, metric: Any, mode: Any) -> None:
+        super().__init__(metric=metric, mode=mode)
+        self._study: AskTell | None = None
+        self._param_space: ParamSpace | None = None
+        self._stop_criteria: Mapping[str, Any] = {}
+        # Trial id -> number in the study, None if it cannot be one of the study.
+        self._numbers: dict[str, int | None] = {}
+        self._running: dict[str, Running] = {}
+        # Trials that crashed, which Ray may run again under the same id.
+        self._failed: dict[str, int] = {}
+        self._warned: set[str] = set()
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Learn from what a trial reports on its way."""
@@ -150,7 +153,7 @@ class LearningSearcher(Searcher):
         """Return what a trial has cost; None if no cost is wanted, or its result has none."""
         if self._cost is None or result is None:
             return None
-        cost = cost_of(result.get(self._cost))
+        cost = cost_from(result.get(self._cost))
         if cost is None:
             self._warn_once(
                 f"The cost of trial {trial_id} is unknown: its last result has no number above 0 "

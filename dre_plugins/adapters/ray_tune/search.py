@@ -14,8 +14,7 @@ from typing import Any
 
 from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
 
-from dre_plugins.adapters.common.costs import DURATION, checked_cost_name
-from dre_plugins.adapters.common.options import Options, seed_from
+from dre_plugins.adapters.common.options import DURATION, Options, checked_cost_name, seed_from
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
     Evaluated,
@@ -176,7 +175,7 @@ class DRESearch(RestorableSearcher):
         valid: Valid | None = None,
     ) -> None:
         check_objectives(metric, mode)
-        super().__init__(metric=metric, mode=mode)  # type: ignore[arg-type]  # lists, too
+        super().__init__(metric, mode)
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
         self._seed = None if seed is None else seed_from(seed)
         self._stopped = stopped
@@ -199,14 +198,6 @@ class DRESearch(RestorableSearcher):
         self._cost = TIME_TOTAL_S if name == DURATION else name
         self._points, self._evaluated = warm_start(points_to_evaluate, evaluated_rewards)
         self._param_space = None if space is None else self._converted(space)
-        self._study: AskTell | None = None
-        # Trial id -> number in the study, None if it cannot be one of the study.
-        self._numbers: dict[str, int | None] = {}
-        self._running: dict[str, Running] = {}
-        # Trials that crashed, which Ray may run again under the same id.
-        self._failed: dict[str, int] = {}
-        self._stop_criteria: dict[str, Any] = {}
-        self._warned: set[str] = set()
         if self._param_space is not None and metric and mode:
             self._begin(self._param_space)
 

@@ -93,50 +93,43 @@ def metadata_from_results(
             if names and key not in names:
                 skipped[f"experiment {name!r} without the metric {key!r}"] += 1
                 continue
-            tasks.append(_task(name, runs, key, sign, space, skipped))
+            searched, trials = trials_in(runs, key, sign, space, skipped)
+            tasks.append(Task.from_trials(name, searched, [*trials.values()]))
     if metric is not None and reported and metric not in reported:
         raise ValueError(f"No trial reports the metric {metric!r}; there are {sorted(reported)}.")
     return MetaDataset.of(tasks, source="Ray Tune", skipped=+skipped)
 
 
-def _task(
-    name: str,
+def trials_in(
     runs: Sequence[Run],
     metric: str,
     sign: float,
     space: SearchSpace | None,
     skipped: Counter[str],
-) -> Task:
-    ended = [run for run in runs if run.has_ended]
+) -> tuple[SearchSpace, dict[int, Trial]]:
+    """Return the search space, and the trials that have ended and fit it by their places."""
+    ended = {place: run for place, run in enumerate(runs) if run.has_ended}
     skipped["unfinished trial"] += len(runs) - len(ended)
-    longest = max((last_iteration(run) for run in ended), default=0.0)
-    trials = []
-    for run in ended:
+    longest = max((_last_iteration(run) for run in ended.values()), default=0.0)
+    trials: dict[int, Trial] = {}
+    for place, run in ended.items():
         configuration = flat_configuration(run.configuration, () if space is None else space.names)
         if space is not None:
             configuration = {key: _placed(space, key, configuration[key]) for key in configuration}
-            wrong = [key for key in configuration if not _has_place(space, key, configuration)]
+            given = {key: configuration[key] for key in space.names if key in configuration}
+            wrong = [key for key, value in given.items() if not fits(space.domains[key], value)]
             if wrong:
                 value = configuration[wrong[0]]
                 skipped[f"trials without a fitting {wrong[0]!r}, such as {value!r}"] += 1
                 continue
-        trials.append(trial_of(run, configuration, metric, sign, longest))
-    space = space or infer_space([trial.configuration for trial in trials])
-    return Task.from_trials(name, space, trials)
+        trials[place] = _trial_of(run, configuration, metric, sign, longest)
+    return space or infer_space([trial.configuration for trial in trials.values()]), trials
 
 
-def trial_of(
+def _trial_of(
     run: Run, configuration: Mapping[str, Any], metric: str, sign: float, longest: float
 ) -> Trial:
-    """Return a trial that has ended.
-
-    Args:
-        run: What Ray has of it.
-        configuration: Its flat configuration.
-        metric: Name of the metric.
-        sign: 1 if the metric is maximised, -1 if it is minimised.
-        longest: Last iteration of the longest trial of the experiment.
-    """
+    """Return a trial that has ended; `longest` is the last iteration of any in its experiment."""
     rungs = {
         _iteration(report, place): sign * number(report[metric])
         for place, report in enumerate(run.reports, start=1)
@@ -144,7 +137,7 @@ def trial_of(
     }
     if run.has_failed:
         return Trial(configuration, TrialState.FAILED)
-    if run.reports and run.reports[-1].get("done") and last_iteration(run) < longest:
+    if run.reports and run.reports[-1].get("done") and _last_iteration(run) < longest:
         return Trial(configuration, TrialState.PRUNED, None, rungs)
     return Trial(configuration, TrialState.COMPLETE, next(reversed(rungs.values()), None), rungs)
 
@@ -155,7 +148,7 @@ def _iteration(report: Mapping[str, Any], place: int) -> float:
     return float(place) if math.isnan(iteration) else iteration
 
 
-def last_iteration(run: Run) -> float:
+def _last_iteration(run: Run) -> float:
     """Return the training iteration of the last report, 0 without any."""
     return _iteration(run.reports[-1], len(run.reports)) if run.reports else 0.0
 
@@ -165,10 +158,6 @@ def _placed(space: SearchSpace, name: str, value: Any) -> Any:
     if name in space.domains and isinstance(value, list) and not fits(space.domains[name], value):
         return tuple(value)
     return value
-
-
-def _has_place(space: SearchSpace, name: str, configuration: Mapping[str, Any]) -> bool:
-    return name not in space.names or fits(space.domains[name], configuration[name])
 
 
 # ---- reading

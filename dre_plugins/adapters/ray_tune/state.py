@@ -186,10 +186,7 @@ def _read(path: Path) -> Any:
 
 
 def _newest(folder: Path, template: str) -> tuple[Any, tuple[str, ...]]:
-    """Read the newest state of a folder that is whole, and say so if it is not the newest.
-
-    Returns:
-        The state, and the names of all files of its session.
+    """Return the newest state of a folder that is whole, and the names of its session's files.
 
     Raises:
         RuntimeError: If there is none, as other searchers of Ray Tune do.

@@ -12,6 +12,7 @@ from typing import Any
 
 from dre_plugins.space import Categorical, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import is_real, match_key
+from dre_plugins.space.conditions import listed_values
 
 # A Tuner hides functions and other objects from searchers behind a pair of a token and a hash.
 _PLACEHOLDERS = ("__fn_ph", "__ref_ph")
@@ -28,11 +29,8 @@ class Node(ABC):
     def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
         """Return the flat values of this part of Ray's configuration, or of a part of that.
 
-        Args:
-            is_strict: Whether to refuse numbers out of range, too.
-
         Raises:
-            ValueError: It does not belong here.
+            ValueError: It does not belong here; if strict, also if a number is out of range.
         """
 
     def beside(self, other: Node) -> Node:
@@ -73,14 +71,16 @@ class Parameter(Node):
         given = _plain_number(self.domain, given)
         if self.domain.contains(given):
             return {self.name: given}
-        for choice in _listed(self.domain):
+        is_listed = isinstance(self.domain, (Categorical, Ordinal))
+        choices = listed_values(self.domain) if is_listed else []
+        for choice in choices:
             if _is_same(given, choice):
                 return {self.name: choice}
         try:
             self.domain.to_unit(given)
         except ValueError as error:
             hint = ""
-            if any(map(is_placeholder, _listed(self.domain))):
+            if any(map(is_placeholder, choices)):
                 hint = (
                     " A Tuner hides objects from searchers; give the space to "
                     "DRESearch(space=…) instead of as param_space."
@@ -189,12 +189,6 @@ def _plain_number(domain: Domain, given: Any) -> Any:
     if isinstance(domain, Integer) and is_real(given) and float(given).is_integer():
         return int(given)
     return float(given) if isinstance(domain, (Float, Normal)) and is_real(given) else given
-
-
-def _listed(domain: Domain) -> tuple[Any, ...]:
-    if isinstance(domain, Categorical):
-        return domain.choices
-    return domain.values if isinstance(domain, Ordinal) else ()
 
 
 def _is_same(value: Any, other: Any) -> bool:

@@ -39,10 +39,6 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
 
     Values of a nearest-neighbour ordinal and of a finite range are equally likely here.
 
-    Args:
-        order_numeric_choices: Whether choices that are numbers in ascending order become an
-            ordinal domain.
-
     Raises:
         UnsupportedDomainError: There is no such domain.
     """
@@ -71,8 +67,7 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
 def cast(configuration: Mapping[str, Any], config_space: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration with the values that a trial would get, by Syne Tune's own `cast`.
 
-    Args:
-        configuration: Values by name; constants and unknown names stay as they are.
+    Constants and unknown names stay as they are.
 
     Raises:
         ValueError: If a parameter can never have its value.

@@ -17,12 +17,11 @@ from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
 from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 
-from dre_plugins.adapters.common.costs import DURATION, checked_cost_name, cost_of
+from dre_plugins.adapters.common.options import DURATION, checked_cost_name, cost_from
 from dre_plugins.adapters.common.past_tasks import Mode
 from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, random_seed_from
-from dre_plugins.adapters.syne_tune.prior import prior_from_evaluations
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
-from dre_plugins.adapters.syne_tune.sources import Source
+from dre_plugins.adapters.syne_tune.sources import Source, prior_from_evaluations
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
@@ -184,7 +183,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
 
     def _cost_in(self, trial: Trial, result: Mapping[str, Any]) -> float | None:
         """Return what a trial has cost; None if no cost is wanted, or its report has none."""
-        cost = None if self._cost is None else cost_of(result.get(self._cost))
+        cost = None if self._cost is None else cost_from(result.get(self._cost))
         if self._cost is not None and cost is None and not self._has_warned_of_cost:
             self._has_warned_of_cost = True
             logger.warning(

@@ -1,4 +1,4 @@
-"""Metadata from Syne Tune's experiments and offline evaluations."""
+"""Metadata and priors from Syne Tune's experiments and offline evaluations."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ from syne_tune.constants import (
 from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.util import experiment_path
 
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, listed
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, learnt_prior, listed
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
+from dre_plugins.adapters.syne_tune.history import logger
 from dre_plugins.engine.files import regular
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.space.base import is_integer
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from syne_tune.optimizer.schedulers.transfer_learning import (
         transfer_learning_task_evaluation as offline,
     )
+
+    from dre_plugins.transfer.prior import Prior
 
 Evaluations: TypeAlias = "Mapping[str, offline.TransferLearningTaskEvaluations]"
 Source: TypeAlias = "str | PathLike[str] | ExperimentResult | Evaluations"
@@ -97,17 +101,72 @@ def metadata_from_experiments(
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
     wanted, skipped = Wanted(metric, mode, space), Counter[str]()
-    tasks: list[Task | None] = []
+    tasks: list[Task] = []
     for part in listed(source):
         if isinstance(part, Mapping):
-            tasks += [_offline_task(name, table, wanted, skipped) for name, table in part.items()]
-        else:
-            tasks += [_experiment_task(folder, wanted, skipped) for folder in _folders(part)]
-    usable = [task for task in tasks if task is not None]
+            read = [_offline_task(name, table, wanted, skipped) for name, table in part.items()]
+            tasks += [task for task in read if task is not None]
+            continue
+        for folder in _folders(part):
+            experiment = read_experiment(folder, wanted, skipped)
+            if experiment is not None:
+                tasks.append(Task.from_trials(folder.name, experiment.space, experiment.trials))
     unknown = [reason for reason in skipped if _NO_METRIC in reason]
-    if unknown and not usable:
+    if unknown and not tasks:
         raise ValueError(f"There is only an {unknown[0]}; name one of these.")
-    return MetaDataset.of(usable, source="Syne Tune", skipped=+skipped)
+    return MetaDataset.of(tasks, source="Syne Tune", skipped=+skipped)
+
+
+def prior_from_evaluations(
+    evaluations: Source | Sequence[Source] | MetaDataset,
+    metric: str,
+    do_minimize: bool | None = True,
+    *,
+    past_metric: str | None = None,
+    past_mode: Mode | None = None,
+) -> Prior:
+    """Learn a prior from a handful of past tasks, in seconds.
+
+    For more than about 20 of them train one (`Prior.train`, `dre meta-train`). Parameters that
+    have other names now are joined by `prior.with_mapping({"name now": "name then"})`.
+
+    Args:
+        evaluations: `TransferLearningTaskEvaluations` by the name of the task; or experiments:
+            their folders, names, or what `load_experiment` returns; or a `MetaDataset`.
+        metric: Name of the metric.
+        do_minimize: Whether small values are good.
+        past_metric: Name of the metric in the past; None: the same, or the only one there is.
+        past_mode: "min" or "max"; None: what an experiment says, else as `do_minimize` does.
+
+    Raises:
+        ValueError: If nothing has the metric, or there is nothing to learn from.
+    """
+    if not isinstance(evaluations, MetaDataset):
+        parts = listed(evaluations)
+        tables = [table for part in parts if isinstance(part, Mapping) for table in part.values()]
+        if tables:  # which do not say their mode
+            past_metric = past_metric or _metric_of(tables, metric)
+            past_mode = past_mode or ("min" if do_minimize else "max")
+        evaluations = metadata_from_experiments(
+            evaluations, metric=past_metric or metric, mode=past_mode
+        )
+    return learnt_prior(evaluations, logger)
+
+
+def _metric_of(tables: Sequence[Any], metric: str) -> str:
+    """Return a metric's name in evaluations, where it may be the only one under another name."""
+    for table in tables:
+        is_table = hasattr(table, "objectives_names")
+        require(is_table, "evaluations", table, "TransferLearningTaskEvaluations by name")
+    names = sorted({name for table in tables for name in table.objectives_names})
+    if len(names) == 1:
+        return str(names[0])
+    if metric not in names:
+        raise ValueError(
+            f"The past evaluations have {names} and no {metric!r}: say by past_metric which one "
+            "is meant."
+        )
+    return metric
 
 
 # ---- experiments
@@ -134,27 +193,12 @@ def _folders(source: Any) -> list[Path]:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Hold what an experiment says of one metric.
-
-    Args:
-        space: What was searched.
-        trials: Its trials, larger values are better.
-        ids: Their ids, as the table of results has them.
-        sign: 1 if the metric is maximised, -1 if it is minimised.
-    """
+    """Hold what an experiment says of one metric; larger values of its trials are better."""
 
     space: SearchSpace
     trials: Sequence[Trial]
-    ids: Sequence[str]
-    sign: float
-
-
-def _experiment_task(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Task | None:
-    """Return an experiment as a task, or None and a count why not."""
-    experiment = read_experiment(folder, wanted, skipped)
-    if experiment is None:
-        return None
-    return Task.from_trials(folder.name, experiment.space, experiment.trials)
+    ids: Sequence[str]  # as the table of results has them
+    sign: float  # 1 if the metric is maximised, -1 if it is minimised
 
 
 def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Experiment | None:
@@ -258,10 +302,7 @@ def _reports(
 ) -> dict[str, dict[float, int]]:
     """Return, by trial id in the order of first reports, the rows of each trial by resource.
 
-    Args:
-        columns: The table of results `[N]`.
-        rows: The rows to use.
-        resource: Column of the resource; without it, reports are counted.
+    Without a column of the resource, reports are counted.
     """
     reports: dict[str, dict[float, int]] = {}
     for row in rows:
@@ -277,14 +318,7 @@ def _trials(
     values: Sequence[float],
     reports: Sequence[Mapping[float, int]],
 ) -> list[Trial]:
-    """Return the trials whose reports are the rows.
-
-    Args:
-        columns: The table of results `[N]`.
-        rows: Configurations of the rows to use.
-        values: Reported values `[N]`, larger is better.
-        reports: Rows of each trial by resource.
-    """
+    """Return the trials whose reports, rows of the table by resource, are given."""
     highest = max((step for steps in reports for step in steps), default=0.0)
     trials = []
     for steps in reports:
@@ -293,19 +327,13 @@ def _trials(
         decision = columns[ST_DECISION][last] if ST_DECISION in columns else None
         # One that was stopped may have ended before it heard of that.
         has_ended = status == Status.completed and decision != SchedulerDecision.STOP
-        state = TrialState.PRUNED
+        state, value = TrialState.PRUNED, None
         if status == Status.failed:
             state = TrialState.FAILED
         elif has_ended or last_step == highest:
-            state = TrialState.COMPLETE
-        trials.append(
-            Trial(
-                configuration=rows[last],
-                state=state,
-                value=values[last] if state is TrialState.COMPLETE else None,
-                rungs={step: values[row] for step, row in steps.items()},
-            )
-        )
+            state, value = TrialState.COMPLETE, values[last]
+        rungs = {step: values[row] for step, row in steps.items()}
+        trials.append(Trial(rows[last], state, value, rungs))
     return trials
 
 
@@ -351,11 +379,8 @@ def _mean_over_seeds(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _offline_trial(configuration: Mapping[str, Any], reported: NDArray[np.float64]) -> Trial:
     """Return a trial; the last of `reported` `[fidelities]` is its final value."""
-    *rungs, final = reported.tolist()
-    is_pruned = np.isnan(final) and not np.isnan(rungs).all()
-    return Trial(
-        configuration=configuration,
-        state=TrialState.PRUNED if is_pruned else TrialState.COMPLETE,
-        value=None if is_pruned else final,
-        rungs={step: value for step, value in enumerate(rungs, start=1)},
-    )
+    *values, final = reported.tolist()
+    rungs: dict[float, float] = dict(enumerate(values, start=1))
+    if np.isnan(final) and not np.isnan(values).all():
+        return Trial(configuration, TrialState.PRUNED, None, rungs)
+    return Trial(configuration, TrialState.COMPLETE, final, rungs)

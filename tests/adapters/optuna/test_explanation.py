@@ -196,7 +196,7 @@ def test_a_suggestion_costs_three_writes(
         monkeypatch.setattr(storage, f"set_trial_{kind}_attr", counted)
     slope(study.ask())
     # It is announced that a trial is choosing, then what it has chosen, then why.
-    assert writes == ["dre:suggestion:0", "dre:suggestion:0", KEY]
+    assert writes == ["dre:suggestion", "dre:suggestion", KEY]
 
 
 def test_a_trial_of_another_sampler_is_unknown() -> None:

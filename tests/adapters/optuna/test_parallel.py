@@ -23,7 +23,7 @@ from optuna_worker import (
 )
 
 from dre_plugins.adapters.optuna import DRESampler, claims
-from dre_plugins.adapters.optuna.explanation import explanation_of
+from dre_plugins.adapters.optuna.attributes import explanation_of
 
 MakeSampler = Callable[..., DRESampler]
 

@@ -16,8 +16,8 @@ from optuna_worker import small_objective
 from presets import TINY
 
 from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.adapters.optuna.attributes import explanation_of
 from dre_plugins.adapters.optuna.conversion import learnt_space
-from dre_plugins.adapters.optuna.explanation import explanation_of
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Ordinal
 

@@ -161,16 +161,17 @@ def test_how_long_a_trial_takes_to_ask_changes_nothing(
     assert sampler.sample_relative(study, other, search_space)  # which was not read for it
 
 
-def test_attributes_are_small_even_with_hundreds_of_parameters(tiny_sampler: MakeSampler) -> None:
+def test_attributes_are_few_and_explanations_small_with_hundreds_of_parameters(
+    tiny_sampler: MakeSampler,
+) -> None:
     study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
     space = {f"a_parameter_with_a_name_{i}": FloatDistribution(0, 1) for i in range(200)}
     for number in range(3):
         study.tell(study.ask(space), float(number))
     assert study.trials[-1].user_attrs["dre:explanation"]["source"] == "model"
     for trial in study.trials:
-        for key, value in {**trial.system_attrs, **trial.user_attrs}.items():
-            assert len(key) + len(json.dumps(value)) <= 2_300
-            assert len(value) <= 2_000
+        assert {*trial.system_attrs} <= {"dre:suggestion"}
+        assert len(json.dumps(trial.user_attrs)) <= 1_000
 
 
 def test_a_default_run_logs_one_line_and_prints_nothing(

@@ -1,4 +1,4 @@
-"""`dre evaluate`: what a prior would have saved on the user's own tasks."""
+"""`dre-bench evaluate`: what a prior would have saved on the user's own tasks."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dre_plugins.cli.checks import PICTURE_FILES, check_writable, needs
 from dre_plugins.cli.console import console, tracked, warn
-from dre_plugins.cli.options import Device, Seed, Tasks, Threads, check_machine, load_tasks
+from dre_plugins.cli.options import (
+    Device,
+    Seed,
+    Tasks,
+    Threads,
+    check_machine,
+    check_writable,
+    load_tasks,
+)
 from dre_plugins.engine.settings import require
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
     from dre_plugins.transfer.prior import Prior
+
+PICTURE_FILES = (".png", ".pdf", ".svg")
 
 
 def evaluate(
@@ -73,11 +82,11 @@ def evaluate(
 
     Examples:
 
-        dre evaluate tasks.json -o saved.png
+        dre-bench evaluate tasks.json -o saved.png
 
-        dre evaluate sqlite:///studies.db
+        dre-bench evaluate sqlite:///studies.db
 
-        dre evaluate tasks.json --prior prior.safetensors --json saved.json
+        dre-bench evaluate tasks.json --prior prior.safetensors --json saved.json
     """
     for name, value in (("--trials", trials), ("--seeds", seeds), ("--steps", steps)):
         require(value >= 1, name, value, "at least 1")
@@ -86,13 +95,12 @@ def evaluate(
         check_writable(json_file, (".json",))
     if output is not None:
         check_writable(output, PICTURE_FILES)
-        with needs("matplotlib", "plots"):
-            from dre_plugins.cli.picture import draw
 
-    from dre_plugins.cli.replays import figures, in_words, replay_table, verdict
+    from dre_bench.replays.picture import draw
+    from dre_bench.replays.replay import LeftOut, Replay, leave_one_out
+    from dre_bench.replays.words import figures, in_words, replay_table, verdict
     from dre_plugins.transfer.meta_training import MetaTrainingSettings
     from dre_plugins.transfer.prior import Prior
-    from dre_plugins.transfer.replay import LeftOut, Replay, leave_one_out
 
     metadata = load_tasks(tasks)
     loaded = None if prior is None else Prior.load(prior)
@@ -121,7 +129,7 @@ def evaluate(
         else:
             left_out.append(outcome)
     for outcome in left_out:
-        warn(f"task {outcome.task!r} is left out: {outcome.reason}")
+        warn(f"task {outcome.task!r} is left out: {outcome.reason}", "dre-bench")
     if not replays:
         raise ValueError("No task could be replayed.")
     console().print(replay_table(replays))
@@ -149,5 +157,6 @@ def _check_tasks(metadata: MetaDataset, prior: Prior | None) -> None:
     if shared:
         warn(
             f"the prior was meta-trained on tasks with the names {shared}; if they are the same, "
-            "the figures are too good."
+            "the figures are too good.",
+            "dre-bench",
         )

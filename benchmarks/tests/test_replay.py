@@ -10,13 +10,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from dre_plugins.engine.settings import PRESETS, FittingSettings, ScorerSettings
-from dre_plugins.space import Float, SearchSpace
-from dre_plugins.transfer import replay as module
-from dre_plugins.transfer.meta_training import MetaTrainingSettings
-from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.prior import Prior
-from dre_plugins.transfer.replay import (
+from dre_bench.replays import replay as module
+from dre_bench.replays.replay import (
     NO_PRIOR,
     PRIOR,
     RANDOM,
@@ -31,6 +26,11 @@ from dre_plugins.transfer.replay import (
     mean_replay,
     replay,
 )
+from dre_plugins.engine.settings import PRESETS, FittingSettings, ScorerSettings
+from dre_plugins.space import Float, SearchSpace
+from dre_plugins.transfer.meta_training import MetaTrainingSettings
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.prior import Prior
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 SCORER = ScorerSettings(n_members=3, hidden=(16, 16), activation="silu", range_limit=None)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dre_plugins.transfer.replay import (
+from dre_bench.replays.replay import (
     GOAL,
     NO_PRIOR,
     PRIOR,

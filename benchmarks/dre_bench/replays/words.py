@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from dre_plugins.transfer.replay import (
+from dre_bench.replays.replay import (
     GOAL,
     NO_PRIOR,
     PRIOR,

@@ -1,0 +1,1 @@
+"""`dre-bench evaluate`: what a prior would have saved on past tasks."""

@@ -1,0 +1,121 @@
+"""The end of an experiment of Ray Tune: when to stop it, and which trial to use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ray.tune import Result, ResultGrid, Stopper
+
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode
+from dre_plugins.adapters.ray_tune.conversion import space_of
+from dre_plugins.adapters.ray_tune.history import logger
+from dre_plugins.adapters.ray_tune.search import DRESearch
+from dre_plugins.adapters.ray_tune.sources import run_of_result, trials_in
+from dre_plugins.engine.settings import require
+from dre_plugins.recommend.limits import Limits
+from dre_plugins.recommend.recommendation import Recommendation, recommended
+from dre_plugins.recommend.stopping import StoppingRule, StudyStopping
+
+
+def recommend(
+    results: ResultGrid,
+    metric: str,
+    mode: Mode,
+    *,
+    space: Mapping[str, Any] | None = None,
+    constraints: Mapping[str, Any] | None = None,
+) -> Recommendation[Result]:
+    """Return the result that is best by the model, not the luckiest one.
+
+    `results.get_best_result` has the best observed value, which noise favoured. Here the universal
+    prior reads the last values of all trials, and the complete one with the best expected value is
+    returned, with that expectation and its doubt. Trials that were stopped early and those that
+    failed are learnt from and not recommended. The search algorithm may be any.
+
+    Args:
+        results: What `Tuner.fit` has returned.
+        metric: Name of the metric, with "/" between nested keys.
+        mode: "min" or "max".
+        space: The `param_space` of the Tuner; None infers it from the configurations.
+        constraints: Limits on other metrics, see `DRESearch`; trials that break one are not
+            recommended.
+
+    Raises:
+        ValueError: If no trial is complete and feasible, or an argument is wrong.
+    """
+    check_mode(mode)
+    runs = [run_of_result(results[place]) for place in range(len(results))]
+    reported = {name for run in runs for report in run.reports for name in report}
+    require(metric in reported, "metric", metric, f"one of those reported, {sorted(reported)}")
+    limits = Limits.of(constraints)
+    given = None if space is None else space_of(space)
+    skipped: Counter[str] = Counter()
+    searched, trials = trials_in(runs, metric, SIGNS[mode], given, skipped)
+    if +skipped:
+        logger.warning("The recommendation leaves out: %s.", dict(+skipped))
+    history = [
+        replace(trial, constraints=limits.violations([{}, *runs[place].reports][-1]))
+        for place, trial in trials.items()
+    ]
+    chosen = recommended(searched, history)
+    return chosen.as_of(results[[*trials][chosen.position]], SIGNS[mode])
+
+
+class ExpectedGainStopper(Stopper):
+    """Stop an experiment when the next trials are expected to gain too little.
+
+    The universal prior reads all trials and tells what the best candidate would gain; from that
+    follows what the next trials of recorded studies gained on average. Trials that run are
+    stopped as well.
+
+    Args:
+        search: The search algorithm of the same Tuner, which knows the trials.
+        n_ahead: How many further trials are thought of, at least 1.
+        min_gain: The experiment stops when they are expected to gain less, in the unit of the
+            metric, above 0. None: 2 % of what the best trial has gained on the median of the
+            first ten.
+        min_n_trials: Complete, feasible trials before which it goes on, at least 10.
+
+    Raises:
+        ValueError: If an argument is out of range, or no `DRESearch`; during the experiment, if
+            there are several objectives.
+
+    Example:
+        ```python
+        search = DRESearch()
+        tuner = tune.Tuner(
+            trainable,
+            param_space=param_space,
+            tune_config=tune.TuneConfig(
+                search_alg=search, metric="loss", mode="min", num_samples=200
+            ),
+            run_config=tune.RunConfig(stop=ExpectedGainStopper(search, min_gain=0.001)),
+        )
+        ```
+    """
+
+    def __init__(
+        self,
+        search: DRESearch,
+        n_ahead: int = 10,
+        min_gain: float | None = None,
+        min_n_trials: int = 20,
+    ) -> None:
+        if not isinstance(search, DRESearch):
+            raise ValueError(f"search must be the DRESearch of the Tuner, got {search!r}.")
+        self._search = search
+        rule = StoppingRule(n_ahead, min_gain, min_n_trials)
+        self._stopping = StudyStopping(rule, logger)
+        self._has_heard = False
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """Return False: no single trial is stopped."""
+        self._has_heard = True
+        return False
+
+    def stop_all(self) -> bool:
+        """Return whether the experiment is to stop."""
+        return self._has_heard and self._stopping.is_met(self._search.study)
