@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from dre_plugins.recommend.lists import TrialList, dense_ranks, thin
 from dre_plugins.recommend.trials import Trial
 
-# How many are modelled, alone or several as one (lab/2026-11-24-joined-constraints.md).
+# How many constraints are modelled, alone or several as one
+# (lab/2026-11-24-joined-constraints.md).
 MAX_MODELLED = 10
 
 
