@@ -232,6 +232,7 @@ CASES: dict[str, tuple[Callable[[], Ask], Clock, int]] = {
     "beside a silent trial": (_beside_a_silent_trial, WALL, 1),
     "3 objectives, 10 constraints": (lambda: _several(130, 3, 10), CPU, N_ASKS),
     "1 objective, 30 constraints": (lambda: _several(130, 1, 30), CPU, N_ASKS),
+    "1 objective, 100 constraints": (lambda: _several(130, 1, 100), CPU, N_ASKS),
     "10 objectives": (lambda: _several(130, 10, 0), CPU, N_ASKS),
     "20,000 complete": (lambda: _running(0, 20_000), CPU, N_ASKS),
     "20,000 of 3 objectives": (lambda: _several(20_000, 3, 0), CPU, N_ASKS),

@@ -1,5 +1,8 @@
 """What trials tell of the constraints of their study.
 
+The time of a suggestion is bounded for any number of constraints: beyond `MAX_MODELLED`, those
+that order the trials alike are modelled as one, which is met where all of them are.
+
 Notation: see docs/architecture.md.
 """
 
@@ -14,6 +17,10 @@ from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import TrialList, dense_ranks, thin
 from dre_plugins.recommend.trials import Trial
+
+# How many constraints are modelled, alone or several as one
+# (lab/2026-11-24-joined-constraints.md).
+MAX_MODELLED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,18 @@ class Constraint:
         kept = thin(ranks, max_length)
         return TrialList(self.trials[kept], ranks[kept], 1.0)
 
+    def places(self, n_trials: int) -> NDArray[np.float64]:
+        """Return where each trial of the history stands, by order alone `[n_trials]`.
+
+        Up to 1 above the limit, down to -1 below it, 0 at it; NaN where that is unknown.
+        """
+        ranks = dense_ranks([*self.violations, 0.0])
+        steps = ranks[:-1] - ranks[-1]
+        n_steps = np.where(steps > 0.0, steps.max(), -steps.min())
+        places = np.full(n_trials, math.nan)
+        places[self.trials] = steps / np.maximum(n_steps, 1.0)
+        return places
+
 
 def constraints_of(history: Sequence[Trial]) -> list[Constraint]:
     """Return what a history tells of each constraint, by name in order of first appearance."""
@@ -50,3 +69,31 @@ def constraints_of(history: Sequence[Trial]) -> list[Constraint]:
         if len(trials):
             constraints.append(Constraint(trials, violations[trials]))
     return constraints
+
+
+def joined(constraints: Sequence[Constraint], n_trials: int) -> list[Constraint]:
+    """Return the constraints, or `MAX_MODELLED` that stand for more of them.
+
+    Args:
+        constraints: What was observed of each.
+        n_trials: Length of the history.
+    """
+    if len(constraints) <= MAX_MODELLED:
+        return [*constraints]
+    from scipy.cluster.hierarchy import fcluster, linkage  # takes long to import
+
+    places = np.stack([constraint.places(n_trials) for constraint in constraints])
+    tree = linkage(np.nan_to_num(places), method="ward")
+    groups = fcluster(tree, MAX_MODELLED, criterion="maxclust")
+    return [_as_one(places[groups == group]) for group in dict.fromkeys(groups.tolist())]
+
+
+def _as_one(places: NDArray[np.float64]) -> Constraint:
+    """Return the constraint that is met where all are, of `Constraint.places` `[J, N]`.
+
+    It is violated by the sum of the violations, and met by the narrowest margin.
+    """
+    excess = np.nansum(np.maximum(places, 0.0), axis=0)
+    violations = np.where(excess > 0.0, excess, places.max(axis=0))
+    trials = np.flatnonzero(~np.isnan(violations))
+    return Constraint(trials, violations[trials])

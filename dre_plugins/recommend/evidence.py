@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.constraints import Constraint, constraints_of
+from dre_plugins.recommend.constraints import Constraint, constraints_of, joined
 from dre_plugins.recommend.lists import WORST, TrialList, final_value, last_step, trial_lists
 from dre_plugins.recommend.noise import repetition_keys, without_noise
 from dre_plugins.recommend.pareto import as_one_objective, single_objective
@@ -117,9 +117,10 @@ class Evidence:
 
     @cached_property
     def violated_constraints(self) -> list[Constraint]:
-        """Return the constraints that any trial violates."""
+        """Return the constraints that any trial violates; many of them joined, see `joined`."""
         constraints = constraints_of(self.trials)
-        return [constraint for constraint in constraints if not constraint.is_met.all()]
+        violated = [constraint for constraint in constraints if not constraint.is_met.all()]
+        return joined(violated, len(self.trials))
 
     @cached_property
     def can_rank(self) -> bool:

@@ -41,7 +41,8 @@ def test_objectives_share_members() -> None:
     assert [effort(n, 10).n_single for n in (2, 3, 4, 5, 10, 50)] == [5, 3, 2, 2, 2, 2]
 
 
-def test_what_is_fitted_for_an_ask_is_bounded(monkeypatch) -> None:
+@pytest.mark.parametrize(("n_objectives", "n_constraints"), [(3, 10), (1, 30), (2, 100)])
+def test_what_is_fitted_for_an_ask_is_bounded(n_objectives, n_constraints, monkeypatch) -> None:
     rows = []
     fit = DeepRankingEnsemble.fit
 
@@ -50,12 +51,14 @@ def test_what_is_fitted_for_an_ask_is_bounded(monkeypatch) -> None:
         return fit(self, lists, *rest, **named)
 
     domains = {f"x{i}": Float(0.0, 1.0) for i in range(3)}
-    study = AskTell(domains, direction=["minimize"] * 3, seed=0)
+    study = AskTell(domains, direction=["minimize"] * n_objectives, seed=0)
     rng = np.random.default_rng(0)
-    planes = rng.normal(size=(10, 3))
+    planes = rng.normal(size=(n_constraints, 3))
     for x in rng.random((130, 3)):
         violations = {f"c{i}": float(normal @ x) for i, normal in enumerate(planes)}
-        study.add(dict(zip(domains, x.tolist(), strict=True)), x.tolist(), constraints=violations)
+        values = x.tolist()[:n_objectives]
+        configuration = dict(zip(domains, x.tolist(), strict=True))
+        study.add(configuration, values if n_objectives > 1 else values[0], constraints=violations)
     monkeypatch.setattr(DeepRankingEnsemble, "fit", noting)
     study.ask()
     assert study.stats["fallbacks"] == 0

@@ -9,7 +9,7 @@ import pytest
 
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.constraints import constraints_of
+from dre_plugins.recommend.constraints import MAX_MODELLED, Constraint, constraints_of, joined
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import feasible
 from dre_plugins.space import Float, SearchSpace
@@ -44,6 +44,39 @@ def test_what_is_known_of_each_constraint() -> None:
     assert b.trials.tolist() == [1, 3] and b.is_met.all()
     assert a.list(10).ranks.tolist() == [0.0, 1.0]
     assert feasible(history).tolist() == [False, False, False, True]
+
+
+def test_many_constraints_are_joined_where_they_order_trials_alike() -> None:
+    rng = np.random.default_rng(0)
+    planes = rng.normal(size=(5, 40)) + 0.1
+    # Eight copies of each, of scales of their own.
+    copies = [
+        Constraint(np.arange(40), scale * np.sinh(plane))
+        for scale in 10.0 ** rng.uniform(-3.0, 3.0, 8)
+        for plane in planes
+    ]
+    several = joined(copies, 40)
+    assert len(several) == len(planes)
+    for alone in copies[:5]:
+        assert any(
+            np.array_equal(alone.list(40).ranks, other.list(40).ranks)
+            and np.array_equal(alone.is_met, other.is_met)
+            for other in several
+        )
+    assert joined(copies[:MAX_MODELLED], 40) == copies[:MAX_MODELLED]
+
+
+def test_joined_constraints_are_met_where_all_are() -> None:
+    rng = np.random.default_rng(1)
+    told = rng.normal(size=(100, 30)) - 1.0
+    told[rng.random(told.shape) < 0.01] = math.nan
+    history = [trial(**{f"c{i}": v for i, v in enumerate(column)}) for column in told.T]
+    several = joined(constraints_of(history), 30)
+    assert len(several) == MAX_MODELLED
+    violated = {t for each in several for t in each.trials[~each.is_met].tolist()}
+    assert violated == set(np.flatnonzero((told > 0.0).any(axis=0)).tolist())
+    met = set.intersection(*(set(each.trials[each.is_met].tolist()) for each in several))
+    assert met == set(np.flatnonzero((told <= 0.0).all(axis=0)).tolist())
 
 
 def test_a_constraint_is_learnt() -> None:
