@@ -369,32 +369,3 @@ def test_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert Memory("somewhere").path == tmp_path / "somewhere"
     assert Memory("~/x").path == Path.home() / "x"
-
-
-# ---- a memory that misleads
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_trials_that_contradict_past_studies_do_without_them(memory, sign):
-    """Studies of the mirrored loss lead to the worst region; those of the same one do not."""
-    for past in "abc":
-        write_study(memory, past, 30, sign=sign)
-    study = tune(memory, 12)
-    contradicted = study.stats["memory_contradicted"]
-    assert contradicted == (0 if sign > 0 else 4)  # numbers 4, 6, 8 and 10
-    if sign < 0:
-        assert min(loss(trial.configuration) for trial in study.trials) < 1.0
-
-
-def test_a_contradiction_depends_on_the_trials_only(memory):
-    for past in "abc":
-        write_study(memory, past, 30, sign=-1.0)
-    elsewhere = Memory(memory.path.with_name("elsewhere"))
-    for past in "abc":
-        write_study(elsewhere, past, 30, sign=-1.0)
-    resumed = pickle.loads(pickle.dumps(tune(elsewhere, 6)))
-    for _ in range(4):
-        number, configuration = resumed.ask()
-        resumed.tell(number, loss(configuration))
-    assert resumed.stats["memory_contradicted"] > 0
-    assert configurations(resumed) == configurations(tune(memory, 10))
