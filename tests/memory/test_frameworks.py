@@ -291,15 +291,23 @@ def test_what_optuna_tuned_helps_ray_tune(memory):
 
 
 @pytest.mark.parametrize("options", [{"memory": True}, {"past_studies": "storage"}])
-def test_optuna_trials_that_contradict_past_studies_do_without_them(memory, options, monkeypatch):
+@pytest.mark.parametrize("is_mixed", [True, False])
+def test_optuna_does_without_past_studies_that_trials_contradict(
+    memory, options, is_mixed, monkeypatch
+):
     monkeypatch.setenv("DRE_MEMORY", str(memory.path))
     storage = optuna.storages.InMemoryStorage()
-    for past in "abc":
-        write_study(memory, past, 30, sign=-1.0)
+    for past in "abcdef" if is_mixed else "abc":
+        sign = 1.0 if past in "def" else -1.0
+        write_study(memory, past, 30, sign=sign)
         study = optuna.create_study(
-            study_name=past, storage=storage, sampler=optuna.samplers.RandomSampler(seed=1)
+            study_name=past, storage=storage, sampler=optuna.samplers.RandomSampler(seed=ord(past))
         )
-        study.optimize(lambda trial: -objective(trial), n_trials=30)
+        study.optimize(lambda trial, sign=sign: sign * objective(trial), n_trials=30)
     sampler = DRESampler(seed=0, **options)
-    optimize(12, storage=storage, sampler=sampler)
-    assert sampler.stats["memory_contradicted"] == 4  # numbers 4, 6, 8 and 10
+    study = optimize(12, storage=storage, sampler=sampler)
+    explained = [sampler.explain(study, number).past_studies or "" for number in range(4, 12)]
+    named = {name[0] for names in explained for name in names.split(", ") if name}
+    assert named == ({*"def"} if is_mixed else set())
+    # Numbers 4, 6, 8 and 10.
+    assert sampler.stats["memory_contradicted"] == (0 if is_mixed else 4)
