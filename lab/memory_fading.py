@@ -1,7 +1,8 @@
-"""Past studies that disagree fade one by one, against the rule that judged all at once.
+r"""Past studies that disagree fade one by one, against the rule that judged all at once.
 
     PYTHONPATH=.:benchmarks:lab python lab/memory_fading.py order
-    PYTHONPATH=.:benchmarks:lab nice python lab/memory_fading.py run validation 21 61 runs.jsonl
+    PYTHONPATH=.:benchmarks:lab nice python lab/memory_fading.py run \
+        validation 25 65 25 mixed,related,misleading runs.jsonl
     PYTHONPATH=.:benchmarks:lab python lab/memory_fading.py report runs.jsonl
 
 A mixed memory has three related studies of TPE and three misleading ones of random configurations,
@@ -12,6 +13,7 @@ ones; 30 trials each. A run goes on where it was interrupted.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -35,7 +37,7 @@ NAMES = ("rbv2_rpart", "rbv2_xgboost")
 MISLEADING = ("mirrored", "another")
 KINDS = ("mixed", "related", "misleading")
 RULES = ("none", "together", "one by one")
-N_RELATED, N_MISLEADING, N_PAST_TRIALS, N_TRIALS = 3, 5, 30, 25
+N_RELATED, N_MISLEADING, N_PAST_TRIALS = 3, 5, 30
 AT = (1, 5, 10, 25)
 
 # Configurations and values of a past study.
@@ -100,17 +102,23 @@ def all_or_none(
 # ---- runs
 
 
-def tuned(rule: str, name: str, task: int, memory: Memory | bool, seed: int) -> Row:
+def tuned(rule: str, name: str, task: int, memory: Memory, seed: int, n_trials: int) -> Row:
+    """Tune with a copy of a memory, in which the studies of the other rules are not."""
+    copy = Memory(memory.path.with_name("copy"))
+    shutil.copytree(memory.path, copy.path)
     one_by_one = FadingPrior.for_turns
     if rule == "together":
         FadingPrior.for_turns = all_or_none  # type: ignore[method-assign]
     start = time.process_time()
     try:
-        sampler = DRESampler(seed=seed, prior="universal", memory=memory)
+        sampler = DRESampler(seed=seed, prior="universal", memory=rule != "none" and copy)
         study = optuna.create_study(direction="maximize", sampler=sampler)
-        study.optimize(lambda t: scenario_of(name).objective(t, task), n_trials=N_TRIALS)
+        study.optimize(lambda t: scenario_of(name).objective(t, task), n_trials=n_trials)
     finally:
         FadingPrior.for_turns = one_by_one  # type: ignore[method-assign]
+        if copy.priors.exists():  # each is trained once
+            shutil.copytree(copy.priors, memory.priors, dirs_exist_ok=True)
+        shutil.rmtree(copy.path)
     assert not sampler.stats["memory_errors"]
     return {
         "values": [trial.value for trial in study.trials],
@@ -120,16 +128,16 @@ def tuned(rule: str, name: str, task: int, memory: Memory | bool, seed: int) -> 
     }
 
 
-def run(split: str, first: int, last: int, path: Path) -> None:
+def run(split: str, seeds: range, n_trials: int, kinds: Sequence[str], path: Path) -> None:
     done = {row["key"] for row in read(path)}
-    for seed in range(first, last):
-        for kind in KINDS:
+    for seed in seeds:
+        for kind in kinds:
             for place, name in enumerate(NAMES):
                 misleading = MISLEADING[(seed + place) % len(MISLEADING)]
                 pool = scenario_of(name).splits[split]
                 task = int(pool[np.random.default_rng([23, seed]).integers(len(pool))])
                 with tempfile.TemporaryDirectory() as folder:
-                    memory = Memory(Path(folder))
+                    memory = Memory(Path(folder) / "memory")
                     for number, (drawn, values) in enumerate(past(name, kind, misleading, seed)):
                         space = space_of(scenario_of(name).parameters)
                         record(memory, f"past{number}", space, drawn, values.tolist())
@@ -139,7 +147,7 @@ def run(split: str, first: int, last: int, path: Path) -> None:
                             continue
                         row = {"key": key, "name": name, "task": task, "seed": seed}
                         row |= {"memory": kind, "misleading": misleading, "rule": rule}
-                        row |= tuned(rule, name, task, rule != "none" and memory, seed)
+                        row |= tuned(rule, name, task, memory, seed, n_trials)
                         with path.open("a") as file:
                             file.write(json.dumps(row) + "\n")
 
@@ -216,21 +224,25 @@ def report(rows: Sequence[Row]) -> None:
 
 
 def show(title: str, chosen: Sequence[Mapping[str, Row]], before: str, after: str) -> None:
-    regrets = np.array([regrets_of(pair, (before, after)) for pair in chosen])  # [pair, rule, T]
+    shortest = min(len(row["values"]) for pair in chosen for row in pair.values())
+    at = [trial for trial in AT if trial <= shortest]
+    regrets = np.array([regrets_of(pair, (before, after), at) for pair in chosen])
     first, second = regrets[:, 0], regrets[:, 1]
     drawn = np.random.default_rng(0).integers(len(chosen), size=(2000, len(chosen)))
     error = (second[drawn].mean(1) / first[drawn].mean(1)).std(0)
-    print(f"{title}, {len(chosen)} pairs @{AT}")
+    print(f"{title}, {len(chosen)} pairs @{at}")
     print("   ", first.mean(0).round(3), second.mean(0).round(3), end=" ")
     print("ratio", (second.mean(0) / first.mean(0)).round(2), "±", error.round(2), end=" ")
     print("better", (second < first).sum(0), "worse", (second > first).sum(0))
 
 
-def regrets_of(pair: Mapping[str, Row], rules: Sequence[str]) -> list[np.ndarray]:
+def regrets_of(
+    pair: Mapping[str, Row], rules: Sequence[str], at: Sequence[int]
+) -> list[np.ndarray]:
     first = pair[rules[0]]
     top, median = reference(first["name"], first["task"])
     top = max(top, *(max(row["values"]) for row in pair.values()))
-    places = np.array(AT) - 1
+    places = np.array(at) - 1
     return [
         (top - np.maximum.accumulate(pair[rule]["values"])[places]) / (top - median)
         for rule in rules
@@ -243,8 +255,9 @@ def main() -> None:
     if what == "order":
         order()
     elif what == "run":
-        split, first, last, path = arguments
-        run(split, int(first), int(last), Path(path))
+        split, first, last, n_trials, kinds, path = arguments
+        seeds = range(int(first), int(last))
+        run(split, seeds, int(n_trials), kinds.split(","), Path(path))
     else:
         report(read(Path(arguments[0])))
 
