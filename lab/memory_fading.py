@@ -1,43 +1,46 @@
-r"""Past studies that disagree fade one by one, against the rule that judged all at once.
+"""Past tasks that disagree fade one by one: a prototype, against the rule that judges all at once.
 
     PYTHONPATH=.:benchmarks:lab python lab/memory_fading.py order
-    PYTHONPATH=.:benchmarks:lab nice python lab/memory_fading.py run \
-        validation 25 65 25 mixed,related,misleading runs.jsonl
+    PYTHONPATH=.:benchmarks:lab nice python lab/memory_fading.py run validation 1 21 runs.jsonl
     PYTHONPATH=.:benchmarks:lab python lab/memory_fading.py report runs.jsonl
 
-A mixed memory has three related studies of TPE and three misleading ones of random configurations,
-a related one three of TPE and three random ones of related tasks, a misleading one five misleading
-ones; 30 trials each. A run goes on where it was interrupted.
+The memory is mixed: three related studies of TPE and three misleading ones of random
+configurations, 30 trials each. Of each past task, its five nearest trials say what it expects of
+the trials so far; it is kept as long as they do not contradict it (`ensemble.trust.agreement`).
+A suggestion of the memory starts from a prior of the kept tasks, trained anew where they are
+others, and is made without past studies if none is left. A run goes on where it was interrupted.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
 from memory_harm import record, reference
 from memory_lives import Row, read, scenario_of, space_of
+from sklearn.neighbors import KNeighborsRegressor
 
-from dre_plugins import DRESampler, Memory, Prior
+from dre_plugins import DRESampler, Memory, MetaDataset, Prior
+from dre_plugins.adapters.optuna import prior as adapter
+from dre_plugins.recommend.ensemble.trust import agreement
+from dre_plugins.recommend.lists import final_value
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import SearchSpace
-from dre_plugins.transfer.found import FadingPrior, concordance, expected_by
 from dre_plugins.transfer.metadata import Task
 
 NAMES = ("rbv2_rpart", "rbv2_xgboost")
 MISLEADING = ("mirrored", "another")
-KINDS = ("mixed", "related", "misleading")
-RULES = ("none", "together", "one by one")
-N_RELATED, N_MISLEADING, N_PAST_TRIALS = 3, 5, 30
+RULES = ("present", "fading")
+N_RELATED, N_PAST_TRIALS, N_TRIALS = 3, 30, 25
+N_NEIGHBOURS, N_REFERENCE = 5, 256
 AT = (1, 5, 10, 25)
 
 # Configurations and values of a past study.
@@ -61,95 +64,153 @@ def random_study(name: str, task: int, kind: str, rng: np.random.Generator, seed
     scenario = scenario_of(name)
     drawn = scenario.random_configurations(N_PAST_TRIALS, rng)
     if kind == "another":
-        units = np.nan_to_num(space_of(scenario.parameters).to_units(drawn), nan=0.5)
+        units = units_of(space_of(scenario.parameters), drawn)
         best = np.random.default_rng([9, seed]).random(units.shape[1])
         return drawn, -((units - best) ** 2).sum(1)
     values = scenario.evaluate_many(task, drawn)[scenario.metric]
     return drawn, -values if kind == "mirrored" else values
 
 
-def past(name: str, kind: str, misleading: str, seed: int) -> list[Past]:
-    """Return three related studies of TPE and three of another kind, or five misleading ones."""
+def mixed(name: str, kind: str, seed: int) -> list[Past]:
+    """Return related studies, then as many of a misleading kind."""
     rng = np.random.default_rng([22, seed])
     train = scenario_of(name).splits["train"]
     tasks = [int(task) for task in rng.choice(train, 2 * N_RELATED, replace=False)]
-    if kind == "misleading":
-        return [random_study(name, task, misleading, rng, seed) for task in tasks[:N_MISLEADING]]
-    others = "related" if kind == "related" else misleading
     return [
         *(related(name, task) for task in tasks[:N_RELATED]),
-        *(random_study(name, task, others, rng, seed) for task in tasks[N_RELATED:]),
+        *(random_study(name, task, kind, rng, seed) for task in tasks[N_RELATED:]),
     ]
 
 
-# ---- the rule before
+def units_of(space: SearchSpace, configurations: Sequence[Row]) -> np.ndarray:
+    """Return coordinates `[N, P]`, those of inactive parameters in the middle."""
+    return np.nan_to_num(space.to_units(configurations), nan=0.5)
 
 
-def all_or_none(
-    found: FadingPrior,
-    space: SearchSpace,
-    history: Sequence[Trial],
-    numbers: range,
-    stats: Counter[str],
-) -> tuple[Prior | None, int]:
-    """Return the prior of all past studies as long as the trials do not contradict it."""
-    n_turns = sum(number % 2 == 0 for number in numbers)
-    if n_turns and concordance(found.whole.scores, space, history)[0] >= 0.0:
-        return found.whole, n_turns
-    return None, 0
+# ---- the prototype
+
+
+def concordance(
+    past_units: np.ndarray, past_values: np.ndarray, units: np.ndarray, values: np.ndarray
+) -> float:
+    """Return how well a past task orders some trials, from -1 to 1."""
+    ranks = np.argsort(np.argsort(past_values)) / (len(past_values) - 1)
+    model = KNeighborsRegressor(N_NEIGHBOURS, weights="distance").fit(past_units, ranks)
+    drawn = np.random.default_rng(0).random((N_REFERENCE, units.shape[1]))
+    expected = model.predict(units)
+    shares = (model.predict(drawn)[None, :] > expected[:, None]).mean(1)
+    return agreement(shares, values)[0]
+
+
+class Fading:
+    """Give the priors of those past studies that the trials do not contradict."""
+
+    def __init__(self, space: SearchSpace, past: Sequence[Past]) -> None:
+        self._space = space
+        self._past = past
+        self._units = [units_of(space, configurations) for configurations, _ in past]
+        self._priors: dict[tuple[int, ...], Prior] = {}
+        self.kept: list[tuple[int, ...]] = []
+
+    def keep(self, history: Sequence[Trial]) -> tuple[int, ...]:
+        """Return the places of the past studies that are kept."""
+        places = tuple(range(len(self._past)))
+        ended = [trial for trial in history if final_value(trial) is not None]
+        if len(ended) >= 2:
+            units = units_of(self._space, [trial.configuration for trial in ended])
+            values = np.array([final_value(trial) for trial in ended])
+            places = tuple(
+                place
+                for place in places
+                if concordance(self._units[place], self._past[place][1], units, values) >= 0.0
+            )
+        self.kept.append(places)
+        return places
+
+    def prior(self, places: tuple[int, ...]) -> Prior:
+        if places not in self._priors:
+            tasks = (
+                Task.from_trials(
+                    f"past{place}",
+                    self._space,
+                    [
+                        Trial(configuration, TrialState.COMPLETE, float(value))
+                        for configuration, value in zip(*self._past[place], strict=True)
+                    ],
+                )
+                for place in places
+            )
+            self._priors[places] = Prior.of_few(MetaDataset.of(tasks, source="lab"))
+        return self._priors[places]
+
+    def recommender(self, present: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `Knowledge.recommender` with fading priors for one that judges all at once."""
+
+        def found(
+            knowledge: Any,
+            new: Callable[..., Any],
+            space: SearchSpace,
+            n_objectives: int,
+            history: Sequence[Trial],
+            number: int,
+            stats: Any,
+        ) -> Any:
+            if number % 2 == 0 and space.n_parameters:  # the memory's turns
+                places = self.keep(history)
+                if not places:
+                    return new(prior="universal"), ""
+                if len(places) < len(self._past):
+                    prior = self.prior(places)
+                    knowledge = adapter.Knowledge(prior, prior)
+            return present(knowledge, new, space, n_objectives, history, number, stats)
+
+        return found
 
 
 # ---- runs
 
 
-def tuned(rule: str, name: str, task: int, memory: Memory, seed: int, n_trials: int) -> Row:
-    """Tune with a copy of a memory, in which the studies of the other rules are not."""
-    copy = Memory(memory.path.with_name("copy"))
-    shutil.copytree(memory.path, copy.path)
-    one_by_one = FadingPrior.for_turns
-    if rule == "together":
-        FadingPrior.for_turns = all_or_none  # type: ignore[method-assign]
+def tuned(rule: str, name: str, task: int, kind: str, seed: int) -> Row:
+    past = mixed(name, kind, seed)
+    space = space_of(scenario_of(name).parameters)
+    present, fading = adapter.Knowledge.recommender, Fading(space, past)
+    if rule == "fading":
+        adapter.Knowledge.recommender = fading.recommender(present)
     start = time.process_time()
     try:
-        sampler = DRESampler(seed=seed, prior="universal", memory=rule != "none" and copy)
-        study = optuna.create_study(direction="maximize", sampler=sampler)
-        study.optimize(lambda t: scenario_of(name).objective(t, task), n_trials=n_trials)
+        with tempfile.TemporaryDirectory() as folder:
+            memory = Memory(Path(folder))
+            for place, (configurations, values) in enumerate(past):
+                record(memory, f"past{place}", space, configurations, values.tolist())
+            sampler = DRESampler(seed=seed, memory=memory)
+            study = optuna.create_study(direction="maximize", sampler=sampler)
+            study.optimize(lambda t: scenario_of(name).objective(t, task), n_trials=N_TRIALS)
     finally:
-        FadingPrior.for_turns = one_by_one  # type: ignore[method-assign]
-        if copy.priors.exists():  # each is trained once
-            shutil.copytree(copy.priors, memory.priors, dirs_exist_ok=True)
-        shutil.rmtree(copy.path)
+        adapter.Knowledge.recommender = present
     assert not sampler.stats["memory_errors"]
     return {
         "values": [trial.value for trial in study.trials],
         "contradicted": sampler.stats["memory_contradicted"],
-        "named": [sampler.explain(study, trial).past_studies for trial in study.trials],
+        "kept": fading.kept,
         "cpu": time.process_time() - start,
     }
 
 
-def run(split: str, seeds: range, n_trials: int, kinds: Sequence[str], path: Path) -> None:
+def run(split: str, first: int, last: int, path: Path) -> None:
     done = {row["key"] for row in read(path)}
-    for seed in seeds:
-        for kind in kinds:
-            for place, name in enumerate(NAMES):
-                misleading = MISLEADING[(seed + place) % len(MISLEADING)]
-                pool = scenario_of(name).splits[split]
-                task = int(pool[np.random.default_rng([23, seed]).integers(len(pool))])
-                with tempfile.TemporaryDirectory() as folder:
-                    memory = Memory(Path(folder) / "memory")
-                    for number, (drawn, values) in enumerate(past(name, kind, misleading, seed)):
-                        space = space_of(scenario_of(name).parameters)
-                        record(memory, f"past{number}", space, drawn, values.tolist())
-                    for rule in RULES if kind == "misleading" else RULES[1:]:
-                        key = f"{split} {name} {seed} {kind} {rule}"
-                        if key in done:
-                            continue
-                        row = {"key": key, "name": name, "task": task, "seed": seed}
-                        row |= {"memory": kind, "misleading": misleading, "rule": rule}
-                        row |= tuned(rule, name, task, memory, seed, n_trials)
-                        with path.open("a") as file:
-                            file.write(json.dumps(row) + "\n")
+    for seed in range(first, last):
+        for place, name in enumerate(NAMES):
+            kind = MISLEADING[(seed + place) % 2]
+            pool = scenario_of(name).splits[split]
+            task = int(pool[np.random.default_rng([23, seed]).integers(len(pool))])
+            for rule in RULES:
+                key = f"{split} {name} {seed} {rule}"
+                if key in done:
+                    continue
+                row = {"key": key, "name": name, "task": task, "seed": seed}
+                row |= {"kind": kind, "rule": rule, **tuned(rule, name, task, kind, seed)}
+                with path.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
 
 
 # ---- reports
@@ -163,7 +224,7 @@ def order() -> None:
             for kind in ("related", *MISLEADING):
                 for n, value in orders(name, seed, kind):
                     found.setdefault((n, kind), []).append(value)
-        for n in (2, 4, 8, 16):
+        for n in (4, 6, 8, 12, 16):
             kept = np.array(found[n, "related"])
             for kind in MISLEADING:
                 others = np.array(found[n, kind])
@@ -175,77 +236,51 @@ def order() -> None:
 def orders(name: str, seed: int, kind: str) -> list[tuple[int, float]]:
     scenario, rng = scenario_of(name), np.random.default_rng([21, seed])
     space = space_of(scenario.parameters)
-    tasks = [
-        task_of(space, random_study(name, int(task), kind, rng, seed))
-        for task in rng.choice(scenario.splits["train"], N_RELATED, replace=False)
-    ]
+    tasks = rng.choice(scenario.splits["train"], N_RELATED, replace=False)
+    past = [random_study(name, int(task), kind, rng, seed) for task in tasks]
     present = int(rng.choice(scenario.splits["validation"]))
     drawn = scenario.random_configurations(16, rng)
-    trials = trials_of((drawn, scenario.evaluate_many(present, drawn)[scenario.metric]))
+    units = units_of(space, drawn)
+    values = scenario.evaluate_many(present, drawn)[scenario.metric]
     return [
-        (n, concordance(partial(expected_by, task), space, trials[:n])[0])
-        for n in (2, 4, 8, 16)
-        for task in tasks
+        (n, concordance(units_of(space, known), known_values, units[:n], values[:n]))
+        for n in (4, 6, 8, 12, 16)
+        for known, known_values in past
     ]
-
-
-def trials_of(study: Past) -> list[Trial]:
-    return [
-        Trial(drawn, TrialState.COMPLETE, float(value))
-        for drawn, value in zip(*study, strict=True)
-    ]
-
-
-def task_of(space: SearchSpace, study: Past) -> Task:
-    return Task.from_trials("past", space, trials_of(study))
 
 
 def report(rows: Sequence[Row]) -> None:
-    studies: dict[tuple[str, str, int], dict[str, Row]] = {}
+    pairs: dict[tuple[str, int], dict[str, Row]] = {}
     for row in rows:
-        key = row["memory"], row["name"], row["seed"]
-        studies.setdefault(key, {})[row["rule"]] = row
-    for kind in KINDS:
-        found = [pair for key, pair in studies.items() if key[0] == kind]
-        for before, after in (
-            ("together", "one by one"),
-            ("none", "together"),
-            ("none", "one by one"),
-        ):
-            for what in ("all", *MISLEADING, *NAMES):
-                chosen = [
-                    pair
-                    for pair in found
-                    if {before, after} <= pair.keys()
-                    and what in ("all", pair[after]["misleading"], pair[after]["name"])
-                ]
-                if chosen:
-                    show(f"{kind} {what}: {after} to {before}", chosen, before, after)
+        pairs.setdefault((row["name"], row["seed"]), {})[row["rule"]] = row
+    whole = [pair for pair in pairs.values() if len(pair) == len(RULES)]
+    for what in ("all", *MISLEADING, *NAMES):
+        chosen = [
+            pair
+            for pair in whole
+            if what in ("all", pair["present"]["kind"], pair["present"]["name"])
+        ]
+        if not chosen:
+            continue
+        regrets = np.array([regrets_of(pair) for pair in chosen])  # [pair, rule, T]
+        present, fading = regrets[:, 0], regrets[:, 1]
+        drawn = np.random.default_rng(0).integers(len(chosen), size=(2000, len(chosen)))
+        error = (fading[drawn].mean(1) / present[drawn].mean(1)).std(0)
+        print(f"{what}: {len(chosen)} pairs @{AT}")
+        print("    present", present.mean(0).round(3), "fading", fading.mean(0).round(3))
+        print(
+            "    ratio", (fading.mean(0) / present.mean(0)).round(2), "±", error.round(2), end=" "
+        )
+        print("better", (fading < present).sum(0), "worse", (fading > present).sum(0))
 
 
-def show(title: str, chosen: Sequence[Mapping[str, Row]], before: str, after: str) -> None:
-    shortest = min(len(row["values"]) for pair in chosen for row in pair.values())
-    at = [trial for trial in AT if trial <= shortest]
-    regrets = np.array([regrets_of(pair, (before, after), at) for pair in chosen])
-    first, second = regrets[:, 0], regrets[:, 1]
-    drawn = np.random.default_rng(0).integers(len(chosen), size=(2000, len(chosen)))
-    error = (second[drawn].mean(1) / first[drawn].mean(1)).std(0)
-    print(f"{title}, {len(chosen)} pairs @{at}")
-    print("   ", first.mean(0).round(3), second.mean(0).round(3), end=" ")
-    print("ratio", (second.mean(0) / first.mean(0)).round(2), "±", error.round(2), end=" ")
-    print("better", (second < first).sum(0), "worse", (second > first).sum(0))
-
-
-def regrets_of(
-    pair: Mapping[str, Row], rules: Sequence[str], at: Sequence[int]
-) -> list[np.ndarray]:
-    first = pair[rules[0]]
-    top, median = reference(first["name"], first["task"])
+def regrets_of(pair: Mapping[str, Row]) -> list[np.ndarray]:
+    top, median = reference(pair["present"]["name"], pair["present"]["task"])
     top = max(top, *(max(row["values"]) for row in pair.values()))
-    places = np.array(at) - 1
+    places = np.array(AT) - 1
     return [
         (top - np.maximum.accumulate(pair[rule]["values"])[places]) / (top - median)
-        for rule in rules
+        for rule in RULES
     ]
 
 
@@ -255,9 +290,8 @@ def main() -> None:
     if what == "order":
         order()
     elif what == "run":
-        split, first, last, n_trials, kinds, path = arguments
-        seeds = range(int(first), int(last))
-        run(split, seeds, int(n_trials), kinds.split(","), Path(path))
+        split, first, last, path = arguments
+        run(split, int(first), int(last), Path(path))
     else:
         report(read(Path(arguments[0])))
 

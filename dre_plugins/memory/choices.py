@@ -11,13 +11,14 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dre_plugins.engine.files import regular
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.memory.memory import STUDIES, Memory
-from dre_plugins.memory.priors import load_prior, publish, saved_tasks, trained_prior
+from dre_plugins.memory.priors import publish, trained_prior
 from dre_plugins.memory.records import read_study
 from dre_plugins.memory.selection import newest_with, select
 from dre_plugins.space.search_space import SearchSpace
@@ -27,16 +28,14 @@ from dre_plugins.transfer.metadata import MetaDataset, Task
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
 
-# What a study has chosen, by the names of two files.
-PARTS = "prior", "tasks"
 # A prior that was trained ahead is used if it knows this share of the studies to learn from.
 MIN_KNOWN = 0.8
 
 
 def prior_for(
     memory: Memory, study: str, space: SearchSpace | str, logger: logging.Logger
-) -> tuple[Prior, MetaDataset] | None:
-    """Return the prior that a study starts from, with its past tasks; None if none helps.
+) -> Prior | None:
+    """Return the prior that a study starts from, None if no past study helps.
 
     What is chosen is written down by the study and the names of its parameters. Workers of the
     same study, and whoever goes on with it after a restart, take what was chosen first, whatever
@@ -60,25 +59,26 @@ def prior_for(
         memory.shrink()
         entries = _studies_for(memory.index(), study, space)
         file, used = _trained_ahead(memory, entries)
-        tasks = tasks_of(used or entries, logger)
         if file is None:
+            tasks = tasks_of(entries, logger)
             file = trained_prior(memory.priors, tasks, logger) if len(tasks) else None
             used = entries if file is not None else []
+        newest = sorted(used, key=lambda entry: -entry.header.began)
         content = {
             "prior": file and file.name,
-            "tasks": file and saved_tasks(memory.priors, tasks).name,
             "studies": [entry.header.study for entry in used],
+            "names": [entry.header.dated for entry in newest],
         }
         _write(path, content)
         chosen = _read(path, memory)  # what another worker may have written first
     if chosen is None or chosen["prior"] is None:
         return None
-    files = [memory.priors / Path(chosen[part]).name for part in PARTS]  # none outside the folder
-    for file in files:
-        with suppress(PermissionError):  # of a colleague's file
-            os.utime(file)  # those that were used last are kept
-    tasks = MetaDataset.load(files[1])
-    return load_prior(files[0], tasks), tasks
+    from dre_plugins.transfer.prior import Prior  # imports torch
+
+    prior = memory.priors / Path(chosen["prior"]).name  # nothing outside the folder
+    with suppress(PermissionError):  # of a colleague's file
+        os.utime(prior)  # those that were used last are kept
+    return replace(Prior.load(prior), past_studies=tuple(chosen.get("names", ())))
 
 
 def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Entry]:
@@ -112,10 +112,10 @@ def _trained_ahead(
 
 
 def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:
-    """Return the studies as past tasks, newest first; those of no use are counted in `skipped`."""
+    """Return the studies as past tasks, those that cannot be used counted in `skipped`."""
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
-    for entry in sorted(entries, key=lambda e: (-e.header.began, e.header.study)):
+    for entry in sorted(entries, key=lambda entry: entry.header.study):
         try:
             study = read_study(entry.files)
             tasks.append(study.task())
@@ -130,11 +130,11 @@ def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:
 
 
 def _read(path: Path, memory: Memory) -> dict[str, Any] | None:
-    """Return what was chosen; None if nothing was. What has lost a file of it is deleted."""
+    """Return what was chosen; None if nothing was. What has lost its prior is deleted."""
     try:
         chosen: dict[str, Any] = json.loads(regular(path).read_bytes())
-        files = [chosen[part] for part in PARTS]
-        if all(file is None or (memory.priors / Path(file).name).is_file() for file in files):
+        prior = chosen["prior"]
+        if prior is None or (memory.priors / Path(prior).name).is_file():
             return chosen
     except FileNotFoundError:
         return None

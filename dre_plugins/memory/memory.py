@@ -18,13 +18,10 @@ if TYPE_CHECKING:
     from dre_plugins.recommend.memory import GivenMemory
 
 VARIABLE = "DRE_MEMORY"
-# Files of priors and of their tasks that are kept, those that were used last, up to some 150 KB
-# each. A study makes two, and a prior more whenever it leaves out other tasks.
-MAX_PRIORS = 600
+# Priors that are kept, those that were used last; a prior has some 150 KB.
+MAX_PRIORS = 200
 # Suffix of a file with the studies that a prior was trained on ahead, see `ahead`.
 STUDIES = ".studies"
-# Suffix of a file with past tasks, by which a study judges them.
-TASKS = ".npz"
 _BYTES_PER_MEGABYTE = 10**6
 
 
@@ -155,8 +152,7 @@ class Memory:
 
 def _keep_newest(folder: Path, count: int) -> None:
     """Delete all priors of a folder but those that were used last, and what belongs to them."""
-    suffixes = ".safetensors", ".rejected", TASKS
-    files = [path for path in folder.glob("*") if path.suffix in suffixes]
+    files = [path for path in folder.glob("*") if path.suffix in (".safetensors", ".rejected")]
     files.sort(key=lambda path: path.stat().st_mtime)
     for path in files[: max(len(files) - count, 0)]:
         path.unlink(missing_ok=True)

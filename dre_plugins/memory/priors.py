@@ -11,18 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import filelock
 
 from dre_plugins._version import __version__
 from dre_plugins.memory.agreement import have_order_in_common
-from dre_plugins.memory.memory import TASKS
 from dre_plugins.recommend.explanation import some_of
 from dre_plugins.transfer.metadata import MetaDataset, Task
-
-if TYPE_CHECKING:
-    from dre_plugins.transfer.prior import Prior
 
 # Suffix of a file that says that there is no prior.
 REJECTED = ".rejected"
@@ -88,29 +83,6 @@ def trained_prior(
         prior.save(unfinished)
         publish(unfinished, path)
     return path
-
-
-def saved_tasks(folder: Path, metadata: MetaDataset) -> Path:
-    """Return the file of past tasks, by which a study judges them, which is written if need be.
-
-    Raises:
-        OSError: The folder cannot be written.
-    """
-    path = folder / f"{digest_of(metadata.tasks)}{TASKS}"
-    if not path.is_file():
-        metadata.save(path)
-    return path
-
-
-def load_prior(path: Path, metadata: MetaDataset) -> Prior:
-    """Return a prior that names the past studies that it is used for.
-
-    Raises:
-        ValueError: The file is damaged.
-    """
-    from dre_plugins.transfer.prior import Prior  # imports torch
-
-    return replace(Prior.load(path), past_studies=tuple(task.name for task in metadata))
 
 
 def publish(unfinished: Path, path: Path) -> None:

@@ -128,7 +128,7 @@ class RecordedStudy:
             replace(trial, state=TrialState.FAILED, value=None) if is_violated else trial
             for trial, is_violated in zip(history, violated, strict=True)
         ]
-        return Task.from_trials(self.header.dated, self.space(), learnt)
+        return Task.from_trials(self.header.title, self.space(), learnt)
 
     def space(self) -> SearchSpace:
         """Return the one search space, or one that holds all, with conditions as trials show.

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dre_plugins.memory.choices import prior_for
 from dre_plugins.memory.memory import Memory
-from dre_plugins.memory.priors import load_prior, trained_prior
 from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.recorder import Recorder
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
-from dre_plugins.transfer.found import FadingPrior
-from dre_plugins.transfer.metadata import MetaDataset
+from dre_plugins.transfer.found import turns_of_memory
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
@@ -39,7 +37,7 @@ class StudyMemory:
         memory: The folder.
         header: Which study it is.
         stats: Counts "memory_errors", "past_studies" that were learnt from, and
-            "memory_contradicted" suggestions, see `FadingPrior`.
+            "memory_contradicted" suggestions, see `turns_of_memory`.
         logger: Where messages go.
 
     Attributes:
@@ -88,7 +86,7 @@ class StudyMemory:
 
         self._guarded(write)
 
-    def prior_for(self, space: SearchSpace | str) -> FadingPrior | None:
+    def prior_for(self, space: SearchSpace | str) -> Prior | None:
         """Return a prior of the past studies that help, None if there are none.
 
         Args:
@@ -98,18 +96,15 @@ class StudyMemory:
         if len(self._header.directions) != 1 or is_empty:
             return None
         study = self._header.study
-        found = self._guarded(lambda: prior_for(self._memory, study, space, self._logger))
-        self.stats["past_studies"] = 0 if found is None else len(found[1])
-        return None if found is None else FadingPrior(*found, self._prior_of)
+        prior = self._guarded(lambda: prior_for(self._memory, study, space, self._logger))
+        self.stats["past_studies"] = len(prior.card.tasks) if prior is not None else 0
+        return prior
 
-    def _prior_of(self, tasks: MetaDataset) -> Prior | None:
-        """Return the prior of some past tasks, None if they have none."""
-
-        def made() -> Prior | None:
-            path = trained_prior(self._memory.priors, tasks, self._logger)
-            return None if path is None else load_prior(path, tasks)
-
-        return self._guarded(made)
+    def turns(
+        self, prior: Any, space: SearchSpace, history: Sequence[Trial], numbers: range
+    ) -> int:
+        """Return how many suggestions are the memory's, see `turns_of_memory`."""
+        return turns_of_memory(prior, space, history, numbers, self.stats)
 
     def _guarded(self, action: Callable[[], Result]) -> Result | None:
         try:

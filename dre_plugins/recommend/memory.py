@@ -28,22 +28,18 @@ if TYPE_CHECKING:
 GivenMemory: TypeAlias = "bool | str | os.PathLike[str] | Memory | None"
 
 
-class RememberedPrior(PriorLike, Protocol):
-    """Describe a prior of past studies (for type checking; do not subclass)."""
-
-    def for_turns(
-        self, space: SearchSpace, history: Sequence[Trial], numbers: range, stats: Counter[str]
-    ) -> tuple[PriorLike | None, int]:
-        """Return the prior of those that the trials do not contradict, and its suggestions."""
-
-
 class MemoryOfStudy(Protocol):
     """Describe what one study has of a memory (for type checking; do not subclass)."""
 
     stats: Counter[str]
 
-    def prior_for(self, space: SearchSpace) -> RememberedPrior | None:
+    def prior_for(self, space: SearchSpace) -> PriorLike | None:
         """Return a prior of the past studies that help, None if there are none."""
+
+    def turns(
+        self, prior: PriorLike, space: SearchSpace, history: Sequence[Trial], numbers: range
+    ) -> int:
+        """Return how many suggestions start from the memory's prior, and the others without."""
 
     def record(
         self,
@@ -94,7 +90,7 @@ def memory_of_study(
 
 def remembered(
     memory: MemoryOfStudy | None, prior: NamedPrior, space: SearchSpace
-) -> RememberedPrior | None:
+) -> PriorLike | None:
     """Return the prior of past studies from which a study starts, None if there is none.
 
     Args:
@@ -121,7 +117,7 @@ class Recommenders:
         new: Callable[..., Recommender],
         prior: GivenPrior,
         memory: MemoryOfStudy | None,
-        remembered: RememberedPrior | None,
+        remembered: PriorLike | None,
     ) -> None:
         self._new = new
         self._prior = prior
@@ -151,10 +147,10 @@ class Recommenders:
             index: Number of the first one.
             fixed: Values that are given already, by parameter name.
         """
-        recommender, n_turns = self._turns_of_prior(history, range(index, index + count))
+        n_turns = self._turns_of_prior(history, range(index, index + count))
         suggestions: list[Suggestion] = []
         if n_turns:
-            suggestions = recommender.suggest(history, n_turns, index=index, fixed=fixed)
+            suggestions = self._recommender.suggest(history, n_turns, index=index, fixed=fixed)
         if n_turns < count:
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
             suggestions += self._new(prior=UNIVERSAL).suggest(
@@ -199,15 +195,13 @@ class Recommenders:
         stats["prior"] += 1
         return Suggestion(wanted, units, Explanation("prior"))
 
-    def _turns_of_prior(self, history: Sequence[Trial], numbers: range) -> tuple[Recommender, int]:
-        """Return a recommender that starts from the prior, and how many suggestions are its."""
+    def _turns_of_prior(self, history: Sequence[Trial], numbers: range) -> int:
         space, stats = self._recommender.space, self._recommender.stats
-        if self._remembered is not None:
-            prior, n_turns = self._remembered.for_turns(space, history, numbers, stats)
-            return self._new(prior=prior) if n_turns else self._recommender, n_turns
+        if self._memory is not None and self._remembered is not None:
+            return self._memory.turns(self._remembered, space, history, numbers)
         if isinstance(self._prior, FoundPrior):
-            return self._recommender, self._prior.turns(space, history, numbers, stats)
-        return self._recommender, len(numbers)
+            return self._prior.turns(space, history, numbers, stats)
+        return len(numbers)
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:
         """Write a trial that has ended, and who suggested it, to the memory."""

@@ -125,18 +125,18 @@ def test_the_first_trial_is_what_was_good_before(memory, caplog):
     study = tune(memory, 3)
     assert study.stats["past_studies"] == 3
     assert study.explain(0).source == "prior"
-    assert "of the past studies first (" in caplog.text
+    assert "of the past studies first, second, third" in caplog.text
     day = header().dated.removeprefix("a ")
-    assert study.explain(0).past_studies == f"first {day}, second {day}, third {day}"
+    assert study.explain(0).past_studies == f"third {day}, second {day}, first {day}"
     assert min(loss(trial.configuration) for trial in study.trials) < 0.3
 
 
 def test_even_suggestions_are_those_of_a_prior_and_odd_ones_those_without(memory):
-    """As long as no trial contradicts one of them."""
+    """Whatever the trials were so far."""
     from dre_plugins import MetaDataset, Prior
 
     for past in ("a", "b"):
-        write_study(memory, past, 60)
+        write_study(memory, past, 20)
     tasks = [read_study(entry.files).task() for entry in memory.index().entries]
     prior = Prior.of_few(MetaDataset.of(sorted(tasks, key=lambda task: task.name)))
     study = tune(memory, 9)
@@ -246,7 +246,7 @@ def test_of_processes_that_begin_at_once_one_trains_and_all_have_the_same(memory
 def _file_of_prior(path, queue):
     memory = Memory(path)
     found = choices.prior_for(memory, "study", SPACE, logging.getLogger("tests"))
-    queue.put(found[0].favourites.tobytes())
+    queue.put(found.favourites.tobytes())
 
 
 def test_a_worker_that_cannot_wait_trains_the_same(memory, trainings, monkeypatch):
@@ -275,11 +275,10 @@ def test_workers_of_a_study_keep_to_what_was_chosen_first(memory, trainings):
     write_study(memory, "b", 20)
     second = choices.prior_for(memory, "study", SPACE, logger)
     other = choices.prior_for(memory, "another", SPACE, logger)
-    names = header("a").dated, header("b").dated
-    assert first[0].card.tasks == second[0].card.tasks == names[:1]
-    assert other[0].card.tasks == tuple(task.name for task in other[1]) == names
+    assert first.card.tasks == second.card.tasks == ("a",)
+    assert other.card.tasks == ("a", "b")
     next(memory.choices.glob("study-*.json")).write_bytes(b"\x00")
-    assert choices.prior_for(memory, "study", SPACE, logger)[0].card.tasks == names
+    assert choices.prior_for(memory, "study", SPACE, logger).card.tasks == ("a", "b")
     assert trainings == [1, 2]
 
 
@@ -301,7 +300,7 @@ def test_forgotten_studies_are_in_no_prior(memory):
 
 
 def test_old_priors_are_deleted(memory, monkeypatch):
-    monkeypatch.setattr("dre_plugins.memory.memory.MAX_PRIORS", 2)
+    monkeypatch.setattr("dre_plugins.memory.memory.MAX_PRIORS", 1)
     for past in ("a", "b", "c"):
         write_study(memory, past)
         tune(memory, 0)
@@ -369,3 +368,32 @@ def test_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert Memory("somewhere").path == tmp_path / "somewhere"
     assert Memory("~/x").path == Path.home() / "x"
+
+
+# ---- a memory that misleads
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_trials_that_contradict_past_studies_do_without_them(memory, sign):
+    """Studies of the mirrored loss lead to the worst region; those of the same one do not."""
+    for past in "abc":
+        write_study(memory, past, 30, sign=sign)
+    study = tune(memory, 12)
+    contradicted = study.stats["memory_contradicted"]
+    assert contradicted == (0 if sign > 0 else 5)  # numbers 2, 4, 6, 8 and 10
+    if sign < 0:
+        assert min(loss(trial.configuration) for trial in study.trials) < 1.0
+
+
+def test_a_contradiction_depends_on_the_trials_only(memory):
+    for past in "abc":
+        write_study(memory, past, 30, sign=-1.0)
+    elsewhere = Memory(memory.path.with_name("elsewhere"))
+    for past in "abc":
+        write_study(elsewhere, past, 30, sign=-1.0)
+    resumed = pickle.loads(pickle.dumps(tune(elsewhere, 6)))
+    for _ in range(4):
+        number, configuration = resumed.ask()
+        resumed.tell(number, loss(configuration))
+    assert resumed.stats["memory_contradicted"] > 0
+    assert configurations(resumed) == configurations(tune(memory, 10))

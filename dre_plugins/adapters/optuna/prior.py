@@ -21,7 +21,7 @@ from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, UniversalFile, gi
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.transfer.found import FadingPrior
+from dre_plugins.transfer.found import turns_of_memory
 from dre_plugins.transfer.knowledge import LoadedPrior
 from dre_plugins.transfer.metadata import MetaDataset
 
@@ -106,7 +106,7 @@ class PastKnowledge:
         key = study.study_name, names
         if key not in self._found:
             prior = self._source(study).prior_for(space)
-            self._found[key] = self._whole if prior is None else Knowledge(prior.whole, prior)
+            self._found[key] = self._whole if prior is None else Knowledge(prior, prior)
         return self._found[key]
 
     def _storage_of(self, study: Study) -> StudiesOfStorage:
@@ -145,11 +145,11 @@ class Knowledge:
 
     Args:
         prior: The prior, or a tuple with one for each objective.
-        found: The same, if its studies were found and not given: then it has every second
-            suggestion, from the studies that the trials do not contradict.
+        found: The prior, if its studies were found and not given: then it has every second
+            suggestion, and none as long as the trials contradict it.
     """
 
-    def __init__(self, prior: LoadedPrior | None, found: FadingPrior | None = None) -> None:
+    def __init__(self, prior: LoadedPrior | None, found: Prior | None = None) -> None:
         self.prior = prior
         self._found = found
         # By the names of the parameters.
@@ -178,12 +178,13 @@ class Knowledge:
             ValueError: If the priors are not as many as the objectives, or the space cannot be
                 searched at all.
         """
-        prior = self._prior_of_turn(space, history, range(number, number + 1), stats)
+        if not self._has_turn(space, history, number, stats):
+            return new(prior=UNIVERSAL), ""
         try:
-            return new(prior=prior), ""
+            return new(prior=self.prior), ""
         except ValueError as error:
-            is_for_each = not isinstance(prior, tuple) or len(prior) == n_objectives
-            if prior in (None, UNIVERSAL) or not is_for_each:
+            is_for_each = not isinstance(self.prior, tuple) or len(self.prior) == n_objectives
+            if self.prior in (None, UNIVERSAL) or not is_for_each:
                 raise
             text = f"The prior is not used as long as this holds: {error}"
             return new(prior=self._usable_on(space)), text
@@ -198,19 +199,20 @@ class Knowledge:
             self._abouts[names] = "" if known is None else known.about
         return self._abouts[names]
 
-    def _prior_of_turn(
-        self, space: SearchSpace, history: Sequence[Trial], numbers: range, stats: Counter[str]
-    ) -> LoadedPrior | None:
-        """Return what a suggestion starts from: the prior, or the universal one without a turn.
+    def _has_turn(
+        self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
+    ) -> bool:
+        """Say whether a suggestion starts from the prior, which is so if it was not found.
 
         Of the learner that the parameters tell, the prior has all that the study shows anew: they
         are asked for one by one, without a history.
         """
+        numbers = range(number, number + 1)
         if self._found is not None:
-            return self._found.for_turns(space, history, numbers, stats)[0] or UNIVERSAL
+            return turns_of_memory(self._found, space, history, numbers, stats) > 0
         if isinstance(self.prior, FoundPrior) and history:
-            return self.prior if self.prior.turns(space, history, numbers, stats) else UNIVERSAL
-        return self.prior
+            return self.prior.turns(space, history, numbers, stats) > 0
+        return True
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return those priors of a list that have something in common with a search space.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from copy import copy
 from datetime import datetime
-from functools import partial
+from typing import TYPE_CHECKING
 
 from optuna.study import Study
 from optuna.trial import FrozenTrial
@@ -24,8 +24,10 @@ from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
 from dre_plugins.memory.study import StudyMemory, new_study_memory
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.found import FadingPrior
 from dre_plugins.transfer.metadata import MetaDataset
+
+if TYPE_CHECKING:
+    from dre_plugins.transfer.prior import Prior
 
 
 class StudiesOfStorage:
@@ -39,7 +41,7 @@ class StudiesOfStorage:
         name, began = study.study_name, began_at(study)
         self._tasks = tasks_before(storage_of(study), began, without=name)
 
-    def prior_for(self, space: SearchSpace | str) -> FadingPrior | None:
+    def prior_for(self, space: SearchSpace | str) -> Prior | None:
         """Return a prior of the past studies that help, None if there are none.
 
         Args:
@@ -55,10 +57,7 @@ class StudiesOfStorage:
         order = sorted(range(len(tasks)), key=lambda row: -overlaps[row])[:MAX_STUDIES]
         chosen = [tasks[row] for row in order if overlaps[row] > 0.0]
         chosen.sort(key=lambda task: task.name)
-        if not chosen:
-            return None
-        metadata, train = MetaDataset(tuple(chosen)), partial(learnt_prior, logger=logger)
-        return FadingPrior(train(metadata), metadata, train)
+        return learnt_prior(MetaDataset(tuple(chosen)), logger) if chosen else None
 
 
 def memory_of_study(memory: Memory, study: Study, stats: Counter[str]) -> StudyMemory:
