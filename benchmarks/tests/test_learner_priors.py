@@ -14,13 +14,20 @@ pytest.importorskip("sklearn", reason="favourites are chosen by Gaussian process
 from dre_bench.learner_evaluations.parameters import number
 from dre_bench.learner_evaluations.plan import DEFAULT, POSITIONS
 from dre_bench.learner_evaluations.tables import Table, read_tables
-from dre_bench.learner_priors.__main__ import ELSEWHERE, FIGURES, gains_of
+from dre_bench.learner_priors.__main__ import ELSEWHERE, FIGURES, gains_of, is_worth_shipping
 from dre_bench.learner_priors.favourites import best_on_average
 from dre_bench.learner_priors.networks import NAME, SPACE, read
 from dre_bench.learner_priors.networks import best_on_average as best_of_networks
 from dre_bench.learner_priors.regrets import WORST, mean_regrets
 from dre_bench.learner_priors.report import Comparison, compared
-from dre_bench.learner_priors.tasks import LEARNERS, defaults_of, metadata_of, search_space
+from dre_bench.learner_priors.studies import Gain
+from dre_bench.learner_priors.tasks import (
+    LEARNERS,
+    defaults_of,
+    metadata_of,
+    search_space,
+    tables_of,
+)
 from dre_bench.learner_priors.training import dataset_of, validation_of, without_validation
 from dre_plugins.transfer.learners import LEARNERS as RECOGNISED
 from dre_plugins.transfer.prior import Prior
@@ -64,6 +71,13 @@ def test_a_task_is_a_data_set_by_a_metric(name: str) -> None:
     left_out = {dataset_of(task.name) for task in metadata.tasks[:3]}
     rest = metadata_of(name, DATASETS, TABLES, left_out)
     assert not {dataset_of(task.name) for task in rest} & left_out
+
+
+@pytest.mark.parametrize(("name", "n_most"), [("lightgbm", 33), ("extra-trees", 17), ("svm", 97)])
+def test_a_prior_learns_from_the_first_positions_of_a_data_set(name: str, n_most: int) -> None:
+    tasks = metadata_of(name, DATASETS, TABLES)
+    assert max(len(task) for task in tasks) == n_most
+    assert max(table.position.max() for table in tables_of(name, TABLES)) == n_most - 1
 
 
 def test_larger_is_better_by_every_metric() -> None:
@@ -134,13 +148,27 @@ def test_what_ships_has_beaten_the_default_or_none() -> None:
     figures = {
         name: Comparison(**found) for name, found in json.loads(FIGURES.read_text()).items()
     }
-    worth = {name for name, found in figures.items() if found.is_worth_shipping}
-    worth |= {name for name, gain in gains_of().items() if gain.is_worth_shipping}
+    gains = gains_of()
+    worth = {name for name in figures if is_worth_shipping(figures[name], gains.get(name))}
     assert {*names()} == worth | {*ELSEWHERE}
     for name in worth:
         card = Prior.load(name).card
         assert card.validation["regret of the first trial"] == round(figures[name].prior, 3)
         assert card.n_evaluations > 100 and "learner_priors" in card.rebuild
+
+
+def test_a_prior_ships_by_first_trials_or_by_studies_unless_these_are_worse() -> None:
+    better, worse = (Comparison(9, prior, 0.5, 1.0, 0.1, 0.5) for prior in (0.3, 0.45))
+    none = dict.fromkeys(("1", "5", "10"), 0.5)
+
+    def gain(first: float, later: float) -> Gain:
+        auto = {"1": first, "5": later, "10": later}
+        return Gain(6, auto, none, dict.fromkeys(none, 0.1))
+
+    assert is_worth_shipping(better, None) and not is_worth_shipping(worse, None)
+    assert is_worth_shipping(worse, gain(0.3, 0.3)) and is_worth_shipping(better, gain(0.9, 0.55))
+    assert not is_worth_shipping(worse, gain(0.3, 0.45))
+    assert not is_worth_shipping(better, gain(0.3, 0.7))
 
 
 def test_every_learner_can_be_recognised() -> None:

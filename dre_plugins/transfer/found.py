@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Random configurations among which a prior ranks the trials of a study.
 N_REFERENCE = 256
 # Trials confirm a prior if their concordance is that many standard errors above chance
-# (lab/2026-11-24-auto-harm.md).
+# (lab/2026-11-24-auto-harm.md; weaker tests: lab/2026-11-24-auto-rules-between.md).
 CONFIRMED = 1.5
 # Count suggestions that do without past studies, or without the prior of the learner.
 CONTRADICTED, UNCONFIRMED = "memory_contradicted", "prior_unconfirmed"

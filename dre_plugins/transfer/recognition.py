@@ -15,6 +15,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dre_plugins.space import Constant, Float, Integer
 from dre_plugins.space.base import Domain
@@ -37,6 +38,9 @@ FEWEST = 2
 SHARE = 0.5
 # What a prefix such as ``svm_`` adds to the weight of a name: it tells the learner.
 PREFIX = SURE
+# The favourite keeps this share of a range from its ends, where a mistaken prior costs most
+# (lab/2026-11-24-auto-rules-between.md).
+MARGIN_OF_FAVOURITE = 0.1
 
 
 def recognised(domains: Mapping[str, Domain]) -> str | None:
@@ -133,6 +137,13 @@ def _has_choices(key: str, name: str, domain: Domain) -> bool:
     return bool({str(value).casefold() for value in listed_values(domain)} & CHOICES[key, name])
 
 
+def _inside(space: SearchSpace, favourites: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return favourites `[F, P]` away from the ends of ranges; choices stay as they are."""
+    is_number = [isinstance(domain, (Float, Integer)) for domain in space.domains.values()]
+    inside = favourites.clip(MARGIN_OF_FAVOURITE, 1.0 - MARGIN_OF_FAVOURITE)
+    return np.where(is_number, inside, favourites)
+
+
 class AutoPrior:
     """Be the prior of the learner that a study turns out to tune, or none.
 
@@ -144,9 +155,10 @@ class AutoPrior:
         """Return the recognised prior for a search space; None if it knows nothing of it."""
         prior = self.prior_of(space.domains)
         try:
-            return None if prior is None else prior.on(space)
+            known = None if prior is None else prior.on(space)
         except ValueError:  # names are shared, and no values
             return None
+        return known and replace(known, favourites=_inside(space, known.favourites))
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
         """Say whether a parameter of a study is one of the recognised prior's, see `Prior`."""

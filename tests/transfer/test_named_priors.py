@@ -5,12 +5,14 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from presets import TINY
 
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import Domain, Float, Integer
+from dre_plugins.space import Categorical, Domain, Float, Integer
+from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.prior import Prior, PriorError
 from dre_plugins.transfer.prior_file import CATALOGUE
 from dre_plugins.transfer.recognition import AutoPrior
@@ -42,6 +44,23 @@ def test_a_name_stands_for_the_prior(given: object, loaded: object) -> None:
     assert study.explain(number).source == "prior"
     assert configuration == study_with(loaded).ask()[1]
     assert pickle.loads(pickle.dumps(study_with(given))).ask()[1] == configuration
+
+
+def test_what_is_found_by_names_keeps_from_the_ends_of_ranges_but_not_of_choices() -> None:
+    trees = {
+        "et_max_features": Float(0.05, 1.0, "log"),
+        "et_min_samples_leaf": Integer(1, 50, "log"),
+        "et_criterion": Categorical((*"abcdefghijklmnopqr", "gini", "entropy")),
+    }
+    space = SearchSpace(trees)
+    (named,) = Prior.load("extra-trees").on(space).favourites
+    found = AutoPrior().on(space)
+    assert found is not None
+    numbers = [space.names.index(name) for name in trees if name != "et_criterion"]
+    choice = space.names.index("et_criterion")
+    assert named[numbers].max() > 0.9 >= found.favourites[0, numbers].max()
+    np.testing.assert_array_equal(found.favourites[0, numbers], named[numbers].clip(0.1, 0.9))
+    np.testing.assert_array_equal(found.favourites[0, choice], named[choice])
 
 
 def test_auto_recognises_nothing_of_a_strange_space() -> None:

@@ -5,7 +5,8 @@
 
 A prior is written only if its first trial has beaten the library's default on data sets held out,
 by the figures that `report` wrote, or if studies in users' spaces were better with it than without
-after 5 and 10 trials, by those that `studies report` wrote; both go into its card.
+after 1 and 5 trials, by those that `studies report` wrote; and not if these were worse after 5 and
+10. Both go into its card.
 """
 
 from __future__ import annotations
@@ -28,6 +29,13 @@ FIGURES = Path(__file__).parents[2] / "data" / "learner_priors.json"
 GAINS = Path(__file__).parents[2] / "data" / "user_spaces.json"
 # These ship as meta-trained on surrogates, by `dre_bench.priors` and `networks`.
 ELSEWHERE = ("decision-tree", "network", "xgboost")
+
+
+def is_worth_shipping(found: Comparison, gain: Gain | None) -> bool:
+    """Return whether a prior ships, by its first trials and by studies in users' spaces."""
+    if gain is None:
+        return found.is_worth_shipping
+    return not gain.is_worse and (found.is_worth_shipping or gain.is_worth_shipping)
 
 
 def with_figures(prior: Prior, found: Comparison, gain: Gain | None) -> Prior:
@@ -73,7 +81,7 @@ def main() -> None:
             print(f"{name}: not written; its first trial was not measured")
             continue
         gain = gains.get(name)
-        if not (figures[name].is_worth_shipping or (gain and gain.is_worth_shipping)):
+        if not is_worth_shipping(figures[name], gain):
             print(f"{name}: not written; neither its first trial nor later ones are better")
             continue
         prior = train(name, datasets, tables)

@@ -208,8 +208,13 @@ class Gain:
 
     @property
     def is_worth_shipping(self) -> bool:
-        """Whether regret is smaller by more than the error after 5 and after 10 trials."""
-        return all(self.auto[n] + self.error[n] < self.universal[n] for n in ("5", "10"))
+        """Whether regret is smaller by more than the error after 1 and after 5 trials."""
+        return all(self.auto[n] + self.error[n] < self.universal[n] for n in ("1", "5"))
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether regret is larger by more than the error after 5 and after 10 trials."""
+        return all(self.auto[n] - self.error[n] > self.universal[n] for n in ("5", "10"))
 
     def for_card(self) -> dict[str, float]:
         """Return what the card of a prior says of the studies."""
