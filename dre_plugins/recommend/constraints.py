@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.lists import TrialList, dense_ranks, thin
+from dre_plugins.recommend.lists import dense_ranks, thin
 from dre_plugins.recommend.trials import Trial
 
 
@@ -33,11 +33,10 @@ class Constraint:
         """Which of the trials meet it `[N]`."""
         return self.violations <= 0.0
 
-    def list(self, max_length: int) -> TrialList:
-        """Return the trials in order of violation, the least violated one first."""
-        ranks = dense_ranks(-self.violations)
-        kept = thin(ranks, max_length)
-        return TrialList(self.trials[kept], ranks[kept], 1.0)
+    def nearest(self, max_length: int) -> Constraint:
+        """Return what is left of at most `max_length` trials: most of them near the boundary."""
+        kept = thin(dense_ranks(-np.abs(self.violations)), max_length)
+        return Constraint(self.trials[kept], self.violations[kept])
 
 
 def constraints_of(history: Sequence[Trial]) -> list[Constraint]:

@@ -53,9 +53,9 @@ def blended(order: Tensor, values: Tensor) -> tuple[Tensor, Scale]:
         Targets `[..., N]` with mean 0 and variance 1, or zeros where all are the same, and how
         to read values of other configurations, if order and values agree.
     """
-    scores, _, _ = _standardised(normal_scores(order))
-    standardised, mean, deviation = _standardised(values)
-    targets, centre, spread = _standardised(scores + standardised)
+    scores, _, _ = standardised(normal_scores(order))
+    plain, mean, deviation = standardised(values)
+    targets, centre, spread = standardised(scores + plain)
     sorted_values, places = values.sort(dim=-1)
     scale = Scale(sorted_values, scores.gather(-1, places), (mean, deviation, centre, spread))
     return targets, scale
@@ -70,7 +70,7 @@ def normal_scores(numbers: Tensor) -> Tensor:
     return scores
 
 
-def _standardised(numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def standardised(numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return numbers with mean 0 and variance 1, the mean, and the deviation, 1 if it is 0."""
     mean = numbers.mean(-1, keepdim=True)
     deviation = numbers.std(-1, keepdim=True, correction=0)

@@ -16,6 +16,7 @@ from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation, some_of
+from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, CandidateSearch, evolved
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -38,6 +39,7 @@ class EnsembleProposer:
         expectation: What trained priors expect.
         search: Where candidates come from.
         costs: What configurations are expected to cost; None: unknown.
+        feasibility: How likely they are to meet the constraints; None: no trial violates any.
         settings: The recommender's settings.
         rng: Source of all randomness of these proposals.
 
@@ -51,6 +53,7 @@ class EnsembleProposer:
         expectation: Expectation,
         search: CandidateSearch,
         costs: CostModel | None,
+        feasibility: Feasibility | None,
         settings: RecommenderSettings,
         rng: np.random.Generator,
     ) -> None:
@@ -63,7 +66,7 @@ class EnsembleProposer:
         self._rng = rng
         self._costs = costs
         fitted = fit_ensemble(evidence, expectation, search, settings, rng)
-        self._ensemble = replace(fitted, costs=costs)
+        self._ensemble = replace(fitted, costs=costs, feasibility=feasibility)
         self._pool: CandidatePool | None = None  # of the last choice, until the next fit
 
     @property

@@ -25,6 +25,7 @@ from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.pending import worth_fantasizing
 from dre_plugins.recommend.prior import Universal, UniversalFile
 from dre_plugins.recommend.proposers import Choice, Request
@@ -60,6 +61,7 @@ class UniversalProposer:
         expectation: What trained priors expect.
         search: Where candidates come from.
         costs: What configurations are expected to cost; None: unknown.
+        feasibility: How likely they are to meet the constraints; None: no trial violates any.
         rng: Source of all randomness of these proposals.
     """
 
@@ -70,20 +72,23 @@ class UniversalProposer:
         expectation: Expectation,
         search: CandidateSearch,
         costs: CostModel | None,
+        feasibility: Feasibility | None,
         rng: np.random.Generator,
     ) -> None:
         self._space = evidence.space
         self._search = search
         self._costs = costs
+        self._feasibility = feasibility
         self._rng = rng
         self._expectation = expectation
         observed, values = evidence.single_list
         self._units = evidence.units[observed.trials]
-        order = np.argsort(-observed.ranks, kind="stable")
+        leads = evidence.may_lead_among(observed)
+        order = np.lexsort([-observed.ranks, ~leads])
         self._elite = self._units[order[:N_PARENTS]]
         self._reference = search.resolving(self._units)
         self._targets = targets(values, observed.ranks)
-        self._best = float(self._targets.max())
+        self._leads = torch.from_numpy(leads)
         if isinstance(prior, UniversalFile):  # states of older versions have no digest
             network = ready(prior.path, getattr(prior, "digest", ""))
         else:
@@ -158,10 +163,8 @@ class UniversalProposer:
 
         def of_features(features: torch.Tensor) -> torch.Tensor:
             means, variances = self._processes.posterior(features[None])
-            factors = means.new_zeros(len(features))
-            if self._costs is not None:
-                factors = self._costs.log_factors_of(features)
-            return acquisition(torch.cat([means[0], variances[0].sqrt(), factors[None]]))
+            shares = self._log_shares(features)
+            return acquisition(torch.cat([means[0], variances[0].sqrt(), shares[None]]))
 
         units = refined(self._space, best, fixed, of_features)
         units = self._search.rule.reached(best, units)
@@ -187,12 +190,25 @@ class UniversalProposer:
         return float(mean), float(spread)
 
     def _predictions(self, candidates: Units) -> torch.Tensor:
-        """Return the posterior, and last the `costs.log_factors`, `[2 H + 1, C]`."""
+        """Return the posterior, and last the `_log_shares`, `[2 H + 1, C]`."""
         units = self._space.canonical(candidates)
-        factors = torch.zeros(len(units), dtype=torch.float64)
+        shares = torch.zeros(len(units), dtype=torch.float64)
+        if self._costs is not None or self._feasibility is not None:
+            features = torch.from_numpy(narrowed(self._space.features(units))).double()
+            shares = self._log_shares(features)
+        return torch.cat([self._posterior(units), shares[None]])
+
+    def _log_shares(self, features: torch.Tensor) -> torch.Tensor:
+        """Return the logarithms of how much of an improvement counts `[C]`.
+
+        That is the chance to meet all constraints, divided by what the cost stands for.
+        """
+        shares = features.new_zeros(len(features))
         if self._costs is not None:
-            factors = self._costs.log_factors(units)
-        return torch.cat([self._posterior(units), factors[None]])
+            shares = shares - self._costs.log_factors_of(features)
+        if self._feasibility is not None:
+            shares = shares + self._feasibility.log_probability_of(features)
+        return shares
 
     def _posterior(self, units: Units) -> torch.Tensor:
         """Return means, then deviations, of all processes `[2 H, C]`."""
@@ -208,17 +224,28 @@ class UniversalProposer:
         expected: torch.Tensor = (self._weights[0, :, None].exp() * means).sum(0)
         return expected
 
-    def _incumbent_target(self, branch: Units | None) -> float:
-        """Return the target of the incumbent: of the branch, if that has any trial."""
-        if branch is not None and (within := is_within(self._units, branch)).any():
-            return float(self._targets[torch.from_numpy(within)].max())
-        return self._best
+    def _incumbent_target(self, branch: Units | None) -> float | None:
+        """Return the target of the incumbent: of the branch, if that has any trial that may lead.
 
-    def _acquisition(self, predictions: torch.Tensor, best: float) -> torch.Tensor:
-        """Return the logarithm of the expected improvement on `best`, for its cost, `[C]`."""
+        None if none may lead.
+        """
+        leads = self._leads
+        if branch is not None:
+            within = leads & torch.from_numpy(is_within(self._units[: len(leads)], branch))
+            leads = within if within.any() else leads
+        targets = self._targets[: len(leads)][leads]
+        return float(targets.max()) if len(targets) else None
+
+    def _acquisition(self, predictions: torch.Tensor, best: float | None) -> torch.Tensor:
+        """Return the logarithm of the expected improvement on `best` that counts, `[C]`.
+
+        Without a `best`, of the share that counts alone.
+        """
+        if best is None:
+            return predictions[-1]
         means, deviations = predictions[:-1].chunk(2)
         of_processes = log_expected_improvement(means, deviations, best)
-        return torch.logsumexp(self._weights[0, :, None] + of_processes, 0) - predictions[-1]
+        return torch.logsumexp(self._weights[0, :, None] + of_processes, 0) + predictions[-1]
 
     def _features(self, units: Units) -> torch.Tensor:
         features, expected = self._space.features(units), self._expectation.features(units)
