@@ -92,9 +92,9 @@ class FittedEnsemble:
     ) -> torch.Tensor:
         """Return the acquisition values of candidates `[C]`.
 
-        Until something met all constraints, the share is all that counts; while
-        nothing is observed, the rank: the first suggestion is the best of all members, the next
-        ones are those of single members.
+        Until something met all constraints, what counts is a gain on the last rank; while nothing
+        is observed, the rank: the first suggestion is the best of all members, the next ones are
+        those of single members.
 
         Args:
             predictions: What `predictions` returned `[M + 1, C]`.
@@ -102,12 +102,12 @@ class FittedEnsemble:
             index: Number of the suggestion.
         """
         ranks, share = predictions[:-1], predictions[-1]
+        if incumbent is None and self.feasibility is not None:
+            incumbent = ranks.new_full((len(ranks),), self.n_reference)
         if incumbent is not None:
             preset = get_preset(self.settings.preset)
             gain = get_acquisition(self.settings.acquisition or preset.acquisition)
-            return self._shared(gain(ranks, incumbent), share)
-        if self.feasibility is not None:
-            return share
+            return self._shared(gain(ranks, incumbent), share - share.max())
         return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
 
     def incumbent_ranks(self, branch: Units | None = None) -> torch.Tensor | None:

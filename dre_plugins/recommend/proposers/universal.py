@@ -224,25 +224,20 @@ class UniversalProposer:
         expected: torch.Tensor = (self._weights[0, :, None].exp() * means).sum(0)
         return expected
 
-    def _incumbent_target(self, branch: Units | None) -> float | None:
+    def _incumbent_target(self, branch: Units | None) -> float:
         """Return the target of the incumbent: of the branch, if that has any trial that may lead.
 
-        None if none may lead.
+        If none may lead, that of the worst trial.
         """
         leads = self._leads
         if branch is not None:
             within = leads & torch.from_numpy(is_within(self._units[: len(leads)], branch))
             leads = within if within.any() else leads
         targets = self._targets[: len(leads)][leads]
-        return float(targets.max()) if len(targets) else None
+        return float(targets.max() if len(targets) else self._targets.min())
 
-    def _acquisition(self, predictions: torch.Tensor, best: float | None) -> torch.Tensor:
-        """Return the logarithm of the expected improvement on `best` that counts, `[C]`.
-
-        Without a `best`, of the share that counts alone.
-        """
-        if best is None:
-            return predictions[-1]
+    def _acquisition(self, predictions: torch.Tensor, best: float) -> torch.Tensor:
+        """Return the logarithm of the expected improvement on `best` that counts, `[C]`."""
         means, deviations = predictions[:-1].chunk(2)
         of_processes = log_expected_improvement(means, deviations, best)
         return torch.logsumexp(self._weights[0, :, None] + of_processes, 0) + predictions[-1]
