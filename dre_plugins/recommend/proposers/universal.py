@@ -26,6 +26,7 @@ from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.feasibility import Feasibility
+from dre_plugins.recommend.lists import WORST
 from dre_plugins.recommend.pending import worth_fantasizing
 from dre_plugins.recommend.prior import Universal, UniversalFile
 from dre_plugins.recommend.proposers import Choice, Request
@@ -49,6 +50,15 @@ _SHARES = (1 / 6, 2 / 3, 1 / 6)
 
 # Candidates predicted at once: those of a whole table of the search, with 128 trials 130 MB.
 BLOCK = 4096
+
+# What breaks a rule near the best trials is told as failures, from so many trials on: so many of
+# the mutants of the best. What lies beyond the border is unknown otherwise, and where an optimum
+# is expected there, the search stays on the border. Told to the ensemble as well, an optimum on
+# the border is missed (lab/2026-11-24-valid-border.md).
+MIN_TRIALS = 10
+N_FAVOURED = 5
+N_MUTANTS = 256
+N_BROKEN = 4
 
 
 class UniversalProposer:
@@ -82,13 +92,20 @@ class UniversalProposer:
         self._rng = rng
         self._expectation = expectation
         observed, values = evidence.single_list
-        self._units = evidence.units[observed.trials]
+        units = evidence.units[observed.trials]
         leads = evidence.may_lead_among(observed)
         order = np.lexsort([-observed.ranks, ~leads])
-        self._elite = self._units[order[:N_PARENTS]]
-        self._reference = search.resolving(self._units)
-        self._targets = targets(values, observed.ranks)
+        self._elite = units[order[:N_PARENTS]]
+        self._reference = search.resolving(units)
         self._leads = torch.from_numpy(leads)
+        broken = units[:0]
+        if len(units) >= MIN_TRIALS:
+            broken = search.rule.broken(self._elite[:N_FAVOURED], N_MUTANTS, rng)[:N_BROKEN]
+        self._units = np.concatenate([units, evidence.space.canonical(broken)])
+        failed = np.full(len(broken), WORST)
+        self._targets = targets(
+            np.append(values, np.full(len(broken), np.nan)), np.append(observed.ranks, failed)
+        )
         if isinstance(prior, UniversalFile):  # states of older versions have no digest
             network = ready(prior.path, getattr(prior, "digest", ""))
         else:
