@@ -104,10 +104,11 @@ class FittedEnsemble:
         ranks, share = predictions[:-1], predictions[-1]
         if incumbent is None and self.feasibility is not None:
             incumbent = ranks.new_full((len(ranks),), self.n_reference)
+            share = share - share.max()  # far from all that is feasible no float holds its chance
         if incumbent is not None:
             preset = get_preset(self.settings.preset)
             gain = get_acquisition(self.settings.acquisition or preset.acquisition)
-            return self._shared(gain(ranks, incumbent), share - share.max())
+            return self._shared(gain(ranks, incumbent), share)
         return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
 
     def incumbent_ranks(self, branch: Units | None = None) -> torch.Tensor | None:
