@@ -3,7 +3,7 @@
 A violation is a number with a margin, so the processes read it as a value: with 2 of 20 trials
 feasible, 18 still tell how far away the boundary is.
 
-Notation: see docs/architecture.md; `Q` constraints, `H` processes of the prior's mixture.
+Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 """
 
 from __future__ import annotations
