@@ -15,7 +15,6 @@ import json
 import shutil
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -139,7 +138,7 @@ def halved(space: SearchSpace, drawn: Sequence[Row], seed: int) -> tuple[SearchS
 def record(
     memory: Memory, label: str, space: SearchSpace, drawn: Sequence[Row], values: Sequence[float]
 ) -> None:
-    header = Header(label, label, "lab", ("maximize",), time.time())
+    header = Header(study=label, name=label, framework="lab", directions=("maximize",))
     study = StudyMemory(memory, header, stats=Counter(), logger=optuna.logging.get_logger("x"))
     for number, (found, value) in enumerate(zip(drawn, values, strict=True)):
         ended = Trial(found, TrialState.COMPLETE, float(value))

@@ -25,7 +25,8 @@ from memory_lives import Row, Variant, middle, read, scenario_of, variant_of
 from memory_priors import space_of
 
 from dre_plugins import DRESampler, Memory
-from dre_plugins.memory.study import new_study_memory
+from dre_plugins.memory.recorded import Header
+from dre_plugins.memory.study import StudyMemory
 from dre_plugins.recommend.trials import Trial, TrialState
 
 N_TRIALS = 10
@@ -82,15 +83,11 @@ def boosting_studies(path: Path) -> None:
 def remember(memory: Memory, row: Row) -> None:
     counted: Counter[str] = Counter()
     logger = optuna.logging.get_logger("lab")
-    study = new_study_memory(
-        memory,
-        name=row["key"],
-        framework="optuna",
-        directions=["maximize"],
-        stats=counted,
-        logger=logger,
-        study=row["key"].replace(" ", "-"),
+    key = row["key"]
+    header = Header(
+        study=key.replace(" ", "-"), name=key, framework="optuna", directions=("maximize",)
     )
+    study = StudyMemory(memory, header, stats=counted, logger=logger)
     space = space_of(variant_of("varied", row["name"], row["seed"]))
     for number, (params, value) in enumerate(zip(row["params"], row["values"], strict=True)):
         ended = Trial(params, TrialState.COMPLETE, value)

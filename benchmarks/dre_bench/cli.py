@@ -203,12 +203,9 @@ def train_universal(
     """
     check_writable(output, PRIOR_FILES)
     check_machine(seed, device, threads)
-    import torch
-
     from dre_bench.universal import training
     from dre_plugins.engine.runtime import isolated
-    from dre_plugins.universal.file import save
-    from dre_plugins.universal.network import UniversalPrior, UniversalSettings
+    from dre_plugins.universal.network import UniversalSettings
 
     settings, size = training.UniversalTrainingSettings(n_steps=steps), UniversalSettings()
     with isolated("cpu", threads):
@@ -220,9 +217,9 @@ def train_universal(
             progress=lambda numbers: tracked(numbers, "meta-training", len(numbers)),
         )
         lessons = training.validation_lessons()
-        untrained = UniversalPrior(size, torch.Generator().manual_seed(seed))
+        untrained = training.initial(size, seed)
         loss, before = (training.validated(network, lessons) for network in (prior, untrained))
-    save(prior, output, f"dre-bench train-universal --steps {steps} --seed {seed}")
+    training.save(prior, output, f"dre-bench train-universal --steps {steps} --seed {seed}")
     console().print(
         f"{steps} steps: minus the log density of answers on {len(lessons)} lessons that were "
         f"not trained on is {loss:.3f}; {before:.3f} before.\nwritten to {output}",

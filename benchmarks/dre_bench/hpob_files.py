@@ -117,8 +117,10 @@ def to_hpob_json(metadata: Mapping[str, MetaDataset], path: str | PathLike[str])
         How many evaluations have no finite value, and were left out.
 
     Raises:
-        ValueError: Tasks of one entry have different search spaces.
+        ValueError: Tasks of one entry have different search spaces, or the suffix is another one.
     """
+    if Path(path).suffix != ".json":
+        raise ValueError(f"Cannot write {str(path)!r}: the name must end in '.json'.")
     tree: dict[str, dict[str, dict[str, Matrix]]] = {}
     n_left_out = 0
     for name, tasks in metadata.items():
@@ -133,7 +135,7 @@ def to_hpob_json(metadata: Mapping[str, MetaDataset], path: str | PathLike[str])
             n_left_out += int((~kept).sum())
             features = task.space.features(task.units[kept]).astype(np.float64)
             tree[name][task.name] = {"X": features, "y": task.values[kept, None]}
-    archive.write(Path(path), tree, suffixes=(".json",))
+    archive.write(Path(path), tree)
     return n_left_out
 
 

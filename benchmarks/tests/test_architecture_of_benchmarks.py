@@ -18,6 +18,7 @@ ALLOWED = RIVALS | {
         "onnxruntime",
         "pandas",
         "rich",
+        "safetensors",
         "scikit_posthocs",
     ),
     *("statsmodels", "typer", "xgboost"),

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dre_bench.universal import lessons
-from dre_bench.universal.lessons import LIMIT, Lesson, draw_lesson
+from dre_bench.universal.lessons import LIMIT, Lesson, Scale, draw_lesson
 from dre_bench.universal.tasks import SyntheticTasks
 from dre_plugins.engine.runtime import isolated
 
@@ -121,3 +121,41 @@ def test_answers_are_on_the_scale_of_the_targets() -> None:
         errors.append((drawn.answers - drawn.targets.gather(1, nearest))[is_near].abs())
     together = torch.cat(errors)
     assert len(together) > 100 and together.median() < 0.1
+
+
+# ---- other configurations on the same scale
+
+
+def normal(*shape: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("n", [1, 2, 30])
+def test_the_scale_gives_trials_their_own_targets(n: int) -> None:
+    values = normal(3, n).mul(4.0).round()  # some of them equal
+    targets, scale = Scale.of(values)
+    torch.testing.assert_close(scale.targets(values), targets)
+
+
+def test_between_two_trials_it_lies_between_their_targets() -> None:
+    values = normal(12).exp().sort().values
+    targets, scale = Scale.of(values)
+    between = scale.targets(0.7 * values[:-1] + 0.3 * values[1:])
+    assert (targets[:-1] < between).all() and (between < targets[1:]).all()
+
+
+def test_it_grows_without_end_and_without_jumps() -> None:
+    values = normal(12)
+    targets, scale = Scale.of(values)
+    read = scale.targets(torch.linspace(-9, 9, 200_001, dtype=torch.float64))
+    assert 0 < read.diff().min() and read.diff().max() < 0.01
+    assert read[0] < targets.min() - 1.0 and read[-1] > targets.max() + 1.0
+
+
+@pytest.mark.parametrize("values", [[0.1], [0.1] * 6])
+def test_it_is_finite_where_values_are_the_same(values: list[float]) -> None:
+    observed = torch.tensor(values, dtype=torch.float64)
+    read = Scale.of(observed)[1].targets(torch.tensor([-1.0, 0.1, 1.0], dtype=torch.float64))
+    assert torch.isfinite(read).all() and (read.diff() > 0).all()
+    assert read[1].item() == pytest.approx(0.0, abs=1e-12)

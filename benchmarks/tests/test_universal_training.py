@@ -8,6 +8,7 @@ import numpy as np
 import optuna
 import pytest
 import torch
+from safetensors import safe_open
 
 from dre_bench.universal import training
 from dre_bench.universal.lessons import Lesson, draw_lesson
@@ -45,7 +46,7 @@ def _short_lessons(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def untrained(seed: int = 0) -> UniversalPrior:
-    return UniversalPrior(SIZE, torch.Generator().manual_seed(seed))
+    return training.initial(SIZE, seed)
 
 
 def small_lessons() -> list[Lesson]:
@@ -66,6 +67,21 @@ def test_the_seed_alone_decides() -> None:
     )
     assert all(torch.equal(first[name], same[name]) for name in first)
     assert not torch.equal(first["cell.0.weight"], other["cell.0.weight"])
+
+
+def test_a_file_keeps_the_weights_in_float32_and_a_note(tmp_path: Path) -> None:
+    training.save(untrained().double(), tmp_path / "p.safetensors", note="30 steps")
+    read = load(tmp_path / "p.safetensors").state_dict()
+    assert all(torch.equal(value, read[name]) for name, value in untrained().state_dict().items())
+    with safe_open(tmp_path / "p.safetensors", framework="pt") as file:
+        assert file.metadata()["note"] == "30 steps"
+
+
+def test_before_training_weights_are_those_of_the_seed() -> None:
+    first, same, other = (untrained(seed).state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(first[name], same[name]) for name in first)
+    assert not torch.equal(first["cell.0.weight"], other["cell.0.weight"])
+    assert first["rest.2.weight"].abs().max() < 0.1 < first["cell.0.weight"].abs().max()
 
 
 def test_every_weight_is_trained() -> None:

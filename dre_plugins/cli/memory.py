@@ -129,7 +129,7 @@ def forget(
 @memory.command("export")
 def export(
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="File to write: .json, .npz, or .tasks.")
+        Path, typer.Option("--output", "-o", help="File to write: .json, or .npz (smaller).")
     ],
     studies: Studies = None,
     folder: Folder = None,
@@ -158,12 +158,12 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
 
         dre memory import sqlite:///studies.db
     """
-    from dre_plugins.memory.importing import import_task
+    from dre_plugins.memory.records import import_task
 
     opened, metadata = _memory(folder), load_tasks(tasks)
     present = {entry.header.study for entry in opened.index().entries}
     bar = tracked(metadata, "studies", len(metadata))
-    n_new = sum(import_task(opened, task, present) for task in bar)
+    n_new = sum(import_task(opened.records, task, present) for task in bar)
     console().print(f"Recorded {n_new} of {len(metadata)} studies in {opened.path}.")
 
 

@@ -41,13 +41,6 @@ def expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
     """Return the expected number of ranks gained on the incumbent, for normal ranks.
 
     EI = (r* − μ) Φ(u) + σ φ(u) with u = (r* − μ) / σ, r* the mean rank of the incumbent.
-
-    Args:
-        ranks: Ranks of the candidates `[M, C]`.
-        incumbent: Ranks of the best observed configuration `[M]`.
-
-    Returns:
-        Values `[C]`, at least 0.
     """
     mean, spread = rank_statistics(ranks)
     gain = incumbent.mean() - mean
@@ -62,13 +55,6 @@ def log_rank_expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
     may be anywhere between 1 and 150 promises more than one that is surely a little better than
     the incumbent, so that late in a study nothing is refined
     (docs/decisions/log-rank-improvement.md).
-
-    Args:
-        ranks: Ranks of the candidates `[M, C]`.
-        incumbent: Ranks of the best observed configuration `[M]`.
-
-    Returns:
-        Values `[C]`, at least 0.
     """
     return expected_improvement(LOG_RANK_SCALE * ranks.log(), LOG_RANK_SCALE * incumbent.log())
 
@@ -78,12 +64,7 @@ def log_expected_improvement(mean: Tensor, deviation: Tensor, best: float) -> Te
 
     As a logarithm, far from all that promises anything candidates still differ (Ament et al.,
     2023). Below u = −1 the difference of φ(u) and −u Φ(u) is taken by the scaled complementary
-    error function.
-
-    Args:
-        mean: Expected values of the candidates `[C]`, larger is better.
-        deviation: Their standard deviations `[C]`.
-        best: The best value so far.
+    error function. `mean` and `deviation` are those of the candidates `[C]`, larger is better.
     """
     u = (mean - best) / deviation
     near, far = u.clamp_min(-1.0), u.clamp_max(-1.0)
@@ -133,10 +114,6 @@ ACQUISITIONS: Mapping[str, Acquisition] = {
 
 
 def get_acquisition(name: str) -> Acquisition:
-    """Return the acquisition function of that name.
-
-    Raises:
-        ValueError: If there is none.
-    """
+    """Return the acquisition function of that name; a ValueError says that there is none."""
     check_acquisition(name)
     return ACQUISITIONS[name]

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from dre_plugins.engine.files import regular, replacing
 from dre_plugins.engine.scorers import Parameters, layer_shapes
 from dre_plugins.engine.settings import ScorerSettings, require
-from dre_plugins.engine.tensors import parsed
 
 FORMAT = "dre-plugins/ensemble"
 VERSION = 1
@@ -36,14 +36,9 @@ def save(
     n_features: int,
     card: str = "",
 ) -> None:
-    """Write an ensemble.
+    """Write an ensemble; an old file is replaced, and left as it was if writing fails.
 
-    Args:
-        path: Where to write; replaced if it exists, and unchanged if writing fails.
-        parameters: Stacked parameters, see `engine.scorers`.
-        settings: The ensemble's shape.
-        n_features: Number of features D.
-        card: Text that goes with it, such as where it comes from.
+    `card` is a text that goes with it, such as where it comes from.
 
     Raises:
         ValueError: If it is larger than a file may be, see `check_size`.
@@ -65,14 +60,9 @@ def save(
 def load(
     path: str | os.PathLike[str], device: str | torch.device = "cpu"
 ) -> tuple[Parameters, ScorerSettings, int, str]:
-    """Read an ensemble and check every tensor against the header.
+    """Return the parameters, settings, number of features D and card that `save` wrote.
 
-    Args:
-        path: A file that `save` wrote.
-        device: Where the parameters go.
-
-    Returns:
-        Parameters, settings, number of features D, and the card, empty if there is none.
+    Every tensor is checked against the header.
 
     Raises:
         CheckpointError: If the file is missing, damaged, foreign, from a newer version, or asks
@@ -91,11 +81,7 @@ def load(
 def parse(
     name: str, content: bytes, device: str | torch.device = "cpu"
 ) -> tuple[Parameters, ScorerSettings, int, str]:
-    """Return what `load` does, of the content of a file.
-
-    Raises:
-        CheckpointError: See `load`.
-    """
+    """Return what `load` does, of the content of a file; errors are the same."""
     try:
         header, tensors = parsed(content)
     except SafetensorError as error:
@@ -117,14 +103,26 @@ def parse(
     return parameters, settings, n_features, header.get("card", "")
 
 
+def parsed(content: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Return the texts of the header and the tensors, on the CPU; a SafetensorError: damaged.
+
+    No tensor is larger than what the content holds of it.
+    """
+    try:
+        tensors = from_bytes(content)
+        length = int.from_bytes(content[:8], "little")
+        texts = json.loads(content[8 : 8 + length]).get("__metadata__")
+    except (KeyError, TypeError, ValueError, RuntimeError, RecursionError) as error:
+        # What safetensors lets through: a dtype that torch does not have, for one.
+        raise SafetensorError(f"{type(error).__name__}: {error}") from error
+    return texts or {}, tensors
+
+
 def check_size(settings: ScorerSettings, n_features: int = 1) -> None:
-    """Refuse scorers that no file may hold.
+    """Raise a ValueError for scorers that no file may hold.
 
-    Weights are as many as the file holds, and a few kilobytes of them can be those of thousands
-    of scorers or layers, each of which costs time and memory at every suggestion.
-
-    Raises:
-        ValueError: There are too many; names the setting and its limit.
+    Weights are as many as the file holds, and a few kilobytes of them can be those of thousands of
+    scorers or layers, each of which costs time and memory at every suggestion.
     """
     for name, value, limit in (
         ("n_members", settings.n_members, MAX_MEMBERS),

@@ -73,12 +73,7 @@ class RankingLists:
 
 
 def side_by_side(lists: Sequence[RankingLists], n_members: Sequence[int]) -> RankingLists:
-    """Give each of several groups of members its own lists, padded to one shape.
-
-    Args:
-        lists: The lists of each group, shared by its members.
-        n_members: Members of each group.
-    """
+    """Give each of several groups of members its own lists, padded to one shape."""
     n_lists = max(group.features.shape[1] for group in lists)
     length = max(group.features.shape[2] for group in lists)
     features, values, mask, weights = [], [], [], []
@@ -95,16 +90,9 @@ def side_by_side(lists: Sequence[RankingLists], n_members: Sequence[int]) -> Ran
 def split_support(
     mask: Tensor, n_members: int, share: float, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Draw each member's own support sets; the rest of a list is its query.
+    """Draw each member's own support sets; the rest of a list is its query, `[M, B, N]` each.
 
-    Args:
-        mask: Real entries `[M or 1, B, N]`.
-        n_members: Number of members M.
-        share: Share of a list that is support, rounded up; at least one entry.
-        generator: Source of randomness, on the CPU.
-
-    Returns:
-        Support and query, each bool `[M, B, N]`.
+    A support is a share of the real entries of `mask` `[M or 1, B, N]`, rounded up.
     """
     mask = mask.expand(n_members, -1, -1)
     keys = torch.rand(mask.shape, generator=generator, dtype=torch.float32, device="cpu")
@@ -119,11 +107,8 @@ def split_support(
 class _Adam:
     """Step a leaf along its gradient as `torch.optim.Adam` does, by torch's own functional form.
 
-    The first object of that class in a process imports torch's compiler. That takes seconds of
-    the first suggestion, and leaves an environment variable and a warnings filter behind.
-
-    Args:
-        leaf: What is optimised; its `grad` is read at each step.
+    The first object of that class in a process imports torch's compiler. That takes seconds of the
+    first suggestion, and leaves an environment variable and a warnings filter behind.
     """
 
     def __init__(self, leaf: Tensor) -> None:
@@ -161,20 +146,10 @@ def fit(
     lists: RankingLists,
     generator: torch.Generator,
 ) -> Parameters:
-    """Fit a copy of the parameters to the lists (Algorithm 2, line 4).
+    """Return a copy of the parameters, fitted to the lists (Algorithm 2, line 4).
 
-    Args:
-        parameters: Where to start from; left unchanged.
-        scorer: The ensemble.
-        fitting: Steps, learning rate, loss.
-        lists: What to fit, on the device of the parameters.
-        generator: Source of randomness for support sets, on the CPU.
-
-    Returns:
-        The fitted parameters.
-
-    Raises:
-        FittingError: If a fitted parameter is not finite.
+    All are on one device; `generator`, of the support sets, is on the CPU. A FittingError says
+    that a fitted parameter is not finite.
     """
     flat = FlatParameters(parameters)
     loss = get_loss(fitting.loss)

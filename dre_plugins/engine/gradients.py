@@ -20,15 +20,9 @@ from dre_plugins.engine.settings import ScorerSettings
 
 
 class FlatParameters:
-    """Hold parameters and their gradients as two vectors, so that an optimiser sees one tensor.
+    """Hold a copy of parameters and their gradients as two vectors: an optimiser sees one tensor.
 
-    Args:
-        parameters: What to copy.
-
-    Attributes:
-        leaf: What an optimiser changes, and `values` with it.
-        values: The parameters, by name.
-        gradients: Their gradients, by name.
+    It changes `leaf`, and with it `values`, the parameters by name; `gradients` are theirs.
     """
 
     def __init__(self, parameters: Mapping[str, Tensor]) -> None:
@@ -98,11 +92,7 @@ class FitGradient:
 class _PerceptronGradient:
     """Apply stacked layers `prefix.0`, `prefix.1`, … to rows, and take their gradient back.
 
-    Args:
-        flat: The parameters.
-        prefix: "scorer", "phi" or "rho".
-        rows: Inputs `[M, R, in]`; further inputs of the first layer are the caller's.
-        activation: "relu" or "silu".
+    Rows are inputs `[M, R, in]`; further inputs of the first layer are the caller's.
     """
 
     def __init__(self, flat: FlatParameters, prefix: str, rows: Tensor, activation: str) -> None:
@@ -126,8 +116,7 @@ class _PerceptronGradient:
     def forward(self, shift: Tensor | None = None) -> Tensor:
         """Return the outputs `[M, R, out]`, which the next call overwrites.
 
-        Args:
-            shift: What is added to the first layer `[M, B, 1, out]`, for all rows of a list.
+        `shift` `[M, B, 1, out]` is added to the first layer, for all rows of a list.
         """
         below = self._rows
         for layer, total in enumerate(self._sums):
@@ -139,13 +128,9 @@ class _PerceptronGradient:
         return total
 
     def backward(self, error: Tensor) -> Tensor:
-        """Write the gradients of the layers.
+        """Write the gradients of the layers; return derivatives by the first sums `[M, R, out]`.
 
-        Args:
-            error: Derivatives of the loss by the outputs `[M, R, out]`.
-
-        Returns:
-            Derivatives by the sums of the first layer `[M, R, out]`.
+        `error` has the derivatives of the loss by the outputs `[M, R, out]`.
         """
         for layer in reversed(range(len(self._weights))):
             below = self._outputs[layer - 1] if layer else self._rows
@@ -172,12 +157,7 @@ class _PerceptronGradient:
 class _ContextGradient:
     """Apply the Deep Set ρ(mean φ(x, y)) to support sets, and take its gradient back.
 
-    Args:
-        flat: The parameters.
-        scorer: The ensemble.
-        features: Configurations `[M or 1, B, N, D]`.
-        quantiles: Their rank-normalised values `[M or 1, B, N]`.
-        support: Support sets `[M, B, N]`.
+    The shapes of `features`, `quantiles` and `support` are those of `FitGradient`.
     """
 
     def __init__(
@@ -212,8 +192,7 @@ class _ContextGradient:
     def backward(self, by_list: Tensor) -> None:
         """Write the gradients of the Deep Set and of the scorers' weights of the context.
 
-        Args:
-            by_list: Derivatives by what `forward` returned `[M, B, out]`.
+        `by_list` has the derivatives by what `forward` returned `[M, B, out]`.
         """
         torch.bmm(self._vectors.mT, by_list, out=self._by_weight)
         by_vectors = torch.bmm(by_list, self._weight.mT)

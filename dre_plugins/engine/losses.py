@@ -9,15 +9,8 @@ Notation (the last axis is the list; any number of batch axes before it):
     position    1..k       1 = the best value, as in the paper
     tie group              the entries of a list that share a value
 
-A fit evaluates a loss hundreds of times on the same values, so each loss has two halves:
-`prepare` sorts the values once, and the loss itself reads the scores:
-
-    >>> scores, values = torch.tensor([2.0, 0.0, 1.0]), torch.tensor([9.0, 1.0, 5.0])
-    >>> float(list_mle(scores, values))  # values are prepared on the way
-    0.720...
-    >>> prepared = list_mle.prepare(values)
-    >>> float(list_mle(scores, prepared))  # the same, without sorting again
-    0.720...
+A fit evaluates a loss hundreds of times on the same values, so each loss has two halves: `prepare`
+sorts the values once, and the loss itself reads the scores.
 
 Conventions that hold for every loss:
 
@@ -50,35 +43,23 @@ Reduction = Literal["mean", "sum"] | None
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Hold what a loss needs to know of the values; made by `Loss.prepare`, opaque to callers.
+    """Hold what a loss needs to know of the values; made by `Loss.prepare`, opaque to callers."""
 
-    Args:
-        loss: Name of the loss that it was prepared for.
-        padding: True = padding `[..., N]`, or None if every entry is real.
-        has_entries: Lists with at least one real entry `[...]`, or None if all have.
-        parts: Tensors that only the loss itself understands.
-    """
-
-    loss: str
-    padding: Tensor | None
-    has_entries: Tensor | None
-    parts: tuple[Tensor, ...]
+    loss: str  # name of the loss that it was prepared for
+    padding: Tensor | None  # True = padding `[..., N]`, or None if every entry is real
+    has_entries: Tensor | None  # lists with a real entry `[...]`, or None if all have
+    parts: tuple[Tensor, ...]  # tensors that only the loss itself understands
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Bind the two halves of a loss.
-
-    Args:
-        name: Name in the registry.
-        precompute: `(values, mask, dtype) -> parts`; padded values are 0.
-        per_list: `(scores, *parts) -> [...]`; padded scores are 0.
-        derivatives: `(scores, *parts) -> [..., N]`, in closed form; None leaves it to autograd.
-    """
+    """Bind the two halves of a loss. Padded values and scores are 0."""
 
     name: str
+    # `(values, mask, dtype) -> parts`
     precompute: Callable[[Tensor, Tensor, torch.dtype], tuple[Tensor, ...]]
-    per_list: Callable[..., Tensor]
+    per_list: Callable[..., Tensor]  # `(scores, *parts) -> [...]`
+    # `(scores, *parts) -> [..., N]`; None: autograd
     derivatives: Callable[..., Tensor] | None = None
 
     def prepare(
@@ -88,15 +69,9 @@ class Loss:
         *,
         dtype: torch.dtype = torch.float32,
     ) -> Prepared:
-        """Precompute all that depends on values and mask only.
+        """Precompute all that depends on values `[..., N]` and mask `[..., N]` only.
 
-        Args:
-            values: Values `[..., N]`, larger is better.
-            mask: Real entries `[..., N]`; all of them by default.
-            dtype: Precision of weights and targets.
-
-        Raises:
-            ValueError: If a real value is NaN.
+        Weights and targets are of `dtype`. A ValueError says that a real value is NaN.
         """
         values = values.detach()
         mask = torch.ones_like(values, dtype=torch.bool) if mask is None else mask
@@ -151,15 +126,7 @@ class Loss:
         return _reduce(losses, prepared.has_entries, reduction)
 
     def gradient(self, scores: Tensor, prepared: Prepared) -> Tensor:
-        """Compute the derivatives of each list's loss by its scores.
-
-        Args:
-            scores: Scores `[..., N]`, finite where real.
-            prepared: What `prepare` made of the values.
-
-        Returns:
-            Derivatives `[..., N]`, 0 at padding.
-        """
+        """Return the derivatives of each list's loss by its scores `[..., N]`, 0 at padding."""
         if prepared.padding is not None:
             scores = scores.masked_fill(prepared.padding, 0.0)
         if self.derivatives is not None:
@@ -202,27 +169,6 @@ def _reduce(losses: Tensor, has_entries: Tensor | None, reduction: Reduction) ->
     if has_entries is None:
         return losses.sum() / max(losses.numel(), 1)
     return losses.sum() / has_entries.expand(losses.shape).sum().clamp_min(1)
-
-
-# --------------------------------------------------------------------------------------- list-wise
-
-
-def _prepare_list_net(values: Tensor, mask: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """Return target probabilities, and what removes padding from a softmax when added."""
-    lowest = torch.finfo(dtype).min / 2  # finite: 0 * -inf would be NaN
-    barrier = torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, lowest)
-    target = (rank_normalised(values, mask, dtype) + barrier).softmax(-1).masked_fill(~mask, 0.0)
-    return target, barrier
-
-
-def _list_net(scores: Tensor, target: Tensor, barrier: Tensor) -> Tensor:
-    """Return the cross entropy of top-one probabilities, ListNet (Cao et al. 2007).
-
-    - sum_i p_i ln softmax(s)_i. The original takes p = softmax(v), which depends on the scale of
-      the values; here p = softmax(`rank_normalised(v)`) depends on their order only. Its logits
-      lie in (-1, 1), within the range ±2 of the paper's range controller.
-    """
-    return -(target * (scores + barrier).log_softmax(-1)).sum(-1)
 
 
 # ---------------------------------------------------------------------------- pair- and point-wise
@@ -281,7 +227,6 @@ def _named_list_mle(name: str, weighting: str) -> Loss:
 
 list_mle = _named_list_mle("list-mle", "uniform")
 weighted_list_mle = _named_list_mle("weighted-list-mle", "inverse-log")
-list_net = Loss("list-net", _prepare_list_net, _list_net)
 rank_net = Loss("rank-net", _prepare_rank_net, _rank_net)
 subset_regression = Loss("subset-regression", _prepare_subset_regression, _squared_error)
 mse = Loss("mse", _prepare_mse, _squared_error)
@@ -293,7 +238,6 @@ LOSSES: Mapping[str, Loss] = {
         _named_list_mle("weighted-list-mle-inverse-linear", "inverse-linear"),
         _named_list_mle("weighted-list-mle-position-attention", "position-attention"),
         list_mle,
-        list_net,
         rank_net,
         subset_regression,
         mse,
@@ -302,10 +246,6 @@ LOSSES: Mapping[str, Loss] = {
 
 
 def get_loss(name: str) -> Loss:
-    """Return the loss of that name.
-
-    Raises:
-        ValueError: If there is no loss of that name; the message lists all names.
-    """
+    """Return the loss of that name; a ValueError with all names says that there is none."""
     require(name in LOSSES, "loss", name, f"one of {LOSS_NAMES}")
     return LOSSES[name]

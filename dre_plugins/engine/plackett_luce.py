@@ -89,13 +89,13 @@ def _plackett_luce(
 def list_mle_losses(
     scores: Tensor, order: Tensor, mirrored: Tensor, item_weights: Tensor, end_weights: Tensor
 ) -> Tensor:
-    """Return the negative log-likelihood of the order under Plackett-Luce (Xia et al. 2008).
+    """Return minus the log-likelihood `[...]` of orders under Plackett-Luce (Xia et al. 2008).
 
     sum_j w(j) (ln sum_{i at positions >= j} exp(s_i) - s_j); the weights w(j) put the first
-    positions first (Khazi et al. 2023, equation 1 with the logarithm of the published code).
-    Ties follow Breslow's form of Cox's partial likelihood (Breslow 1974): every entry of a tie
-    group is divided by all entries of at most its value, and has the group's mean weight. So a
-    group wants equal scores, whereas any order imposed on it would pull its scores apart.
+    positions first (Khazi et al. 2023, equation 1 with the logarithm of the published code). Ties
+    follow Breslow's form of Cox's partial likelihood (Breslow 1974): every entry of a tie group is
+    divided by all entries of at most its value, and has the group's mean weight. So a group wants
+    equal scores, whereas any order imposed on it would pull its scores apart.
 
     Args:
         scores: Scores `[..., N]`, 0 at padding.
@@ -103,9 +103,6 @@ def list_mle_losses(
         mirrored: Where each entry lies, counted from the end of the sorted list `[..., N]`.
         item_weights: w `[..., N]`, unsorted.
         end_weights: W `[..., N]`, sorted.
-
-    Returns:
-        One loss a list `[...]`.
     """
     if scores.numel() == 0:
         return scores.sum(-1)

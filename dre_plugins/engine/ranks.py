@@ -17,19 +17,12 @@ CHUNK = 2**16
 
 
 def ranks_against(scores: Tensor, reference: Tensor) -> Tensor:
-    """Rank each score within the reference scores of the same member.
+    """Rank each score `[M, C]` within the reference scores `[M, K]` of the same member, `[M, C]`.
 
-    rank = #better + (#equal + 1) / 2. For a score that is itself in the reference (a finite
-    table) this is exactly the average rank of the paper; for others it lies between ranks. Beyond
-    the best reference point, where all would tie at 1/2, ranks go on towards 0 with the lead, so
-    that the best of the best can still be told apart.
-
-    Args:
-        scores: Scores `[M, C]`, larger is better.
-        reference: Scores of the reference points `[M, K]`.
-
-    Returns:
-        Ranks `[M, C]`, from above 0 (far better than all of the reference) to K + 0.5.
+    rank = #better + (#equal + 1) / 2. For a score that is itself in the reference (a finite table)
+    this is exactly the average rank of the paper; for others it lies between ranks. Beyond the
+    best reference point, where all would tie at 1/2, ranks go on towards 0 with the lead, so that
+    the best of the best can still be told apart.
     """
     return ranks_among(scores, ascending(reference))
 

@@ -111,10 +111,8 @@ _full_precision = _FullPrecision()
 def isolated(device: str | torch.device = "cpu", n_threads: int = 1) -> Iterator[None]:
     """Compute on `device` with `n_threads`, whatever the user's global torch state is.
 
-    Args:
-        device: Default device inside the block, also against `torch.set_default_device`.
-        n_threads: Number of intra-op threads inside the block. For products of this size one
-            is fastest: several wait for each other (docs/decisions/one-thread.md).
+    `device` is also the default inside the block. One intra-op thread is fastest for products of
+    this size: several wait for each other (docs/decisions/one-thread.md).
     """
     place = torch.device(device)
     with (

@@ -46,15 +46,9 @@ def layer_shapes(settings: ScorerSettings, n_features: int) -> dict[str, tuple[i
 def initial_parameters(
     settings: ScorerSettings, n_features: int, generator: torch.Generator
 ) -> Parameters:
-    """Draw random parameters, uniform within ±1/sqrt(fan-in) as `torch.nn.Linear` does.
+    """Draw float32 parameters, uniform within ±1/sqrt(fan-in) as `torch.nn.Linear` does.
 
-    Args:
-        settings: The ensemble.
-        n_features: Number of features D, at least 1.
-        generator: Source of randomness, on the CPU so that all devices start alike.
-
-    Returns:
-        Parameters in float32 on the CPU; every member has its own values.
+    They are on the CPU, as is `generator`, so that all devices start alike.
     """
     parameters = {}
     for name, (n_members, n_in, n_out) in layer_shapes(settings, n_features).items():
@@ -76,17 +70,8 @@ def along_features(
 
     Random weights on all features at once bend along random directions, near the centre of the
     space. What hyperparameters do is mostly along one of them at a time, anywhere in its range
-    (docs/decisions/first-layer.md). Weights of the context stay as they are.
-
-    Args:
-        parameters: Random parameters, see the module's notation; left unchanged.
-        settings: The ensemble.
-        n_features: Number of features D.
-        slope: Weights are uniform within ± slope.
-        generator: Source of randomness, on the CPU.
-
-    Returns:
-        Weight and bias of the first layer.
+    (docs/decisions/first-layer.md). Weights are uniform within ± slope; those of the context stay
+    as they are. Returns weight and bias of the first layer.
     """
     drawn = parameters["scorer.0.weight"]
     n_members, _, n_units = drawn.shape
@@ -111,15 +96,8 @@ def perceptron(
 ) -> Tensor:
     """Apply the stacked layers `prefix.{first}`, `prefix.{first+1}`, …; the last one is linear.
 
-    Args:
-        parameters: See the module's notation.
-        prefix: "scorer", "phi" or "rho".
-        x: Inputs `[M or 1, N, in]`.
-        activation: Name of the activation between layers.
-        first: Layer to start from.
-
-    Returns:
-        Outputs `[M or 1, N, out]`.
+    The prefix is "scorer", "phi" or "rho". Takes inputs `[M or 1, N, in]`, returns `[M or 1, N,
+    out]`.
     """
     activate = _ACTIVATIONS[activation]
     layer = first
@@ -141,7 +119,7 @@ def context_vectors(
     support: Tensor,
     activation: str,
 ) -> Tensor:
-    """Summarise support sets by the Deep Set ρ(mean φ(x, y)) (section 3.3 of the paper).
+    """Summarise support sets by the Deep Set ρ(mean φ(x, y)), `[M or 1, B, Z]` (section 3.3).
 
     Args:
         parameters: See the module's notation.
@@ -149,9 +127,6 @@ def context_vectors(
         quantiles: Their rank-normalised values, same shape without D, in (−1, 1).
         support: Membership `[M or 1, B, N]`, bool; an empty support gives the mean 0.
         activation: Name of the activation.
-
-    Returns:
-        Context vectors `[M or 1, B, Z]`.
     """
     n_owners, n_lists, length, _ = features.shape
     pairs = torch.cat([features, quantiles[..., None]], dim=-1)
@@ -169,16 +144,10 @@ def score(
     features: Tensor,
     context: Tensor | None = None,
 ) -> Tensor:
-    """Score configurations by every member: k·tanh(α·s(x, z; θ)) (equation 5 of the paper).
+    """Score configurations `[M or 1, B, N, D]` by every member, `[M, B, N]`, larger is better.
 
-    Args:
-        parameters: See the module's notation.
-        settings: The ensemble.
-        features: Configurations `[M or 1, B, N, D]`.
-        context: Context vectors `[M or 1, B, Z]`, required exactly when the ensemble has one.
-
-    Returns:
-        Scores `[M, B, N]`, larger is better.
+    k·tanh(α·s(x, z; θ)) (equation 5 of the paper), with context vectors `[M or 1, B, Z]` exactly
+    when the ensemble has a context.
     """
     _, n_lists, length, n_features = features.shape
     weight, bias = parameters["scorer.0.weight"], parameters["scorer.0.bias"]
@@ -199,50 +168,3 @@ def score(
     if settings.range_limit is None:
         return scores
     return settings.range_limit * torch.tanh(settings.range_slope * scores)
-
-
-def with_extra_features(
-    parameters: Mapping[str, Tensor], n_features: int, n_extra: int
-) -> Parameters:
-    """Add features that change no score yet: their weights are 0, and fitting can learn them.
-
-    Args:
-        parameters: See the module's notation.
-        n_features: Number of features D that the parameters are for.
-        n_extra: Number of further features, which follow those in `[C, D + n_extra]`.
-    """
-    extended = dict(parameters)
-    for name in ("scorer.0.weight", "phi.0.weight"):
-        if name in extended:
-            weight = extended[name]
-            n_members, _, n_out = weight.shape
-            zeros = weight.new_zeros((n_members, n_extra, n_out))
-            existing, rest = weight[:, :n_features], weight[:, n_features:]
-            extended[name] = torch.cat([existing, zeros, rest], dim=1)
-    return extended
-
-
-def with_fixed_contexts(
-    parameters: Mapping[str, Tensor], n_features: int, contexts: Tensor
-) -> Parameters:
-    """Fix the context of each scorer: it becomes part of the first bias.
-
-    Args:
-        parameters: See the module's notation; with a Deep Set, which is left out.
-        n_features: Number of features D.
-        contexts: Context vectors `[M, Z]`.
-    """
-    fixed = {name: value for name, value in parameters.items() if name.startswith("scorer.")}
-    weight = fixed["scorer.0.weight"]
-    shift = torch.bmm(contexts[:, None], weight[:, n_features:])
-    fixed["scorer.0.weight"] = weight[:, :n_features].contiguous()
-    fixed["scorer.0.bias"] = fixed["scorer.0.bias"] + shift
-    return fixed
-
-
-def first_members(parameters: Mapping[str, Tensor], n_members: int) -> Parameters:
-    """Return the parameters of the first scorers only; the Deep Set belongs to all."""
-    return {
-        name: value[:n_members] if name.startswith("scorer.") else value
-        for name, value in parameters.items()
-    }

@@ -15,7 +15,6 @@ LOSS_NAMES = (
     "weighted-list-mle-inverse-linear",
     "weighted-list-mle-position-attention",
     "list-mle",
-    "list-net",
     "rank-net",
     "subset-regression",
     "mse",

@@ -11,11 +11,7 @@ from torch import Tensor
 
 
 def ascending(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Sort lists worst first, padding last.
-
-    Returns:
-        The order `[..., N]`, and the index of the tie group at each sorted place `[..., N]`.
-    """
+    """Sort lists worst first, padding last: order, and tie group of each place, `[..., N]`."""
     order = values.argsort(dim=-1, stable=True)
     # A second stable sort moves padding to the end without a value that stands for padding.
     order = order.gather(-1, (~mask).gather(-1, order).byte().argsort(dim=-1, stable=True))
@@ -31,15 +27,9 @@ def group_sums(entries: Tensor, group: Tensor) -> Tensor:
 
 
 def rank_normalised(values: Tensor, mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Normalise values by rank into (-1, 1): (entries below - entries above) / k.
+    """Normalise values `[..., N]` by rank into (-1, 1): (entries below - entries above) / k.
 
-    Args:
-        values: Values `[..., N]`, larger is better.
-        mask: Real entries `[..., N]`.
-        dtype: Type of the result.
-
-    Returns:
-        Targets `[..., N]`, equal for equal values, 0 for the median; 0 where masked.
+    Targets are equal for equal values, 0 for the median, and 0 where masked.
     """
     order, group = ascending(values, mask)
     k = mask.sum(-1, keepdim=True).to(dtype)

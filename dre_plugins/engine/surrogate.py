@@ -16,11 +16,8 @@ from dre_plugins.engine.scorers import (
     Parameters,
     along_features,
     context_vectors,
-    first_members,
     initial_parameters,
     score,
-    with_extra_features,
-    with_fixed_contexts,
 )
 from dre_plugins.engine.settings import FittingSettings, ScorerSettings, require
 from dre_plugins.engine.sorting import rank_normalised
@@ -90,29 +87,38 @@ class DeepRankingEnsemble:
         return self.parameters["scorer.0.weight"].device
 
     def first(self, n_members: int) -> DeepRankingEnsemble:
-        """Return an ensemble of the first members only."""
+        """Return an ensemble of the first members only; the Deep Set belongs to all."""
         return replace(
             self,
             settings=replace(self.settings, n_members=n_members),
-            parameters=first_members(self.parameters, n_members),
+            parameters={
+                name: value[:n_members] if name.startswith("scorer.") else value
+                for name, value in self.parameters.items()
+            },
         )
 
     def with_extra_features(self, n_extra: int) -> DeepRankingEnsemble:
-        """Return an ensemble that reads further features, and scores as before until it is fitted.
-
-        Args:
-            n_extra: Number of features that follow the known ones.
-        """
-        extended = with_extra_features(self.parameters, self.n_features, n_extra)
+        """Return an ensemble that reads `n_extra` further features, with weights of 0 for them."""
+        extended = dict(self.parameters)
+        for name in {"scorer.0.weight", "phi.0.weight"} & extended.keys():
+            known, rest = extended[name].tensor_split([self.n_features], dim=1)
+            zeros = known.new_zeros((len(known), n_extra, known.shape[-1]))
+            extended[name] = torch.cat([known, zeros, rest], dim=1)
         return replace(self, n_features=self.n_features + n_extra, parameters=extended)
 
     def with_contexts(self, contexts: Tensor) -> DeepRankingEnsemble:
-        """Return an ensemble whose members have fixed contexts, and no Deep Set.
+        """Return an ensemble whose members have fixed contexts, as part of their first biases.
 
         Args:
             contexts: Context vectors `[M, Z]`, such as those of past tasks.
         """
-        fixed = with_fixed_contexts(self.parameters, self.n_features, contexts.to(self.device))
+        fixed = {
+            name: value for name, value in self.parameters.items() if name.startswith("scorer.")
+        }
+        weight, of_context = fixed["scorer.0.weight"].tensor_split([self.n_features], dim=1)
+        shift = torch.bmm(contexts.to(self.device)[:, None], of_context)
+        fixed["scorer.0.weight"] = weight.contiguous()
+        fixed["scorer.0.bias"] = fixed["scorer.0.bias"] + shift
         return replace(self, settings=replace(self.settings, context=None), parameters=fixed)
 
     def scores_by_context(self, features: Tensor, contexts: Tensor) -> Tensor:
@@ -209,13 +215,9 @@ def fit_together(
 ) -> list[DeepRankingEnsemble]:
     """Fit ensembles to lists of their own, in one batch: it takes hardly longer than one of them.
 
-    Args:
-        ensembles: Ensembles that differ in weights and number of members only, without a context.
-        lists: The lists of each.
-        fitting: Steps, learning rate, loss.
-
     Raises:
-        ValueError: If the ensembles differ in more than that.
+        ValueError: If the ensembles differ in more than weights and number of members, or have a
+            context.
         FittingError: If the fit diverged.
     """
     sizes = [ensemble.settings.n_members for ensemble in ensembles]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +12,10 @@ from dre_plugins.memory import selection
 from dre_plugins.memory.choices import tasks_of
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.memory.memory import STUDIES, Memory
-from dre_plugins.memory.priors import publish, trained_prior
+from dre_plugins.memory.priors import published, trained_prior
 from dre_plugins.memory.selection import overlap, usable
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.spaces.merging import merged_space
-from dre_plugins.transfer.spaces.renaming import with_common_names
+from dre_plugins.transfer.spaces.merging import merged_space, with_common_names
 
 # Up to so many studies are all learnt from when a study begins.
 MIN_STUDIES = selection.MAX_STUDIES
@@ -50,10 +49,11 @@ def groups_of(index: Index) -> list[Group]:
     for digest in order:
         space = spaces[digest]
         for place, (largest, union, digests) in enumerate(merged):
-            wider = _wider(union, space) if _overlap(largest, space) else None
-            if wider is not None:
-                merged[place] = largest, wider, {*digests, digest}
-                break
+            if min(overlap(largest, space), overlap(space, largest)) > 0.0:
+                with suppress(ValueError):  # no space holds both
+                    wider = merged_space(with_common_names([union, space]))
+                    merged[place] = largest, wider, {*digests, digest}
+                    break
         else:
             merged.append((space, space, {digest}))
     groups = [
@@ -79,19 +79,6 @@ def train_ahead(memory: Memory, group: Group, logger: logging.Logger) -> Path | 
     entries = group.entries[:MAX_STUDIES]
     path = trained_prior(memory.priors, tasks_of(entries, logger), logger, is_ahead=True)
     if path is not None and not path.with_suffix(STUDIES).exists():
-        unfinished = path.with_name(f".{uuid.uuid4().hex}.json")
-        unfinished.write_text(json.dumps([entry.header.study for entry in entries]))
-        publish(unfinished, path.with_suffix(STUDIES))
+        with published(path.with_suffix(STUDIES)) as unfinished:
+            unfinished.write_text(json.dumps([entry.header.study for entry in entries]))
     return path
-
-
-def _overlap(first: SearchSpace, second: SearchSpace) -> bool:
-    return overlap(first, second) > 0.0 and overlap(second, first) > 0.0
-
-
-def _wider(union: SearchSpace, space: SearchSpace) -> SearchSpace | None:
-    """Return a space that holds both, None if there is none."""
-    try:
-        return merged_space(with_common_names([union, space]))
-    except ValueError:
-        return None

@@ -7,9 +7,8 @@ import json
 import logging
 import math
 import os
-import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dre_plugins.engine.files import regular
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.memory.memory import STUDIES, Memory
-from dre_plugins.memory.priors import publish, trained_prior
+from dre_plugins.memory.priors import published, trained_prior
 from dre_plugins.memory.records import read_study
 from dre_plugins.memory.selection import newest_with, select
 from dre_plugins.space.search_space import SearchSpace
@@ -69,7 +68,8 @@ def prior_for(
             "studies": [entry.header.study for entry in used],
             "names": [entry.header.dated for entry in newest],
         }
-        _write(path, content)
+        with published(path) as unfinished:
+            unfinished.write_text(json.dumps(content), encoding="utf-8")
         chosen = _read(path, memory)  # what another worker may have written first
     if chosen is None or chosen["prior"] is None:
         return None
@@ -142,10 +142,3 @@ def _read(path: Path, memory: Memory) -> dict[str, Any] | None:
         pass
     path.unlink(missing_ok=True)
     return None
-
-
-def _write(path: Path, chosen: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{uuid.uuid4().hex}.json")
-    unfinished.write_text(json.dumps(chosen), encoding="utf-8")
-    publish(unfinished, path)

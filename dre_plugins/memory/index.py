@@ -18,13 +18,12 @@ from typing import Any
 
 from dre_plugins.engine.files import regular, replacing
 from dre_plugins.memory.recorded import Header
-from dre_plugins.memory.recorder import SUFFIX
-from dre_plugins.memory.records import TRIAL_START, RecordError, read_header
+from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, read_header
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
 
 FORMAT = "dre-plugins/memory-index"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -54,15 +53,13 @@ class Index:
     Args:
         folder: Folder of the records.
         files: By name of a record: its size, its time, and what `_summary` says of it.
-        spaces: By digest: the domains of a search space by parameter name, as JSON has them.
     """
 
-    def __init__(
-        self, folder: Path, files: Mapping[str, list[Any]], spaces: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, folder: Path, files: Mapping[str, list[Any]]) -> None:
         self._folder = folder
         self._files = files
-        self._spaces = spaces
+        summaries = [summary for _, _, summary in files.values() if summary is not None]
+        self._spaces = {summary["space"]: summary["domains"] for summary in summaries}
 
     @property
     def damaged(self) -> list[str]:
@@ -74,7 +71,7 @@ class Index:
         """Return the studies, the one that has changed last first."""
         parts: dict[str, list[tuple[Path, int, Any]]] = {}
         for name, (size, _, summary) in sorted(self._files.items()):
-            if summary is not None and summary["space"] is not None:
+            if summary is not None and summary["domains"]:
                 study = summary["header"]["study"]
                 parts.setdefault(study, []).append((self._folder / name, size, summary))
         found = [_entry(records) for records in parts.values()]
@@ -104,19 +101,20 @@ def read_index(folder: Path, path: Path) -> Index:
     Raises:
         OSError: The folder cannot be read, or the index not written.
     """
-    old, spaces = _read(path)
+    old = _read(path)
     files: dict[str, list[Any]] = {}
     for name, size, changed in sorted(_records(folder)):
         before = old.get(name)
         if before is not None and before[:2] == [size, changed]:
             files[name] = before
         else:
-            files[name] = [size, changed, _summary(folder / name, spaces)]
+            files[name] = [size, changed, _summary(folder / name)]
     if files != old:
-        used = {file[2]["space"] for file in files.values() if file[2] is not None}
-        kept = {digest: domains for digest, domains in spaces.items() if digest in used}
-        _write(path, {"format": FORMAT, "version": VERSION, "spaces": kept, "files": files})
-    return Index(folder, files, spaces)
+        tree = {"format": FORMAT, "version": VERSION, "files": files}
+        content = json.dumps(tree, allow_nan=False, separators=(",", ":"))
+        with replacing(path) as unfinished:
+            unfinished.write_text(content, encoding="utf-8")
+    return Index(folder, files)
 
 
 def _records(folder: Path) -> Iterator[tuple[str, int, int]]:
@@ -135,29 +133,18 @@ def _records(folder: Path) -> Iterator[tuple[str, int, int]]:
                 yield entry.name, found.st_size, found.st_mtime_ns
 
 
-def _read(path: Path) -> tuple[dict[str, list[Any]], dict[str, Any]]:
-    """Return files and spaces of an index; nothing if there is none, or it is damaged."""
+def _read(path: Path) -> dict[str, list[Any]]:
+    """Return the files of an index; none if there is none, or it is damaged."""
     try:
         tree = json.loads(regular(path).read_bytes())
-        if (tree["format"], tree["version"]) != (FORMAT, VERSION):
-            return {}, {}
-        files, spaces = dict(tree["files"]), dict(tree["spaces"])
-        is_whole = all(
-            file[2] is None or file[2]["space"] in {None, *spaces} for file in files.values()
-        )
+        is_known = (tree["format"], tree["version"]) == (FORMAT, VERSION)
+        return dict(tree["files"]) if is_known else {}
     except (FileNotFoundError, *DAMAGES):
-        return {}, {}
-    return (files, spaces) if is_whole else ({}, {})
+        return {}
 
 
-def _write(path: Path, tree: Mapping[str, Any]) -> None:
-    content = json.dumps(tree, allow_nan=False, separators=(",", ":"))
-    with replacing(path) as unfinished:
-        unfinished.write_text(content, encoding="utf-8")
-
-
-def _summary(path: Path, spaces: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what a record says in short, None if it is damaged; add its space to the others."""
+def _summary(path: Path) -> dict[str, Any] | None:
+    """Return what a record says in short, None if it is damaged."""
     try:
         first, *lines = regular(path).read_bytes().splitlines() or [b""]
         header = asdict(read_header(first, path))
@@ -173,11 +160,14 @@ def _summary(path: Path, spaces: dict[str, Any]) -> dict[str, Any] | None:
             domains.update(json.loads(line)["space"]["domains"])
         except DAMAGES:  # counted where the study is read
             continue
-    digest = None
-    if domains:
-        digest = hashlib.sha256(json.dumps(domains).encode()).hexdigest()[:16]
-        spaces[digest] = domains
-    return {"header": header, "space": digest, "n": len(rows), "last": _last(rows, header)}
+    digest = hashlib.sha256(json.dumps(domains).encode()).hexdigest()[:16]
+    return {
+        "header": header,
+        "domains": domains,
+        "space": digest,
+        "n": len(rows),
+        "last": _last(rows, header),
+    }
 
 
 def _last(rows: list[bytes], header: Mapping[str, Any]) -> float:

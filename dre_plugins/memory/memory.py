@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,7 +65,8 @@ class Memory:
         if given is None or given is True:
             if path := os.environ.get(VARIABLE):
                 return cls(Path(path))
-            return cls(_folder_of_user()) if given else None
+            folder = platformdirs.user_data_path("dre-plugins", appauthor=False)
+            return cls(folder / "memory") if given else None
         if given is False:
             return None
         is_path = isinstance(given, (str, os.PathLike)) and bool(os.fspath(given))
@@ -117,8 +118,13 @@ class Memory:
             return
         entries = self.index().entries
         excess = sum(entry.n_bytes for entry in entries) - self.max_megabytes * _BYTES_PER_MEGABYTE
-        used = self._last_uses() if excess > 0 else {}
-        for entry in sorted(entries, key=lambda e: max(e.last, used.get(e.header.study, 0.0))):
+        if excess <= 0:
+            return
+        last = {entry.header.study: entry.last for entry in entries}
+        for path, studies in self._chosen():
+            for study in studies:
+                last[study] = max(last.get(study, 0.0), path.stat().st_mtime)
+        for entry in sorted(entries, key=lambda entry: last[entry.header.study]):
             if excess <= 0:
                 break
             self._delete(entry)
@@ -136,18 +142,14 @@ class Memory:
             ValueError: A file is damaged.
         """
         found: dict[str, dict[str, None]] = {}
-        for path in sorted(self.choices.glob("*.json")):
-            teachers = json.loads(path.read_bytes())["studies"]
+        for path, teachers in self._chosen():
             found.setdefault(path.name.rsplit("-", 1)[0], {}).update(dict.fromkeys(teachers))
         return {study: [*teachers] for study, teachers in found.items()}
 
-    def _last_uses(self) -> dict[str, float]:
-        """Return when a study was last learnt from, in seconds since 1970, by its identity."""
-        used: dict[str, float] = {}
-        for path in self.choices.glob("*.json"):
-            for study in json.loads(path.read_bytes())["studies"]:
-                used[study] = max(used.get(study, 0.0), path.stat().st_mtime)
-        return used
+    def _chosen(self) -> Iterator[tuple[Path, list[str]]]:
+        """Yield the files of what was chosen, and the studies that each names."""
+        for path in sorted(self.choices.glob("*.json")):
+            yield path, json.loads(path.read_bytes())["studies"]
 
 
 def _keep_newest(folder: Path, count: int) -> None:
@@ -158,7 +160,3 @@ def _keep_newest(folder: Path, count: int) -> None:
         path.unlink(missing_ok=True)
         for suffix in (".lock", STUDIES):
             path.with_suffix(suffix).unlink(missing_ok=True)
-
-
-def _folder_of_user() -> Path:
-    return platformdirs.user_data_path("dre-plugins", appauthor=False) / "memory"

@@ -6,15 +6,15 @@ import hashlib
 import json
 import logging
 import os
-import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import filelock
 
 from dre_plugins._version import __version__
+from dre_plugins.engine.files import beside
 from dre_plugins.memory.agreement import have_order_in_common
 from dre_plugins.recommend.explanation import some_of
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -79,35 +79,34 @@ def trained_prior(
         prior = Prior.train(metadata, progress=True) if is_ahead else Prior.of_few(metadata)
         names = some_of([task.name for task in metadata])
         prior = replace(prior, card=replace(prior.card, name=f"of the past studies {names}"))
-        unfinished = path.with_name(f".{uuid.uuid4().hex}.safetensors")
-        prior.save(unfinished)
-        publish(unfinished, path)
+        with published(path) as unfinished:
+            prior.save(unfinished)
     return path
 
 
-def publish(unfinished: Path, path: Path) -> None:
-    """Give a finished file its name, unless there is one of that name: the first one counts.
+@contextmanager
+def published(path: Path) -> Iterator[Path]:
+    """Name a file to write, which gets its name at the end unless one has it: the first counts.
 
     Raises:
         OSError: The folder cannot be written.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = beside(path, path.suffix)
     try:
-        os.link(unfinished, path)
-    except FileExistsError:
-        pass
+        yield unfinished
+        with suppress(FileExistsError):
+            os.link(unfinished, path)
     finally:
-        unfinished.unlink()
+        unfinished.unlink(missing_ok=True)
 
 
 @contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
     """Let one process at a time train a prior, or several if there is no lock after a while."""
     lock = filelock.FileLock(path.with_suffix(".lock"))
-    try:
+    with suppress(filelock.Timeout, NotImplementedError):
         lock.acquire(timeout=SECONDS_TO_WAIT)
-    except (filelock.Timeout, NotImplementedError):
-        yield
-        return
     try:
         yield
     finally:

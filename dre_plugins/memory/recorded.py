@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import time
+import uuid
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -23,23 +25,23 @@ from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.merging import merged_space
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
     """Say which study a record is of.
 
     Args:
-        study: Identity of the study; all its records have the same.
+        study: Identity of the study; all its records have the same. By default a new one.
         name: Name for people; may be empty.
         framework: What tuned, such as "optuna".
         directions: "minimize" or "maximize" for each objective.
-        began: When, in seconds since 1970.
+        began: When, in seconds since 1970; now by default.
     """
 
-    study: str
+    study: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
     name: str
     framework: str
     directions: tuple[str, ...]
-    began: float
+    began: float = field(default_factory=time.time)
 
     @property
     def title(self) -> str:

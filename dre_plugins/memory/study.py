@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import logging
-import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dre_plugins.memory.choices import prior_for
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
-from dre_plugins.memory.recorder import Recorder
+from dre_plugins.memory.records import Recorder
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
@@ -52,14 +49,6 @@ class StudyMemory:
         self.stats = stats
         self._logger = logger
         self._recorder = Recorder(memory.records, header)
-        self._lock = Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: part for name, part in self.__dict__.items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = Lock()
 
     def record(
         self,
@@ -81,8 +70,7 @@ class StudyMemory:
 
         def write() -> None:
             trial, space = make()
-            with self._lock:
-                self._recorder.write(number, trial, space, is_stopped=is_stopped, source=source)
+            self._recorder.write(number, trial, space, is_stopped=is_stopped, source=source)
 
         self._guarded(write)
 
@@ -120,36 +108,3 @@ class StudyMemory:
                     error,
                 )
             return None
-
-
-def new_study_memory(
-    memory: Memory,
-    *,
-    name: str,
-    framework: str,
-    directions: Sequence[str],
-    stats: Counter[str],
-    logger: logging.Logger,
-    study: str = "",
-    began: float | None = None,
-) -> StudyMemory:
-    """Return what a study has of a memory.
-
-    Args:
-        memory: The memory.
-        name: Name of the study for people; may be empty.
-        framework: What tunes, such as "optuna".
-        directions: "minimize" or "maximize" for each objective.
-        stats: Counters of the study.
-        logger: Where messages go.
-        study: Identity of the study, the same in all its processes; empty makes a new one.
-        began: When it began, in seconds since 1970; None: now.
-    """
-    header = Header(
-        study=study or uuid.uuid4().hex[:16],
-        name=name,
-        framework=framework,
-        directions=tuple(directions),
-        began=time.time() if began is None else began,
-    )
-    return StudyMemory(memory, header, stats=stats, logger=logger)

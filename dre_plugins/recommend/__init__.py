@@ -1,4 +1,7 @@
-"""From a history of trials to suggestions; the same for every framework."""
+"""From a history of trials to suggestions; the same for every framework.
+
+The letters of shapes, such as `[M, C]`, are explained in docs/architecture.md.
+"""
 
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Suggestion

@@ -17,16 +17,15 @@ import numpy as np
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend import configurations
 from dre_plugins.recommend.directions import Directions, checked_constraints, checked_cost
-from dre_plugins.recommend.expected_gain import ExpectedGain, expected_gain
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
-from dre_plugins.recommend.kept_trials import KeptTrials, complete
-from dre_plugins.recommend.locking import locked
+from dre_plugins.recommend.kept_trials import KeptTrials, locked
 from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
 from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, NamedPrior, loaded
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.results import has_tried_all
 from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
+from dre_plugins.recommend.stopping import ExpectedGain, expected_gain
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Domain
 from dre_plugins.space.rules import Rule, Valid
@@ -137,11 +136,7 @@ class AskTell(KeptTrials):
         self._recommenders = self._new_recommenders()
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # Older states have no explanations, no logger, no memory and no rule.
-        defaults = {"_explanations": {}, "_logger": LOGGER, "_memory": None, "_remembered": None}
-        super().__setstate__({**defaults, "_valid": None, **state})
-        complete(self._trials)
-        complete(self._explanations.values())
+        super().__setstate__(state)
         if self._memory is not None:
             self._memory.stats = self.stats
         self._recommenders = self._new_recommenders()
@@ -344,7 +339,8 @@ class AskTell(KeptTrials):
         """
         paid = checked_cost(cost)
         self._check(configuration)
-        configurations.check_complete(self.space, configuration)
+        lacking = configurations.missing(self.space, configuration)
+        require(not lacking, "configuration", dict(configuration), f"complete, it lacks {lacking}")
         signed = self._directions.rungs(rungs or {})
         ended = self._directions.ended(dict(configuration), value, state, signed, constraints)
         self._trials.append(ended)

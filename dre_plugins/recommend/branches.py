@@ -32,21 +32,13 @@ MIN_PATIENCE = 3
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """Hold what is known of one value of a choice.
+    """Hold what is known of one value of a choice."""
 
-    Args:
-        column: Column of the choice.
-        place: Coordinate of the value.
-        n_trials: How many trials have it, running ones included.
-        best: Its best value, minus infinity without any.
-        n_since: How many of its trials have ended since the best one began.
-    """
-
-    column: int
-    place: float
-    n_trials: int
-    best: float
-    n_since: int
+    column: int  # column of the choice
+    place: float  # coordinate of the value
+    n_trials: int  # how many trials have it, running ones included
+    best: float  # its best value, minus infinity without any
+    n_since: int  # how many of its trials have ended since the best one began
 
 
 def branch_to_try(
@@ -57,15 +49,9 @@ def branch_to_try(
 ) -> Units | None:
     """Return coordinates `[P]` that lead into the branch with the fewest trials, NaN elsewhere.
 
-    Args:
-        space: The search space.
-        history: Trials in the order in which they began, larger values are better.
-        units: Canonical coordinates of their configurations `[N, P]`.
-        may_hold: Says whether a branch, coordinates `[P]`, has any configuration that may be
-            tried.
-
-    Returns:
-        None if all branches but the leading one are beaten, or the space has none.
+    None says that all branches but the leading one are beaten, or the space has none. Trials come
+    in the order in which they began; `may_hold` says whether a branch, coordinates `[P]`, has any
+    configuration that may be tried.
     """
     if not space.choices:
         return None

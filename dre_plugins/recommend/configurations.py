@@ -26,8 +26,7 @@ def space_of(given: SearchSpace | Mapping[str, Domain | Sequence[Any]]) -> Searc
 def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, str]:
     """Return a warning of each parameter that is out of range, in a configuration valid else.
 
-    Raises:
-        ValueError: If there is no such parameter, or it can never have such a value.
+    A ValueError says that there is no such parameter, or it can never have such a value.
     """
     unknown = [name for name in configuration if name not in space.domains]
     require(not unknown, "configuration", unknown, f"made of {[*space.domains]}")
@@ -49,16 +48,6 @@ def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[s
                 "suggested."
             )
     return outside
-
-
-def check_complete(space: SearchSpace, configuration: Mapping[str, Any]) -> None:
-    """Refuse a configuration that lacks a parameter it should have.
-
-    Raises:
-        ValueError: If it lacks any.
-    """
-    lacking = missing(space, configuration)
-    require(not lacking, "configuration", dict(configuration), f"complete, it lacks {lacking}")
 
 
 def missing(space: SearchSpace, configuration: Mapping[str, Any]) -> list[str]:

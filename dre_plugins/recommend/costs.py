@@ -14,14 +14,12 @@ import math
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.ensemble.width import narrowed
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.universal.file import ready
-
-Units = NDArray[np.float64]
 
 # Fewer costs than these predict nothing.
 MIN_COSTS = 3
@@ -34,12 +32,8 @@ class CostModel:
 
     Of 10 random trials of XGBoost the prediction ranks other configurations with a correlation of
     .76 on average, a ridge regression with .59 and nearest neighbours with .41
-    (lab/2026-11-24-trial-cost.md).
-
-    Args:
-        space: The search space.
-        units: Canonical coordinates of trials of known cost `[N, P]`.
-        costs: Their costs `[N]`, finite, above 0 and not all the same.
+    (lab/2026-11-24-trial-cost.md). Costs `[N]` are finite, above 0 and not all the same; units are
+    canonical `[N, P]`.
     """
 
     def __init__(self, space: SearchSpace, units: Units, costs: Units) -> None:
@@ -60,20 +54,12 @@ class CostModel:
         return cls(evidence.space, units, costs)
 
     def expected(self, units: Units) -> Units:
-        """Return what configurations are expected to cost `[C]`.
-
-        Args:
-            units: Canonical coordinates `[C, P]`.
-        """
+        """Return what configurations are expected to cost `[C]`; canonical units `[C, P]`."""
         costs: Units = self._logs(self._features(units)).exp().numpy()
         return costs
 
     def log_factors(self, units: Units) -> torch.Tensor:
-        """Return by how much expected improvements are divided, in logarithms, `[C]`.
-
-        Args:
-            units: Canonical coordinates `[C, P]`.
-        """
+        """Return by how much expected improvements are divided, in logarithms, `[C]`."""
         return self.log_factors_of(self._features(units))
 
     def log_factors_of(self, features: torch.Tensor) -> torch.Tensor:

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.trials import TrialState
+from dre_plugins.space.base import Units
 from dre_plugins.space.seen import distinct_rows, groups
 
-Units = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Positions = NDArray[np.intp]
 
@@ -37,25 +37,18 @@ _N_BINS = 63
 class Absences:
     """Hold what is known of parameters that trials did not ask for.
 
-    Args:
-        is_whole: Which trials stand for all configurations that agree with them on what they
-            asked for `[N]`.
-        shows_absence: Which trials show that what they did not ask for is not needed `[N]`. Those
-            of an earlier script do, except for parameters that a change of the script concerns.
-        since: The position from which on they show it, for each parameter `[P]`.
+    Trials of an earlier script show an absence, except of parameters that its change concerns.
     """
 
-    is_whole: Mask
-    shows_absence: Mask
-    since: Positions
+    is_whole: Mask  # which trials stand for all that agree with them on what they asked for `[N]`
+    shows_absence: Mask  # which show that what they did not ask for is not needed `[N]`
+    since: Positions  # position from which on they show it, for each parameter `[P]`
 
 
 def absences_of(units: Units, states: Sequence[TrialState]) -> Absences:
     """Return what trials show by what they did not ask for.
 
-    Args:
-        units: Coordinates of what each trial asked for `[N, P]`, NaN for the rest.
-        states: What became of each trial `[N]`.
+    `units` are the coordinates of what each asked for `[N, P]`, NaN for the rest.
     """
     n_trials, n_parameters = units.shape
     sets, set_of = distinct_rows(~np.isnan(units))
@@ -94,12 +87,8 @@ def _comparable(units: Units, sets: Mask, set_of: Positions) -> Iterator[tuple[i
     """Yield pairs of sets of parameters whose trials may agree on all that both asked for.
 
     Nearly all pairs differ in a parameter on which the objective branches, and need no closer
-    look. The first of a pair is no larger than the second.
-
-    Args:
-        units: See `absences_of`.
-        sets: The different sets `[K, P]`.
-        set_of: Which set each trial asked for `[N]`.
+    look. The first of a pair is no larger than the second. `sets` are the different ones `[K, P]`,
+    and `set_of` says which of them each trial asked for `[N]`.
     """
     if len(sets) < 2:
         return
@@ -135,11 +124,9 @@ def _agreeing(
 def _first_of_the_present_script(contradictions: Sequence[tuple[Positions, Positions]]) -> int:
     """Return the position before which trials may be of another script.
 
-    The script has changed somewhere between the two trials of each contradiction. The last change
-    lies behind the last trial that a later one contradicts, and is over when one does.
-
-    Args:
-        contradictions: Positions of trials, and of those that contradict them, both ascending.
+    The script has changed somewhere between the two trials of each contradiction, which holds
+    positions of trials, and of those that contradict them, both ascending. The last change lies
+    behind the last trial that a later one contradicts, and is over when one does.
     """
     last = max(
         (int(old[old < new[-1]][-1]) for old, new in contradictions if old[0] < new[-1]),

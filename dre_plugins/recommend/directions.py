@@ -16,21 +16,13 @@ _SIGNS: Mapping[str, float] = {"maximize": 1.0, "minimize": -1.0}
 
 @dataclass(frozen=True, slots=True)
 class Directions:
-    """Hold in which direction each objective is better.
+    """Hold in which direction each objective is better."""
 
-    Args:
-        signs: 1 for an objective to maximise, -1 for one to minimise.
-    """
-
-    signs: tuple[float, ...]
+    signs: tuple[float, ...]  # 1 for an objective to maximise, -1 for one to minimise
 
     @classmethod
     def of(cls, direction: str | Sequence[str]) -> Directions:
-        """Return the directions that an argument names.
-
-        Raises:
-            ValueError: If it names none, or one that there is not.
-        """
+        """Return the directions that an argument names; a ValueError says that it names none."""
         names = [direction] if isinstance(direction, str) else [*direction]
         is_valid = bool(names) and all(name in _SIGNS for name in names)
         require(is_valid, "direction", direction, "'minimize' or 'maximize', or a list of these")
@@ -49,17 +41,11 @@ class Directions:
         rungs: Mapping[float, float],
         constraints: Mapping[str, float] | None,
     ) -> Trial:
-        """Return a trial that has ended.
+        """Return a trial that has ended, of what the user told.
 
-        Args:
-            configuration: Its configuration.
-            value: What the user told, one number for each objective; None or NaN: it failed.
-            state: What became of it; None: complete, or failed without a value.
-            rungs: What it reported by step, larger is better.
-            constraints: How far each constraint is violated, by name.
-
-        Raises:
-            ValueError: If the value is no number, or there are more or fewer than objectives.
+        Reports by step are larger is better. Without a state it is complete, or failed where a
+        value is None or NaN. A ValueError says that a value is no number, or there are more or
+        fewer than objectives.
         """
         checked = checked_constraints(constraints)
         values = self._signed(value)
@@ -74,11 +60,7 @@ class Directions:
         return replace(ended, objectives=values)
 
     def rungs(self, reported: Mapping[float, float]) -> dict[float, float]:
-        """Return what a trial reported by step, larger is better.
-
-        Raises:
-            ValueError: If a step or a value is no number.
-        """
+        """Return what was reported by step, larger is better; a ValueError: it is no number."""
         for step, value in reported.items():
             require(is_real(step) and is_real(value), "rungs", reported, "numbers by step")
         sign = self.signs[0]
@@ -87,8 +69,7 @@ class Directions:
     def reported(self, step: float, value: float) -> dict[float, float]:
         """Return one intermediate value by its step, larger is better; NaN if there is none.
 
-        Raises:
-            ValueError: If the step is no finite number, or the value no number.
+        A ValueError says that the step is no finite number, or the value no number.
         """
         require(is_real(step) and math.isfinite(number_of(step)), "step", step, "a finite number")
         require(is_real(value), "value", value, "a number")
@@ -117,17 +98,8 @@ class Directions:
         return tuple(sign * number_of(objective) for sign, objective in pairs)
 
 
-def values_of(trial: Trial) -> tuple[float, ...]:
-    """Return the values of a trial, one for each objective; none without any."""
-    return trial.objectives or (() if trial.value is None else (trial.value,))
-
-
 def checked_constraints(constraints: Mapping[str, float] | None) -> dict[str, float]:
-    """Return how far each constraint is violated, as floats.
-
-    Raises:
-        ValueError: If one of them is no number.
-    """
+    """Return how far each constraint is violated; a ValueError says that one is no number."""
     given = dict(constraints or {})
     require(all(map(is_real, given.values())), "constraints", constraints, "numbers by name")
     return {str(name): number_of(value) for name, value in given.items()}
@@ -136,8 +108,7 @@ def checked_constraints(constraints: Mapping[str, float] | None) -> dict[str, fl
 def checked_cost(cost: float | None) -> float | None:
     """Return what a trial has cost; None where that is unknown: NaN, infinite or 0.
 
-    Raises:
-        ValueError: If it is negative or no number.
+    A ValueError says that it is negative or no number.
     """
     is_cost = cost is None or (is_real(cost) and not number_of(cost) < 0.0)
     require(is_cost, "cost", cost, "a number of at least 0, such as seconds, or None")

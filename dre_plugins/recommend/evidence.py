@@ -2,8 +2,6 @@
 
 No other place decides which trials are pending, which meet the constraints, and which is the
 incumbent. Parts that only some proposers need are computed when they are first asked for.
-
-Notation: see docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -28,9 +26,9 @@ from dre_plugins.recommend.trials import (
     as_of_now,
     constraint_states,
 )
+from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
 
-Units = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Positions = NDArray[np.intp]
 
@@ -39,23 +37,16 @@ Positions = NDArray[np.intp]
 class Evidence:
     """Hold the trials of a study and answer what follows from them.
 
-    Args:
-        space: The search space.
-        trials: The trials, larger values are better: several objectives as one value, running
-            trials that have reported as if they were stopped now, and differences that are noise
-            levelled.
-        units: Canonical coordinates of their configurations `[N, P]`.
-        weights: Weights of the objectives in that one value `[O]`.
-        failed: "worst" ranks failed trials last, "ignore" leaves them out.
-        max_history: Longest list of trials, see `lists.thin`.
+    Trials are larger is better: several objectives as one value, running trials that have reported
+    as if they were stopped now, and differences that are noise levelled.
     """
 
     space: SearchSpace
     trials: tuple[Trial, ...]
-    units: Units
-    weights: Units
-    failed: str
-    max_history: int
+    units: Units  # canonical coordinates of their configurations `[N, P]`
+    weights: Units  # weights of the objectives in that one value `[O]`
+    failed: str  # "worst" ranks failed trials last, "ignore" leaves them out
+    max_history: int  # longest list of trials, see `lists.thin`
 
     @classmethod
     def of(
@@ -67,17 +58,9 @@ class Evidence:
         failed: str = "worst",
         max_history: int = 128,
     ) -> Evidence:
-        """Return what a history tells.
+        """Return what trials of all states tell, larger values are better.
 
-        Args:
-            space: The search space.
-            history: Trials of all states, larger values are better.
-            weights: Weights of the objectives `[O]`.
-            failed: See `Evidence`.
-            max_history: See `Evidence`.
-
-        Raises:
-            ValueError: If a configuration has a value that its parameter can never have.
+        A ValueError says that a configuration has a value that its parameter can never have.
         """
         trials = as_one_objective(as_of_now(history), weights)
         units = space.to_units([trial.configuration for trial in trials])
@@ -207,9 +190,7 @@ class Evidence:
     def incumbents(self, branch: Units | None = None) -> Positions:
         """Return the positions of the best trials that may lead, all of one rank.
 
-        Args:
-            branch: Coordinates `[P]` that lead into the branch where they must lie if any trial
-                that may lead does, NaN elsewhere; None: anywhere.
+        They lie in the branch that coordinates `[P]` lead into if any trial that may lead does.
         """
         if not self.lists or not self.may_lead.any():
             return np.empty(0, dtype=np.intp)

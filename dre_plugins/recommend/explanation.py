@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-Units = NDArray[np.float64]
+from dre_plugins.space.base import Units
 
 # What each source of a suggestion means; the last three are of adapters.
 SOURCES: Mapping[str, str] = {
@@ -80,17 +77,11 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Hold a suggested configuration and where it came from.
+    """Hold a suggested configuration and where it came from."""
 
-    Args:
-        configuration: Values of active parameters and constants, by name.
-        units: Coordinates `[P]`, also of inactive parameters, or those of the given candidate.
-        explanation: Where it came from and what is expected of it, in words when printed.
-    """
-
-    configuration: dict[str, Any]
-    units: Units
-    explanation: Explanation
+    configuration: dict[str, Any]  # of active parameters and constants
+    units: Units  # coordinates `[P]`, also of inactive parameters, or those of the given candidate
+    explanation: Explanation  # what is expected of it, in words when printed
 
     @property
     def source(self) -> str:

@@ -1,24 +1,64 @@
-"""The trials of one study in memory, and what follows from them."""
+"""The trials of one study in memory, what follows from them, and a lock for all of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import wraps
+from itertools import compress
+from threading import RLock
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend import results
 from dre_plugins.recommend.directions import Directions
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.locking import Locked, locked
+from dre_plugins.recommend.pareto import non_dominated
+from dre_plugins.recommend.results import as_ended, valid_positions, values_of
 from dre_plugins.recommend.trials import Trial, TrialState, as_of_now
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def locked(
+    method: Callable[Concatenate[Any, Parameters], Result],
+) -> Callable[Concatenate[Any, Parameters], Result]:
+    """Let one thread at a time into the methods of a `Locked` object."""
+
+    @wraps(method)
+    def one_at_a_time(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return one_at_a_time
+
+
+class Locked:
+    """Hold a lock, which is not pickled, nor are the attributes that `DERIVED` names."""
+
+    DERIVED: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+
+    @locked
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state, with copies of what other threads change: pickling goes on after."""
+        return {
+            name: copy(part) if isinstance(part, (dict, list, set)) else part
+            for name, part in self.__dict__.items()
+            if name not in ("_lock", *self.DERIVED)
+        }
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = RLock()
 
 
 class KeptTrials(Locked):
-    """Keep trials, and say which of them are best; what `AskTell` is without asking or telling.
-
-    Args:
-        directions: Which values are good.
-    """
+    """Keep trials, and say which of them are best; what `AskTell` is without asking or telling."""
 
     def __init__(self, directions: Directions) -> None:
         super().__init__()
@@ -37,8 +77,8 @@ class KeptTrials(Locked):
     @locked
     def trials(self) -> tuple[Trial, ...]:
         """All trials so far, in order, with the values that were told."""
-        as_ended = results.as_ended(self.history(), self._trials)
-        return tuple(map(self._directions.in_users_sign, as_ended))
+        ended = as_ended(self.history(), self._trials)
+        return tuple(map(self._directions.in_users_sign, ended))
 
     @property
     @locked
@@ -48,15 +88,20 @@ class KeptTrials(Locked):
         Raises:
             ValueError: If there is no such trial, or there are several objectives.
         """
-        valid = results.valid_trials(self.history(), self._trials)
-        return self._directions.in_users_sign(results.best(valid, len(self.directions)))
+        n_objectives, valid = len(self.directions), self._valid_trials()
+        require(n_objectives == 1, "best", None, "best_trials where objectives are several")
+        require(bool(valid), "best", None, "asked for after a trial is complete and feasible")
+        return self._directions.in_users_sign(max(valid, key=lambda trial: trial.value or 0.0))
 
     @property
     @locked
     def best_trials(self) -> tuple[Trial, ...]:
         """The complete trials that meet all constraints and that no other one beats throughout."""
-        valid = results.valid_trials(self.history(), self._trials)
-        return tuple(map(self._directions.in_users_sign, results.best_trials(valid)))
+        valid = self._valid_trials()
+        if not valid:
+            return ()
+        is_best = non_dominated(np.array([values_of(trial) for trial in valid]))
+        return tuple(map(self._directions.in_users_sign, compress(valid, is_best)))
 
     @locked
     def is_running(self, number: int) -> bool:
@@ -84,14 +129,11 @@ class KeptTrials(Locked):
         """
         return as_of_now(self._trials, self._stopped)
 
+    def _valid_trials(self) -> list[Trial]:
+        """Return the complete trials that meet all constraints and have a value."""
+        history = self.history()
+        return [history[place] for place in valid_positions(history, self._trials)]
+
     def _trial(self, number: int) -> Trial:
         require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
         return self._trials[number]
-
-
-def complete(saved: Iterable[Trial] | Iterable[Explanation]) -> None:
-    """Give what an older version saved the defaults of fields that it did not have."""
-    for kept in saved:
-        for field in fields(kept):
-            if not hasattr(kept, field.name):
-                object.__setattr__(kept, field.name, field.default)

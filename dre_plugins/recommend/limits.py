@@ -13,11 +13,7 @@ from dre_plugins.recommend.trials import number_of
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Hold the range in which each of some metrics has to be.
-
-    Args:
-        ranges: Lowest and highest value allowed, by metric; infinite where there is no limit.
-    """
+    """Hold the lowest and highest value allowed of some metrics; infinite is no limit."""
 
     ranges: Mapping[str, tuple[float, float]]
 
@@ -25,12 +21,8 @@ class Limits:
     def of(cls, given: Mapping[str, Any] | None) -> Limits:
         """Return the limits that a user gives.
 
-        Args:
-            given: By metric the highest value allowed, or a pair of the lowest and the highest,
-                where None is no limit.
-
-        Raises:
-            ValueError: If a limit is no number, or a range is empty.
+        By metric they are the highest value allowed, or a pair of the lowest and the highest,
+        where None is no limit. A ValueError says that a limit is no number, or a range is empty.
         """
         ranges = {}
         wanted = "a number, the highest value allowed, or a pair of the lowest and the highest"

@@ -1,10 +1,8 @@
 """From trials to the lists that the surrogate ranks.
 
-Only the order within a list counts, so values become dense ranks here, in float64 and exactly:
-any monotone transformation of the metric gives the same lists, bit for bit, and 1e300 or ±inf are
-as good as any other value.
-
-Notation: see docs/architecture.md.
+Only the order within a list counts, so values become dense ranks here, in float64 and exactly: any
+monotone transformation of the metric gives the same lists, bit for bit, and 1e300 or ±inf are as
+good as any other value.
 """
 
 from __future__ import annotations
@@ -31,16 +29,13 @@ WORST = -1.0
 class TrialList:
     """Hold one list: which trials, in which order.
 
-    Args:
-        trials: Positions in the history `[N]`.
-        ranks: Dense ranks `[N]`: 0, 1, … upwards, larger is better, equal values are equal;
-            `WORST` for failures.
-        weight: Weight of the list in the loss, 1 for the list of final values.
+    Ranks are dense: 0, 1, … upwards, larger is better, equal values are equal; `WORST` for
+    failures.
     """
 
-    trials: NDArray[np.intp]
+    trials: NDArray[np.intp]  # positions in the history `[N]`
     ranks: NDArray[np.float64]
-    weight: float
+    weight: float  # weight in the loss, 1 for the list of final values
 
 
 def final_value(trial: Trial) -> float | None:
@@ -48,6 +43,11 @@ def final_value(trial: Trial) -> float | None:
     if trial.state is not TrialState.COMPLETE or trial.value is None or math.isnan(trial.value):
         return None
     return trial.value
+
+
+def final_values(history: Iterable[Trial]) -> NDArray[np.float64]:
+    """Return the values of trials that ended well `[N]`, NaN for others."""
+    return _numbers(map(final_value, history))
 
 
 def has_failed(trial: Trial) -> bool:
@@ -74,26 +74,18 @@ def reported_at(history: Iterable[Trial], step: float) -> NDArray[np.float64]:
 
 
 def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> list[TrialList]:
-    """Arrange a history into lists.
+    """Arrange a history into lists of at least one trial; none when nothing can be ranked.
 
     One list has the final values of complete trials. For each step at which trials were pruned,
-    latest first, all that reported there form a further list, weighted by the share of trials
-    that reached the step. Failures are tied at the end of the first list.
-
-    Args:
-        history: Trials; running ones are ignored.
-        failed: "worst" to rank failures last, "ignore" to leave them out.
-        max_length: Longest list; longer ones are thinned by `thin`.
-
-    Returns:
-        Lists of at least one trial; none when nothing can be ranked.
+    latest first, all that reported there form a further list, weighted by the share of trials that
+    reached the step. Failures are tied at the end of the first list, unless they are ignored.
     """
     ended = [i for i, trial in enumerate(history) if trial.state is not TrialState.RUNNING]
     trials = [history[i] for i in ended]
     last = (last_step(trial) for trial in trials)
     steps = pruning_steps(step for step in last if step is not None)
     lists = ranked_lists(
-        _numbers(final_value(trial) for trial in trials),
+        final_values(trials),
         np.array([failed == "worst" and has_failed(trial) for trial in trials], dtype=np.bool_),
         [reported_at(trials, step) for step in steps],
         max_length,
@@ -131,11 +123,7 @@ def ranked_lists(
 
 
 def pruning_steps(last: Iterable[float]) -> list[float]:
-    """Return the steps at which most trials were pruned, highest step first.
-
-    Args:
-        last: The last step at which each pruned trial reported.
-    """
+    """Return the steps at which most trials were pruned, highest first, of the last of each."""
     most = Counter(last).most_common(MAX_RUNG_LISTS)
     return sorted((step for step, _ in most), reverse=True)
 
@@ -150,15 +138,8 @@ def dense_ranks(values: Iterable[float]) -> NDArray[np.float64]:
 def thin(ranks: NDArray[np.float64], max_length: int) -> NDArray[np.intp]:
     """Choose entries of a long list: the best half of `max_length`, then evenly spread ranks.
 
-    The cost of a fit stays flat as a study grows, the top keeps its resolution, and the rest
-    still shows where not to search.
-
-    Args:
-        ranks: Ranks `[N]`, larger is better.
-        max_length: How many to keep, at least 2.
-
-    Returns:
-        Positions, ascending, at most `max_length`.
+    The cost of a fit stays flat as a study grows, the top keeps its resolution, and the rest still
+    shows where not to search. Returns ascending positions, at most `max_length`, of ranks `[N]`.
     """
     if len(ranks) <= max_length:
         return np.arange(len(ranks))
@@ -173,16 +154,11 @@ def insert_fantasies(
     predicted: NDArray[np.float64],
     fantasies: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Place unfinished trials among finished ones, where the surrogate ranks them.
+    """Return dense ranks `[N + U]` of finished trials, and of unfinished ones as predicted.
 
-    Args:
-        ranks: Observed ranks of finished trials `[N]`, larger is better.
-        predicted: Predicted mean ranks of the same trials `[N]`, smaller is better.
-        fantasies: Predicted mean ranks of the unfinished trials `[U]`, smaller is better.
-
-    Returns:
-        Dense ranks of finished and unfinished trials `[N + U]`: an unfinished one stands just
-        above the finished ones that it is expected to beat.
+    An unfinished one stands just above the finished ones that it is expected to beat. Observed
+    ranks `[N]` are larger is better, predicted mean ranks of the same trials `[N]` and of the
+    unfinished ones `[U]` smaller is better.
     """
     n_better = np.searchsorted(np.sort(predicted), fantasies, side="left")
     ascending = np.sort(ranks)
@@ -199,10 +175,7 @@ def with_fantasies(
 ) -> list[TrialList]:
     """Return the lists with unfinished trials in the first one, where the surrogate ranks them.
 
-    Args:
-        lists: The lists, none if nothing is observed.
-        positions: Positions of the unfinished trials in the history `[U]`.
-        predicted: Positions -> predicted mean ranks, smaller is better.
+    `predicted` returns mean ranks, smaller is better, of positions in the history.
     """
     fantasies = predicted(positions)
     if not lists:

@@ -78,14 +78,14 @@ def memory_of_study(
         return None
     # The one arrow that points up: only a study that has a memory imports it.
     from dre_plugins.memory import Memory
-    from dre_plugins.memory.study import new_study_memory
+    from dre_plugins.memory.recorded import Header
+    from dre_plugins.memory.study import StudyMemory
 
     memory = Memory.of(given)
     if memory is None:
         return None
-    return new_study_memory(
-        memory, name=name, framework=framework, directions=directions, stats=stats, logger=logger
-    )
+    header = Header(name=name, framework=framework, directions=tuple(directions))
+    return StudyMemory(memory, header, stats=stats, logger=logger)
 
 
 def remembered(

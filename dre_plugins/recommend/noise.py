@@ -34,11 +34,7 @@ def without_noise(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list
 
     Repetitions of a configuration get their mean, and configurations whose means differ by less
     than its standard error are tied. Without repetitions nothing is known of the noise, and
-    nothing changes.
-
-    Args:
-        history: Trials; larger values are better.
-        repeats: What is equal for equal configurations `[N]`.
+    nothing changes. `repeats` are equal for equal configurations `[N]`.
     """
     value_of = _finite_values(history)
     n_repetitions = len(value_of) - len({repeats[i] for i in value_of})

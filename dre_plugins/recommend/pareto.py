@@ -56,10 +56,6 @@ def preference(values: Array, weights: Array) -> Array:
     """Return one value for each trial, larger is better, `[N, O]` -> `[N]`.
 
     Only the order within each objective counts, so their scales may be anything.
-
-    Args:
-        values: Values of the objectives.
-        weights: Weights of the objectives `[O]`, positive.
     """
     return scalarised(placed(values), weights)
 
@@ -67,11 +63,8 @@ def preference(values: Array, weights: Array) -> Array:
 def scalarised(places: Array, weights: Array) -> Array:
     """Return one value for the places that objectives give, larger is better, `[…, O]` -> `[…]`.
 
-    ParEGO (Knowles, 2006): the worst weighted objective, and a little of the sum.
-
-    Args:
-        places: From 0, worst, to 1.
-        weights: Weights of the objectives `[O]`.
+    ParEGO (Knowles, 2006): the worst weighted objective, and a little of the sum. Places are from
+    0, worst, to 1.
     """
     scaled = weights * places
     worst = (scaled - weights).min(-1)
@@ -84,11 +77,7 @@ def draw_weights(n_objectives: int, rng: np.random.Generator) -> Array:
 
 
 def n_objectives(history: Sequence[Trial]) -> int:
-    """Return how many objectives the trials tell of; 0 if they have a single value.
-
-    Raises:
-        ValueError: If they tell of different numbers.
-    """
+    """Return how many objectives all trials tell of; 0 if they have a single value."""
     numbers = sorted({len(trial.objectives) for trial in history if trial.objectives})
     wanted = "values of the same objectives in all trials"
     require(len(numbers) < 2, "history", f"trials of {numbers} objectives", wanted)
@@ -98,9 +87,8 @@ def n_objectives(history: Sequence[Trial]) -> int:
 def as_one_objective(history: Sequence[Trial], weights: Array) -> list[Trial]:
     """Return the trials with a single value each, which orders them as several objectives do.
 
-    Args:
-        history: Trials; those with one objective, and those without values, are left alone.
-        weights: In which direction the front is pushed this time `[O]`.
+    Those with one objective, and those without values, are left alone. Weights `[O]` say in which
+    direction the front is pushed this time.
     """
     rows = [i for i, trial in enumerate(history) if _has_values(trial)]
     if not rows:

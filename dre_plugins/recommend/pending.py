@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import thin
-
-Units = NDArray[np.float64]
+from dre_plugins.space.base import Units
 
 # Running trials that become fantasies at most. If there are more, for example of workers that were
 # killed, those with the best predictions are taken, and a sample of the rest (`lists.thin`).
@@ -33,10 +32,7 @@ NEAR = 0.25
 def worth_fantasizing(units: Units, predicted: Callable[[Units], Units]) -> Units:
     """Return the unfinished trials that a model is told of, all of them if they are few.
 
-    Args:
-        units: Canonical coordinates `[U, P]`.
-        predicted: Coordinates `[U, P]` -> how good they are expected to be `[U]`, larger is
-            better.
+    `predicted` says how good coordinates `[U, P]` are expected to be `[U]`, larger is better.
     """
     if len(units) <= MAX_FANTASIES:
         return units
@@ -54,10 +50,8 @@ def reach_of(spread: NDArray[np.float32]) -> float:
     """Return how near two configurations are that one fit must not choose both of.
 
     A pool is densest where a model expects most, so that its best candidates are one spot. In a
-    table no two configurations are that near.
-
-    Args:
-        spread: Features of points that are spread over the space `[K, D]`.
+    table no two configurations are that near. `spread` has the features of points that are spread
+    over the space `[K, D]`.
     """
     squares = np.square(spread).sum(1)
     distances = squares[:, None] + squares - 2.0 * spread @ spread.T
@@ -69,13 +63,7 @@ def reach_of(spread: NDArray[np.float32]) -> float:
 def is_apart(
     features: NDArray[np.float32], taken: NDArray[np.float32], reach: float
 ) -> NDArray[np.bool_]:
-    """Return which candidates are not near any configuration that was chosen `[C]`.
-
-    Args:
-        features: Of the candidates `[C, D]`.
-        taken: Of what was chosen `[T, D]`.
-        reach: See `reach_of`.
-    """
+    """Say which candidates `[C, D]` are out of `reach` of all that was chosen `[T, D]`, `[C]`."""
     nearest = np.full(len(features), np.inf)
     for row in taken:
         np.minimum(nearest, np.square(features - row).sum(1), out=nearest)

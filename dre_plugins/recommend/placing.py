@@ -2,8 +2,6 @@
 
 The ensemble learns from a list for each step at which trials were pruned. The universal prior
 reads one list of numbers, so pruned trials need places and values on the scale of final ones.
-
-Notation: see docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from dre_plugins.recommend.lists import (
     TrialList,
     dense_ranks,
-    final_value,
+    final_values,
     has_failed,
     last_step,
     ranked_lists,
@@ -35,10 +33,10 @@ def places(history: Sequence[Trial]) -> Array:
     those that have a place and reported there, the worst ones first. Those of the same place are
     in the order of their values at that step. NaN is for trials that have neither.
     """
-    values = [final_value(trial) for trial in history]
+    values = final_values(history)
     order = np.full(len(history), np.nan)
-    is_complete = np.array([value is not None for value in values], dtype=np.bool_)
-    order[is_complete] = dense_ranks(value for value in values if value is not None)
+    is_complete = ~np.isnan(values)
+    order[is_complete] = dense_ranks(values[is_complete])
     last = np.array([last_step(trial) for trial in history], dtype=np.float64)
     for step in np.unique(last[~np.isnan(last)])[::-1]:
         order = _with_pruned(order, reported_at(history, float(step)), last == step)
@@ -49,14 +47,10 @@ def final_scale(history: Sequence[Trial], order: Array) -> Array:
     """Return final values, and of pruned trials what lies between those around them, `[N]`.
 
     What is worse or better than all complete trials is as the worst or the best of them. NaN is
-    for trials without a place, and for pruned ones where no trial is complete.
-
-    Args:
-        history: Trials.
-        order: What `places` returned of them `[N]`.
+    for trials without a place, and for pruned ones where no trial is complete. `order` is what
+    `places` returned.
     """
-    values = [final_value(trial) for trial in history]
-    finals = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    finals = final_values(history)
     is_complete = ~np.isnan(finals)
     is_pruned = ~is_complete & ~np.isnan(order)
     finite = finals[np.isfinite(finals)]
@@ -74,14 +68,7 @@ def final_scale(history: Sequence[Trial], order: Array) -> Array:
 
 
 def one_list(history: Sequence[Trial], order: Array, *, failed: str, max_length: int) -> TrialList:
-    """Return the list of all trials that have a place or have failed.
-
-    Args:
-        history: Trials, of which one has a place at least; running ones are ignored.
-        order: What `places` returned of them `[N]`.
-        failed: "worst" to rank failures last, "ignore" to leave them out.
-        max_length: Longest list, see `lists.trial_lists`.
-    """
+    """Return the list of all trials that have a place in `order`, see `places`, or have failed."""
     failures = np.array([failed == "worst" and has_failed(t) for t in history], dtype=np.bool_)
     (ranked,) = ranked_lists(order, failures, [], max_length)
     return ranked
@@ -90,10 +77,7 @@ def one_list(history: Sequence[Trial], order: Array, *, failed: str, max_length:
 def _with_pruned(order: Array, reported: Array, pruned: NDArray[np.bool_]) -> Array:
     """Return the places with those of trials that were pruned at a step, `[N]`.
 
-    Args:
-        order: Places so far, NaN where there is none `[N]`.
-        reported: Values at the step, NaN where there is none `[N]`.
-        pruned: Which trials were pruned there `[N]`.
+    Places so far and values reported at the step are NaN where there is none.
     """
     is_compared = ~np.isnan(order) & ~np.isnan(reported)
     compared = np.sort(order[is_compared])

@@ -1,12 +1,10 @@
 """What the universal prior believes of values without their noise, in the unit of the metric.
 
 Its proposer asks for differences of order and value alike; here a value is wanted, so that the
-processes read values alone. One that is far worse than the median says nothing of the best, and
-is read as if it lay as far below the median as the best lies above it.
+processes read values alone. One that is far worse than the median says nothing of the best, and is
+read as if it lay as far below the median as the best lies above it.
 
 This module needs torch, so that it is imported when a model is first asked.
-
-Notation: see docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -39,33 +37,21 @@ MAX_HISTORY = 128
 
 @dataclass(frozen=True)
 class ValuePosterior:
-    """Hold the processes of the universal prior, conditioned on the values of a study.
-
-    Args:
-        space: The search space.
-        processes: Of one task.
-        log_weights: Logarithms of how likely each process is `[H]`.
-        centre: Value that the processes read as 0.
-        scale: Difference of values that they read as 1.
-        units: Canonical coordinates of the trials `[N, P]`.
-    """
+    """Hold the processes of the universal prior, conditioned on the values of one task."""
 
     space: SearchSpace
     processes: Processes
-    log_weights: torch.Tensor
-    centre: float
-    scale: float
-    units: Array
+    log_weights: torch.Tensor  # logarithms of how likely each process is `[H]`
+    centre: float  # value that the processes read as 0
+    scale: float  # difference of values that they read as 1
+    units: Array  # canonical coordinates of the trials `[N, P]`
 
     @classmethod
     def of(cls, space: SearchSpace, history: Sequence[Trial]) -> ValuePosterior:
         """Return what the trials of one objective tell, larger values are better.
 
-        Args:
-            space: The search space, with a parameter at least.
-            history: Trials as they count (`trials.as_of_now`), of which one is complete at least.
-                Pruned ones are read by their places, failures as the worst; of more than 128 the
-                best and some of the others.
+        They count as `trials.as_of_now` has it, and one is complete at least. Pruned ones are read
+        by their places, failures as the worst; of more than 128 the best and some of the others.
         """
         order = places(history)
         ranked = one_list(history, order, failed="worst", max_length=MAX_HISTORY)
@@ -93,11 +79,7 @@ class ValuePosterior:
         return self.scale * math.sqrt(self.noise_share)
 
     def predicted(self, units: Array) -> tuple[Array, Array]:
-        """Return expected values without noise, and their standard deviations, each `[C]`.
-
-        Args:
-            units: Canonical coordinates of configurations `[C, P]`.
-        """
+        """Return expected values without noise `[C]`, and their standard deviations `[C]`."""
         means, variances = self.of_processes(units)
         weights = self.log_weights.exp()[:, None]
         mean = (weights * means).sum(0)
@@ -115,13 +97,8 @@ class ValuePosterior:
 def best_improvement(space: SearchSpace, history: Sequence[Trial], valid: Sequence[int]) -> float:
     """Return the largest expected improvement of a candidate, in the unit of the metric.
 
-    It is on the best trial as each process sees it: noise, and what the processes take for noise,
-    promise nothing.
-
-    Args:
-        space: The search space.
-        history: Trials of one objective as they count, larger values are better.
-        valid: Positions of the trials that may be the best.
+    It is on the best trial, of those at `valid` positions, as each process sees it: noise, and
+    what the processes take for noise, promise nothing.
     """
     with isolated():
         posterior = ValuePosterior.of(space, history)
@@ -150,8 +127,7 @@ def best_improvement(space: SearchSpace, history: Sequence[Trial], valid: Sequen
 def _without_the_far_end(values: Array) -> Array:
     """Return finite values `[N]`: those below the median no further than the best is above it.
 
-    Args:
-        values: Values `[N]`, larger is better; NaN for failures, which are as bad as the worst.
+    NaN stands for failures, which are as bad as the worst.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):

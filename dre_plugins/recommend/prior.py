@@ -32,36 +32,25 @@ AUTO: Literal["auto"] = "auto"
 class UniversalFile:
     """Name a universal prior on disk, other than the one that ships.
 
-    Args:
-        path: Where `dre-bench train-universal` wrote it.
-        digest: Hash of the file's content, so that a study keeps to the prior that it began with
-            though the file is trained anew meanwhile; empty takes what the file holds.
+    A study keeps to the prior that it began with though the file is trained anew meanwhile.
     """
 
-    path: str
-    digest: str = ""
+    path: str  # where `dre-bench train-universal` wrote it
+    digest: str = ""  # hash of the file's content; empty takes what the file holds
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedPrior:
-    """Hold a meta-trained ensemble that can score configurations of one search space.
+    """Hold a meta-trained ensemble that can score configurations of one search space."""
 
-    Args:
-        ensemble: Meta-trained scorers of D features.
-        encode: Canonical coordinates of the search space `[C, P]` -> features `[C, D]`.
-        favourites: Coordinates of what was best in past tasks `[F, P]`; NaN where the prior says
-            nothing of a parameter.
-        contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
-        about: One line for people: its name, and which parameters of the space it knows.
-        past_studies: Names of the user's studies that it was made of.
-    """
-
-    ensemble: DeepRankingEnsemble
-    encode: Encode
+    ensemble: DeepRankingEnsemble  # meta-trained scorers of D features
+    encode: Encode  # canonical coordinates of the search space `[C, P]` -> features `[C, D]`
+    # what was best in past tasks `[F, P]`; NaN where it says nothing
     favourites: NDArray[np.float64]
+    # contexts of past tasks `[T, Z]`; None: no context
     contexts: NDArray[np.float32] | None = None
-    about: str = ""
-    past_studies: tuple[str, ...] = ()
+    about: str = ""  # one line for people: its name, and which parameters it knows
+    past_studies: tuple[str, ...] = ()  # names of the user's studies that it was made of
 
 
 class PriorLike(Protocol):
@@ -70,10 +59,8 @@ class PriorLike(Protocol):
     def on(self, space: SearchSpace) -> AlignedPrior | None:
         """Return the prior for a search space, which need not be the one it was trained on.
 
-        None says that it has nothing to say of such a space, and is no error.
-
-        Raises:
-            ValueError: If the two spaces have no parameter in common.
+        None says that it has nothing to say of such a space, and is no error. A ValueError says
+        that the two spaces have no parameter in common.
         """
 
 
@@ -103,11 +90,7 @@ def gives_way(prior: object) -> bool:
 
 
 def loaded(prior: NamedPrior, preset: str | Preset) -> GivenPrior:
-    """Return a prior that may be given by its name or path, see `transfer.knowledge.prior_from`.
-
-    Raises:
-        ValueError: If there is no such prior, or its file cannot be read.
-    """
+    """Return a prior that may be given by its name or path, see `transfer.knowledge`."""
     is_loaded = isinstance(prior, UniversalFile) or prior in (None, UNIVERSAL)
     parts = prior if isinstance(prior, (list, tuple)) else (prior,)
     if is_loaded or all(part is None or hasattr(part, "on") for part in parts):
@@ -125,11 +108,8 @@ def aligned(
     """Return what a prior knows of a search space: of all objectives as one, or of each.
 
     The universal prior knows nothing of any search space, and one that was found nothing of
-    several objectives.
-
-    Raises:
-        ValueError: If the two spaces have no parameter in common, the objectives are more or
-            fewer than the priors, or all of these are None.
+    several objectives. A ValueError says that the spaces have no parameter in common, the
+    objectives are more or fewer than the priors, or all of these are None.
     """
     if isinstance(prior, str):
         require(prior == UNIVERSAL, "prior", prior, f"{UNIVERSAL!r}, None, or a loaded Prior")
@@ -153,11 +133,7 @@ def aligned(
 
 
 def check_turns(prior: object, preset: str | Preset) -> None:
-    """Refuse the file of a universal prior beside a preset in which none takes turns.
-
-    Raises:
-        ValueError: If the two cannot be combined.
-    """
+    """Raise a ValueError for the file of a universal prior if none takes turns."""
     if isinstance(prior, UniversalFile) and not get_preset(preset).universal_turns:
         named = f"preset={preset!r}" if isinstance(preset, str) else "a Preset"
         raise ValueError(

@@ -51,12 +51,7 @@ class Recommended(NamedTuple):
     noise: float
 
     def as_of(self, trial: T, sign: float) -> Recommendation[T]:
-        """Return the recommendation of a framework's trial.
-
-        Args:
-            trial: The trial.
-            sign: 1 if its metric is maximised, -1 if it is minimised.
-        """
+        """Return the recommendation of a framework's trial; sign -1: its metric is minimised."""
         return Recommendation(trial, sign * self.value, self.deviation, self.noise)
 
 
@@ -84,7 +79,7 @@ def recommended(
     """
     require(n_objectives == 1, "the number of objectives", n_objectives, "1")
     require(space.n_parameters > 0, "study", "trials without parameters", "of some parameters")
-    valid = valid_positions(history, history if trials is None else trials)
+    valid = valid_positions(history, trials)
     found = f"{len(valid)} complete trials that meet all constraints"
     require(bool(valid), "study", found, "one with such a trial")
     from dre_plugins.engine.runtime import isolated  # torch: only when it is needed

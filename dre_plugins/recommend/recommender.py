@@ -26,7 +26,7 @@ from dre_plugins.recommend.prior import (
     aligned,
     check_turns,
 )
-from dre_plugins.recommend.proposers import Batch, Choice, Request
+from dre_plugins.recommend.proposers import Batch, Choice, Request, stream
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling, completed
 from dre_plugins.recommend.schedule import (
     Turn,
@@ -36,8 +36,8 @@ from dre_plugins.recommend.schedule import (
     is_universal_due,
 )
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.streams import stream
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.base import Units
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from dre_plugins.recommend.surrogates import Surrogates
 
 LOGGER = logging.getLogger("dre_plugins")
-
-Units = NDArray[np.float64]
 
 
 class Recommender:
@@ -299,11 +297,7 @@ class Recommender:
     # ---- what is counted and said
 
     def check_rule(self) -> None:
-        """Say once if hardly any configuration satisfies the rule.
-
-        Raises:
-            RuleError: If none was found that does, or the rule raises.
-        """
+        """Say once if hardly any configuration satisfies the rule; a RuleError: none does."""
         problem = self.rule.check()
         if problem and not self.stats["thin_rule"]:
             self.stats["thin_rule"] += 1

@@ -1,7 +1,7 @@
 """Who proposes a suggestion.
 
 `proposer_for` is a pure function of the number of the suggestion, of what the trials tell
-(`Progress`) and of what the user chose (`TurnRules`). The first row that applies decides:
+(`Evidence`) and of what the user chose (`TurnRules`). The first row that applies decides:
 
 ===================  ============================================================================
 proposer             when
@@ -29,10 +29,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dre_plugins.recommend.evidence import Evidence
 
 Turn: TypeAlias = Literal[
     "random", "prior", "model", "contrast", "exploration", "universal-prior", "fallback"
@@ -68,55 +70,15 @@ STARTUP_CONTRASTS = 8
 DISTRUSTED = 0.5
 
 
-class Progress(Protocol):
-    """Describe what is asked of the trials, see `evidence.Evidence`."""
-
-    @property
-    def n_ended(self) -> int:
-        """Return how many trials have ended."""
-
-    @property
-    def can_rank(self) -> bool:
-        """Whether any of them can be ranked, in a space that has parameters."""
-
-    @property
-    def n_objectives(self) -> int:
-        """Return the number of objectives."""
-
-    @property
-    def is_violated(self) -> bool:
-        """Whether any trial is known to violate a constraint."""
-
-    @property
-    def has_lists(self) -> bool:
-        """Whether there is anything for an ensemble to rank, be it failures."""
-
-    @property
-    def n_since_incumbent(self) -> int | None:
-        """Return how many trials have ended since the incumbent began; None without one."""
-
-
 @dataclass(frozen=True, slots=True)
 class TurnRules:
-    """Hold what the user chose about turns.
+    """Hold what the user chose about turns."""
 
-    Args:
-        n_startup_trials: Trials that must have ended before the ensemble is asked, 0 or more;
-            None takes 10, or 0 with a trained prior.
-        has_prior: Whether there is a trained prior.
-        is_universal: Whether the universal prior is wanted.
-        preset_turns: Whether the preset has turns for it.
-    """
-
+    # before the ensemble is asked; None: 10, or 0 with a prior
     n_startup_trials: int | None = None
-    has_prior: bool = False
-    is_universal: bool = True
-    preset_turns: bool = True
-
-    @property
-    def has_two_models(self) -> bool:
-        """Whether the universal prior takes turns, unless there is a `hindrance`."""
-        return self.is_universal and self.preset_turns
+    has_prior: bool = False  # whether there is a trained prior
+    is_universal: bool = True  # whether the universal prior is wanted
+    preset_turns: bool = True  # whether the preset has turns for it
 
     @property
     def n_before_ensemble(self) -> int:
@@ -137,7 +99,7 @@ class TurnRules:
 
 def proposer_for(
     index: int,
-    progress: Progress,
+    evidence: Evidence,
     rules: TurnRules,
     *,
     needs_contrast: bool = False,
@@ -145,47 +107,43 @@ def proposer_for(
 ) -> Turn:
     """Return who proposes the suggestion of a number.
 
-    Args:
-        index: Number of the suggestion.
-        progress: What the trials tell.
-        rules: What the user chose.
-        needs_contrast: Whether the trained prior must be checked, see `is_contrast_due`.
-        may_explore: Whether the suggestion may lie anywhere in a space too large to enumerate.
+    `needs_contrast` says whether the trained prior must be checked, see `is_contrast_due`;
+    `may_explore` whether the suggestion may lie anywhere in a space too large to enumerate.
     """
-    if has_universal_turn(index, progress, rules):
+    if has_universal_turn(index, evidence, rules):
         return "universal-prior"
-    if not is_ensemble_ready(progress, rules):
+    if not is_ensemble_ready(evidence, rules):
         return "random"
     if needs_contrast:
         return "contrast"
-    if not progress.has_lists:
+    if not evidence.has_lists:
         return "prior"
-    may_explore = may_explore and not rules.has_two_models
-    return "exploration" if may_explore and is_exploration_due(index, progress) else "model"
+    may_explore = may_explore and not (rules.is_universal and rules.preset_turns)
+    return "exploration" if may_explore and is_exploration_due(index, evidence) else "model"
 
 
-def asks_model(numbers: Iterable[int], progress: Progress, rules: TurnRules) -> bool:
+def asks_model(numbers: Iterable[int], evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether any of the suggestions with these numbers is made by a model."""
-    return is_ensemble_ready(progress, rules) or any(
-        has_universal_turn(number, progress, rules) for number in numbers
+    return is_ensemble_ready(evidence, rules) or any(
+        has_universal_turn(number, evidence, rules) for number in numbers
     )
 
 
-def is_ensemble_ready(progress: Progress, rules: TurnRules) -> bool:
+def is_ensemble_ready(evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether the ensemble is asked where the universal prior has no turn."""
     knows_beforehand = rules.has_prior and rules.n_before_ensemble == 0
-    is_ready = progress.can_rank and progress.n_ended >= rules.n_before_ensemble
+    is_ready = evidence.can_rank and evidence.n_ended >= rules.n_before_ensemble
     return knows_beforehand or is_ready
 
 
-def has_universal_turn(index: int, progress: Progress, rules: TurnRules) -> bool:
+def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether a turn is the universal prior's."""
-    return is_universal_due(index, progress, rules) and not hindrance(progress, rules)
+    return is_universal_due(index, evidence, rules) and not hindrance(evidence, rules)
 
 
-def is_universal_due(index: int, progress: Progress, rules: TurnRules) -> bool:
+def is_universal_due(index: int, evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether a turn is the universal prior's unless there is a `hindrance`."""
-    is_ready = progress.can_rank and progress.n_ended >= rules.n_before_universal
+    is_ready = evidence.can_rank and evidence.n_ended >= rules.n_before_universal
     return rules.is_universal and is_ready and is_universal_turn(index)
 
 
@@ -199,37 +157,35 @@ def is_branch_turn(index: int) -> bool:
     return index % BRANCH_PERIOD >= BRANCH_PERIOD // 2
 
 
-def hindrance(progress: Progress, rules: TurnRules) -> str | None:
+def hindrance(evidence: Evidence, rules: TurnRules) -> str | None:
     """Return why the universal prior takes no turns although it is wanted; None if it does.
 
     With several objectives, turns are level with the ensemble alone (docs/decisions/one-list.md).
     """
     if not rules.preset_turns:
         return "the preset is the ensemble alone"
-    if progress.n_objectives > 1:
+    if evidence.n_objectives > 1:
         return "there are several objectives"
     return None
 
 
-def is_exploration_due(index: int, progress: Progress) -> bool:
+def is_exploration_due(index: int, evidence: Evidence) -> bool:
     """Return whether an ensemble's suggestion should look far from all trials.
 
     Not with several objectives, where each suggestion has another incumbent, nor under violated
     constraints, which are least known far from all trials (docs/decisions/exploration.md).
     """
-    if progress.n_objectives > 1 or progress.is_violated or progress.n_since_incumbent is None:
+    if evidence.n_objectives > 1 or evidence.is_violated or evidence.n_since_incumbent is None:
         return False
     is_turn = index % EXPLORATION_EVERY == EXPLORATION_EVERY - 1
-    return is_turn and progress.n_since_incumbent >= EXPLORATION_PATIENCE
+    return is_turn and evidence.n_since_incumbent >= EXPLORATION_PATIENCE
 
 
 def is_contrast_due(expected: NDArray[np.float64], trust: float) -> bool:
     """Return whether the next trial should be one of which the prior expects little.
 
-    Args:
-        expected: The prior's rank of each trial, unfinished ones included, as a share of the
-            reference `[N]`, 0 = best.
-        trust: How far the prior is trusted, from 0 to 1.
+    `expected` is the prior's rank of each trial, unfinished ones included, as a share of the
+    reference `[N]`, 0 = best.
     """
     n_contrasts = int((expected > CONTRAST_SHARE).sum())
     n_due = sum(len(expected) >= due for due in CONTRASTS_DUE)

@@ -12,17 +12,16 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.pending import is_apart, reach_of
 from dre_plugins.recommend.proposers import Request
+from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import sobol, with_fixed
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen, first_new
 
-Units = NDArray[np.float64]
 Predict = Callable[[Units], torch.Tensor]
 Acquisition = Callable[[torch.Tensor], torch.Tensor]
 Vary = Callable[[Units], Units]
@@ -47,30 +46,20 @@ BLOCK = 512
 
 @dataclass(frozen=True, slots=True)
 class CandidatePool:
-    """Hold candidates and what a model predicts of them.
+    """Hold candidates and what a model predicts of them."""
 
-    Args:
-        units: Coordinates `[C, P]`.
-        predictions: What the model predicts `[J, C]`.
-    """
-
-    units: Units
-    predictions: torch.Tensor
+    units: Units  # coordinates `[C, P]`
+    predictions: torch.Tensor  # what the model predicts `[J, C]`
 
 
 @dataclass(frozen=True)
 class CandidateSearch:
-    """Search a space, or a table of candidates.
+    """Search a space, or a table of candidates."""
 
-    Args:
-        rule: Which configurations of the search space may be tried.
-        candidates: Canonical coordinates of all that may be chosen `[C, P]`; None: all there is.
-        seed: Seed of the reference points: the same for all suggestions of a study.
-    """
-
-    rule: Rule
+    rule: Rule  # which configurations of the search space may be tried
+    # canonical coordinates of all that may be chosen `[C, P]`; None: all there is
     candidates: Units | None
-    seed: int
+    seed: int  # of the reference points: the same for all suggestions of a study
 
     @property
     def space(self) -> SearchSpace:
@@ -94,11 +83,8 @@ class CandidateSearch:
     def resolving(self, observed: Units) -> Units:
         """Return reference points `[K, P]` among which ranks resolve where a study searches.
 
-        Outside a table the observed configurations join: as the study closes in on an optimum, so
-        do they.
-
-        Args:
-            observed: Canonical coordinates of the trials that can be ranked `[N, P]`.
+        Outside a table the observed configurations `[N, P]` join: as the study closes in on an
+        optimum, so do they.
         """
         if self.table is not None:
             return self.reference
@@ -147,13 +133,7 @@ class CandidateSearch:
         return evolved(first, predict, acquisition, N_ROUNDS, N_PARENTS, children)
 
     def far(self, elite: Units, observed: Units, rng: np.random.Generator) -> Units:
-        """Return candidates `[C, P]` that are far from all trials, for an exploration.
-
-        Args:
-            elite: The best observed configurations `[E, P]`.
-            observed: Canonical coordinates of the trials `[N, P]`.
-            rng: Source of all draws.
-        """
+        """Return candidates `[C, P]` that are far from all trials `[N, P]`, for an exploration."""
         pool = self._spread(elite, rng, np.full(self.space.n_parameters, np.nan))
         features = torch.from_numpy(self.space.features(self.space.canonical(pool)))
         trials = torch.from_numpy(self.space.features(observed))
@@ -171,18 +151,8 @@ class CandidateSearch:
         """Return the candidate of the largest acquisition that is new, or of all if none is.
 
         One that differs from a trial by less than `MIN_STEP` in every coordinate is taken only
-        where nothing else is new.
-
-        Args:
-            pool: The candidates.
-            predict: See `pool`.
-            acquisition: See `pool`.
-            request: What is wanted. Near what the same fit has chosen before nothing is chosen
-                unless all else is seen, see `pending`.
-            rng: Source of all draws.
-
-        Returns:
-            Its coordinates `[P]`, its prediction `[J, 1]`, and whether it is new.
+        where nothing else is new, and so is one near what the same fit has chosen before, see
+        `pending`. Returns its coordinates `[P]`, its prediction `[J, 1]`, and whether it is new.
         """
         units, predictions = pool.units, pool.predictions
         taken, seen = request.taken, request.seen
@@ -238,13 +208,8 @@ def evolved(
 ) -> CandidatePool:
     """Return a pool that the children of its best candidates have joined, round after round.
 
-    Args:
-        units: Coordinates to begin with `[C, P]`.
-        predict: See `CandidateSearch.pool`.
-        acquisition: See `CandidateSearch.pool`.
-        n_rounds: How often children join.
-        n_parents: How many of the best have children.
-        vary: Returns the children of parents `[n_parents, P]`.
+    `vary` returns the children of parents `[n_parents, P]`; the rest is as in
+    `CandidateSearch.pool`.
     """
     predictions = predict(units)
     for _ in range(n_rounds):
@@ -258,14 +223,10 @@ def evolved(
 
 
 def far_half(features: torch.Tensor, n_spread: int, observed: torch.Tensor) -> torch.Tensor:
-    """Return which candidates are farther from all trials than half of the space is `[C]`.
+    """Say which candidates `[C, D]` are farther from all trials `[N, D]` than half of the space.
 
-    Where nothing is farther, those that are as far are returned.
-
-    Args:
-        features: Candidates `[C, D]`.
-        n_spread: How many of them, the first ones, are spread over the space.
-        observed: What was tried `[N, D]`.
+    The first `n_spread` candidates are spread over the space. Where nothing is farther, those that
+    are as far are returned.
     """
     nearest = [torch.cdist(features, part).amin(1) for part in observed.split(BLOCK)]
     distance = torch.stack(nearest).amin(0)

@@ -85,11 +85,7 @@ class Settings:
         allow_duplicates: bool = False,
         failed: str = "worst",
     ) -> RecommenderSettings:
-        """Return these settings with the arguments that every sampler has beside them.
-
-        Raises:
-            ValueError: If an argument is invalid.
-        """
+        """Return these settings with the arguments that every sampler has beside them."""
         return RecommenderSettings(
             **{field.name: getattr(self, field.name) for field in fields(Settings)},
             n_startup_trials=n_startup_trials,
@@ -125,11 +121,7 @@ class RecommenderSettings(Settings):
 
 
 def checked_settings(settings: Settings | None) -> Settings:
-    """Return the settings, the defaults for None.
-
-    Raises:
-        TypeError: If it is something else.
-    """
+    """Return the settings, the defaults for None; a TypeError says that it is something else."""
     if settings is None:
         return Settings()
     if not isinstance(settings, Settings) or isinstance(settings, RecommenderSettings):

@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.branches import branch_to_try
@@ -21,7 +20,7 @@ from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.prior import AlignedPrior, Universal
-from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Request
+from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Purpose, Request, stream
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
@@ -34,10 +33,8 @@ from dre_plugins.recommend.schedule import (
 )
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.recommend.streams import Purpose, stream
 from dre_plugins.recommend.trials import Trial, TrialState
-
-Units = NDArray[np.float64]
+from dre_plugins.space.base import Units
 
 # Who serves each turn; all others are the ensemble's.
 SERVED_BY: Mapping[Turn, str] = {
@@ -50,13 +47,7 @@ SERVED_BY: Mapping[Turn, str] = {
 class Surrogates:
     """Make the choices of a batch; a proposer is fitted when it is first asked.
 
-    Args:
-        batch: What is wanted.
-        rules: What the user chose about turns.
-        priors: Meta-trained scorers of past tasks, see `Expectation`.
-        universal: The universal prior.
-        settings: The recommender's settings.
-        seed: Seed of the study.
+    A fit that diverges raises a FittingError.
     """
 
     def __init__(
@@ -81,11 +72,7 @@ class Surrogates:
         self._n_told: Counter[str] = Counter()
 
     def choices(self) -> list[Choice]:
-        """Return the choices of the batch one after the other, different from each other.
-
-        Raises:
-            FittingError: If a fit diverged.
-        """
+        """Return the choices of the batch one after the other, different from each other."""
         batch, seen, chosen = self._batch, self._batch.seen(), self._batch.evidence.units[:0]
         choices: list[Choice] = []
         # Ranks and acquisitions too: on tensors this small, several threads that wait for each
@@ -107,11 +94,7 @@ class Surrogates:
         return choices
 
     def fitted_ensemble(self) -> FittedEnsemble:
-        """Return the ensemble fitted to the evidence.
-
-        Raises:
-            FittingError: If the fit diverged.
-        """
+        """Return the ensemble fitted to the evidence."""
         evidence, rng = self._batch.evidence, self._stream("ensemble")
         fitted = fit_ensemble(evidence, self._expectation, self._search, self._settings, rng)
         return replace(fitted, costs=self._costs, feasibility=self._feasibility)

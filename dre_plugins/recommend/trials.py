@@ -98,12 +98,8 @@ def as_of_now(history: Sequence[Trial], stopped: Collection[int] = ()) -> list[T
 
     A trial that runs and has reported counts like one that was stopped now. Of these, one that no
     trial has got further than is complete with its last value, or has failed if that is NaN; the
-    others are pruned. A running trial without any report is left as it is.
-
-    Args:
-        history: Trials of one objective, larger values are better.
-        stopped: Positions of trials that something else has ended, of which nobody has said
-            whether they are complete; they count likewise.
+    others are pruned. A running trial without any report is left as it is. Trials at `stopped`
+    positions, which something else has ended, count likewise.
     """
     going = [trial for trial in history if trial.state is not TrialState.FAILED]
     furthest = max((step for trial in going for step in trial.rungs), default=0.0)

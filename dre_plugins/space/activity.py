@@ -36,18 +36,11 @@ class Rule:
 
 
 class Activity:
-    """Tell which parameters are active.
+    """Tell which parameters are active; several conditions of one parameter must all hold.
 
-    Args:
-        domains: One domain a parameter.
-        conditions: When a parameter is active; several conditions of one parameter must all hold.
-
-    Attributes:
-        parents_first: Columns of the parameters, sorted so that parents precede their children.
-        rules: The conditions, those of a parent before those of its children.
-
-    Raises:
-        ValueError: A condition names an unknown parameter or value, or conditions form a cycle.
+    In `parents_first`, columns of parameters, and in `rules` parents precede their children. A
+    ValueError says that a condition names an unknown parameter or value, or that they form a
+    cycle.
     """
 
     def __init__(self, domains: Mapping[str, Domain], conditions: Sequence[AnyCondition]) -> None:

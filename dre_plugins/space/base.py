@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from operator import eq
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
+Units: TypeAlias = Array
 
 # Values observed outside the present range extrapolate, but not without end.
 UNIT_MIN, UNIT_MAX = -1.0, 2.0
@@ -33,15 +34,13 @@ class Domain(ABC):
 
     __slots__ = ()
 
+    # Whether a small step in units is a small change of the value.
+    is_ordered: ClassVar[bool]
+
     @property
     @abstractmethod
     def n_values(self) -> int | None:
         """Return the number of distinct values, or None if they cannot be counted."""
-
-    @property
-    @abstractmethod
-    def is_ordered(self) -> bool:
-        """Say whether a small step in units is a small change of the value."""
 
     @property
     def is_binned(self) -> bool:
@@ -49,14 +48,9 @@ class Domain(ABC):
         return self.n_values is not None
 
     @property
-    def feature_labels(self) -> tuple[str, ...]:
-        """Return what to append to the parameter's name, one label a feature."""
-        return ("",)
-
-    @property
     def n_features(self) -> int:
         """Return the number of columns that `features` gives."""
-        return len(self.feature_labels)
+        return 1
 
     @abstractmethod
     def contains(self, value: object) -> bool:
@@ -66,18 +60,15 @@ class Domain(ABC):
     def to_units(self, values: Sequence[Any]) -> Array:
         """Return the canonical units of `values`, `[N]`.
 
-        Numbers out of range extrapolate, clipped to `[-1, 2]`.
-
-        Raises:
-            ValueError: a value can never belong to the domain.
+        Numbers out of range extrapolate, clipped to `[-1, 2]`. A ValueError says that a value can
+        never belong to the domain.
         """
 
     @abstractmethod
     def from_units(self, units: Array) -> list[Any]:
         """Return the values at `units` `[N]` (clipped to `[0, 1]`) as plain Python objects.
 
-        Raises:
-            ValueError: a unit is NaN.
+        A ValueError says that a unit is NaN.
         """
 
     def from_unit(self, unit: float) -> Any:
@@ -116,8 +107,7 @@ class Domain(ABC):
     def unit_interval(self, low: Any | None, high: Any | None) -> tuple[float, float]:
         """Return the canonical units between which a value lies within `[low, high]`.
 
-        Raises:
-            ValueError: the values have no order, or a bound cannot be compared with them.
+        A ValueError says that values have no order, or that a bound cannot be compared with them.
         """
         raise ValueError(f"{self!r} has no order, so no range; list the values instead.")
 

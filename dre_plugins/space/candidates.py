@@ -73,11 +73,7 @@ def _sobol_engine(n_parameters: int, seed: int, skip: int, n: int) -> Array:
 def recombine(parents: Array, donors: Array, n: int, rng: np.random.Generator) -> Array:
     """Return children of uniformly drawn parents, with a fifth of a donor's coordinates, `[n, P]`.
 
-    Args:
-        parents: full or canonical coordinates, `[Q, P]`.
-        donors: what children have some coordinates from, `[R, P]`.
-        n: number of children.
-        rng: source of all draws.
+    Parents `[Q, P]` have full or canonical coordinates, and donors `[R, P]` likewise.
     """
     parent = parents[rng.integers(len(parents), size=n)]
     donor = donors[rng.integers(len(donors), size=n)]
@@ -92,19 +88,12 @@ def mutate(
     *,
     scales: Sequence[float] = _SCALES,
 ) -> Array:
-    """Return children of uniformly drawn parents, full coordinates `[n, P]`.
+    """Return children of uniformly drawn parents `[Q, P]`, full coordinates `[n, P]`.
 
     At least one active coordinate of a child changes its value. A changed coordinate moves by a
-    Gaussian step (one scale a child), jumps to a bound, or is drawn anew; values without an order
-    are always drawn anew, and a value with an order moves by one bin at least. Coordinates that
-    the parent does not have are drawn uniformly.
-
-    Args:
-        space: the search space.
-        parents: full or canonical coordinates, `[Q, P]`.
-        n: number of children.
-        rng: source of all draws.
-        scales: standard deviations of the steps, in units.
+    Gaussian step (one of `scales` a child, in units), jumps to a bound, or is drawn anew; values
+    without an order are always drawn anew, and a value with an order moves by one bin at least.
+    Coordinates that the parent does not have are drawn uniformly.
     """
     n_parameters = space.n_parameters
     parents = np.clip(parents, 0.0, 1.0)

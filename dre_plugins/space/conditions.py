@@ -70,9 +70,9 @@ def infer_conditions(
     without the child than chance would.
 
     Args:
-        domains: all parameters, in order of definition.
-        configurations: what was observed; a parameter that was inactive is absent.
-        since: position from which on its absence shows that a parameter was inactive, by name;
+        domains: All parameters, in order of definition.
+        configurations: What was observed; a parameter that was inactive is absent.
+        since: Position from which on its absence shows that a parameter was inactive, by name;
             0 where it is not given.
 
     Returns:
@@ -110,19 +110,12 @@ def infer_conditions(
 
 @dataclass(frozen=True, slots=True)
 class _Parent:
-    """What may explain another parameter: its values, and which of them each configuration has.
-
-    Args:
-        name: its name.
-        domain: its domain.
-        values: one of each, numbers in ascending order.
-        places: position in `values` for each configuration `[N]`, -1 where the parent is absent.
-    """
+    """What may explain another parameter."""
 
     name: str
     domain: Domain
-    values: list[Any]
-    places: Places
+    values: list[Any]  # one of each, numbers in ascending order
+    places: Places  # position in `values` for each configuration `[N]`, -1 where absent
 
     @classmethod
     def of(cls, name: str, domain: Domain, configurations: Sequence[Mapping[str, Any]]) -> _Parent:
@@ -168,23 +161,15 @@ def _explain(
 
     The second result says whether random patterns would often give such a condition.
     """
-    domain = parent.domain
     without = without[without >= 0]
     patterns = _at_least(len(with_child), len(without))
-    if isinstance(domain, _NUMERIC):
-        threshold = _threshold(child, parent.name, parent.values, with_child, without)
-        if threshold is not None:
-            by_chance = 2 / patterns > _SOUND  # a cut from above or from below
+    for condition, excluded, n_ways in _necessary(child, parent, with_child, without):
+        if excluded.all():
+            by_chance = n_ways / patterns > _SOUND
             # Any two numbers of a continuum can be told apart, which says nothing.
-            return None if by_chance and domain.n_values is None else (threshold, by_chance)
-    if domain.n_values is None or domain.n_values > _MAX_LISTED:
-        return None
-    seen, refused = np.unique(with_child), np.unique(without)
-    allowed = _allowed(parent, refused)
-    if np.isin(refused, seen).any() or not allowed:
-        return None
-    groups = len(seen) + len(refused)
-    return Condition(child, parent.name, allowed), 2**groups / patterns > _SOUND
+            says_nothing = by_chance and parent.domain.n_values is None
+            return None if says_nothing else (condition, by_chance)
+    return None
 
 
 def _conjunction(
@@ -229,13 +214,7 @@ def _necessary(
     """Yield conditions that hold wherever the child is present.
 
     With each come the configurations without the child that it excludes `[W]`, and the number of
-    conditions among which it was chosen.
-
-    Args:
-        child: what is explained.
-        parent: what may explain it.
-        with_child: places of the parent's values with the child.
-        without: places of the parent's values without it `[W]`.
+    conditions among which it was chosen. The arguments are as those of `_explain`.
     """
     domain, values = parent.domain, parent.values
     if isinstance(domain, _NUMERIC):
@@ -268,22 +247,6 @@ def _log_comb(n: int, k: int) -> float:
 def _at_least(n_with: int, n_without: int) -> int:
     """Return the number of patterns of presence, or a bound far beyond 20 * 2**groups."""
     return comb(n_with + n_without, min(n_with, n_without, _MAX_LISTED))
-
-
-def _threshold(
-    child: str,
-    parent: str,
-    values: Sequence[Any],
-    with_child: Places,
-    without: Places,
-) -> RangeCondition | None:
-    """Return a cut between places in ascending `values`, if there is one."""
-    low, high = values[with_child.min()], values[with_child.max()]
-    if values[without.max()] < low:
-        return RangeCondition(child, parent, low=_between(values[without.max()], low))
-    if high < values[without.min()]:
-        return RangeCondition(child, parent, high=_between(high, values[without.min()]))
-    return None
 
 
 def _between(low: Any, high: Any) -> float:

@@ -32,6 +32,8 @@ _CODE_SEED = 20230501
 class _Listed(Domain):
     """A domain that holds its values; equal by type and value of each of them."""
 
+    is_ordered = False
+    _values: tuple[Any, ...] = field(init=False, repr=False, compare=False)
     _keys: tuple[Hashable, ...] = field(init=False, repr=False)
     _bin_of: dict[Hashable, int] = field(init=False, repr=False, compare=False)
 
@@ -43,11 +45,7 @@ class _Listed(Domain):
         if len(bin_of) < len(values):
             first = next(value for i, value in enumerate(values) if bin_of[keys[i]] != i)
             raise UnsupportedDomainError(f"{first!r} is listed twice; list every value once.")
-        fill(self, _keys=keys, _bin_of=bin_of)
-
-    @property
-    def _values(self) -> tuple[Any, ...]:
-        raise NotImplementedError
+        fill(self, _values=values, _keys=keys, _bin_of=bin_of)
 
     @property
     def n_values(self) -> int:
@@ -87,18 +85,8 @@ class Categorical(_Listed):
         self._list(self.choices)
 
     @property
-    def _values(self) -> tuple[Any, ...]:
-        return self.choices
-
-    @property
-    def is_ordered(self) -> bool:
-        return False
-
-    @property
-    def feature_labels(self) -> tuple[str, ...]:
-        if len(self.choices) <= MAX_ONE_HOT:
-            return tuple(f"={choice}" for choice in self.choices)
-        return tuple(f"#{column}" for column in range(MAX_ONE_HOT))
+    def n_features(self) -> int:
+        return min(len(self.choices), MAX_ONE_HOT)
 
     def features(self, units: Array) -> Array:
         """Return one-hot rows, or sign codes beyond `MAX_ONE_HOT` choices; zeros where missing."""
@@ -136,6 +124,7 @@ class Ordinal(_Listed):
             spacing needs them.
     """
 
+    is_ordered = True
     values: tuple[Any, ...] = field(compare=False)
     spacing: str = "equal"
 
@@ -155,14 +144,6 @@ class Ordinal(_Listed):
             raise UnsupportedDomainError(
                 f"spacing 'log' needs positive values, got {self.values[0]!r}; use 'linear'."
             )
-
-    @property
-    def _values(self) -> tuple[Any, ...]:
-        return self.values
-
-    @property
-    def is_ordered(self) -> bool:
-        return True
 
     def features(self, units: Array) -> Array:
         """Return one column from 0 (first value) to 1 (last value), 0.5 where missing."""
@@ -192,16 +173,8 @@ class Constant(_Listed):
         self._list((self.value,))
 
     @property
-    def _values(self) -> tuple[Any, ...]:
-        return (self.value,)
-
-    @property
-    def is_ordered(self) -> bool:
-        return False
-
-    @property
-    def feature_labels(self) -> tuple[str, ...]:
-        return ()
+    def n_features(self) -> int:
+        return 0
 
     def features(self, units: Array) -> Array:
         return np.empty((len(units), 0))

@@ -25,8 +25,13 @@ from dre_plugins.space.base import (
     fill,
     is_integer,
 )
-from dre_plugins.space.bounds import (
+from dre_plugins.space.ranges import (
     MAX_FLOAT,
+    Gaussian,
+    Grid,
+    Linear,
+    Log,
+    Warp,
     are_finite,
     check_order,
     check_scale,
@@ -34,8 +39,6 @@ from dre_plugins.space.bounds import (
     is_finite,
     positive,
 )
-from dre_plugins.space.grid import Grid
-from dre_plugins.space.warps import Gaussian, Linear, Log, Warp
 
 # More bins of equal width are finer than what a unit resolves well: such a grid is searched like a
 # continuum, and only decoding goes back to the grid.
@@ -107,9 +110,7 @@ class _Numeric(Domain):
     def n_values(self) -> int | None:
         return None if self._grid is None else self._grid.n
 
-    @property
-    def is_ordered(self) -> bool:
-        return True
+    is_ordered = True
 
     @property
     def is_binned(self) -> bool:

@@ -95,11 +95,7 @@ class Rule:
         return bool(answer)
 
     def holds(self, units: Array) -> Mask:
-        """Say which coordinates `[C, P]` may be tried, `[C]`.
-
-        Raises:
-            RuleError: See `allows`.
-        """
+        """Say which coordinates `[C, P]` may be tried, `[C]`; errors are those of `allows`."""
         if self._valid is None:
             return np.ones(len(units), dtype=np.bool_)
         return np.array([*map(self.allows, self.space.to_configurations(units))], dtype=np.bool_)
@@ -124,17 +120,10 @@ class Rule:
         return None if table is None else len(table)
 
     def unseen(self, fixed: Array, seen: Seen, rng: np.random.Generator, most: int) -> Array:
-        """Return what is left of a small finite space, in random order.
+        """Return what is left of a small finite space, in random order, at most so many `[n, P]`.
 
-        Args:
-            fixed: Coordinates that every configuration must have `[P]`, NaN leaves one free.
-            seen: Configurations to leave out.
-            rng: Source of the order.
-            most: How many to return at most.
-
-        Returns:
-            Coordinates `[n, P]`; none if all are seen, or the space has more than
-            `MAX_ENUMERATED` configurations.
+        None is left if all are seen, or the space has more than `MAX_ENUMERATED` configurations.
+        All have the coordinates of `fixed` `[P]`, NaN leaves one free.
         """
         table = self.assignments(MAX_ENUMERATED)
         if table is None:
@@ -169,11 +158,7 @@ class Rule:
         )
 
     def may_hold(self, fixed: Array) -> bool:
-        """Say whether a valid configuration with given coordinates `[P]` was found.
-
-        Args:
-            fixed: The coordinates, NaN where they are free.
-        """
+        """Say whether a valid configuration was found with coordinates `[P]`, NaN if free."""
         return self._valid is None or len(self.seeds(fixed)) > 0
 
     def seeds(self, fixed: Array) -> Array:
@@ -218,10 +203,7 @@ class Rule:
     def spread(self, n: int, rng: np.random.Generator, fixed: Array) -> Array:
         """Return valid candidates spread over the space `[C, P]`, `n` of them or fewer.
 
-        Args:
-            n: How many are wanted.
-            rng: Source of all draws.
-            fixed: Coordinates that all must have `[P]`, NaN leaves one free.
+        All have the coordinates of `fixed` `[P]`, NaN leaves one free.
         """
         points = self.kept(with_fixed(sobol(self.space.n_parameters, n, rng), fixed))
         if self._valid is not None and 2 * len(points) < n:
@@ -231,11 +213,7 @@ class Rule:
     def children(self, parents: Array, n: int, rng: np.random.Generator, fixed: Array) -> Array:
         """Return valid children of parents `[Q, P]`, see `candidates.mutate`, `[C, P]`.
 
-        Args:
-            parents: Full or canonical coordinates.
-            n: How many are wanted.
-            rng: Source of all draws.
-            fixed: Coordinates that all must have `[P]`, NaN leaves one free.
+        Parents have full or canonical coordinates. All children have those of `fixed` `[P]`.
         """
         children = with_fixed(mutate(self.space, parents, n, rng), fixed)
         return self._filled(self.kept(children), parents, n, rng, fixed)
@@ -271,9 +249,7 @@ class Rule:
     def reached(self, start: Array, end: Array) -> Array:
         """Return the last valid one of some stages on each way, if there is any, `[C, P]`.
 
-        Args:
-            start: Where each way begins, valid coordinates `[n, P]`.
-            end: Where it ends `[n, P]`.
+        Ways begin at valid coordinates `[n, P]` and end at others.
         """
         if self._valid is None:
             return end

@@ -80,7 +80,7 @@ class SearchSpace:
     @cached_property
     def n_features(self) -> int:
         """Return the number of features `D`."""
-        return len(self.feature_names)
+        return sum(domain.n_features for domain in self._searched) + sum(self._flagged)
 
     @cached_property
     def continuous(self) -> dict[int, int]:
@@ -92,15 +92,6 @@ class SearchSpace:
             )
             if not domain.is_binned
         }
-
-    @cached_property
-    def feature_names(self) -> tuple[str, ...]:
-        """Return a name for each feature: "lr", "booster=dart", "eta:active"."""
-        labels: list[str] = []
-        for name, domain, flagged in zip(self.names, self._searched, self._flagged, strict=True):
-            labels += [name + label for label in domain.feature_labels]
-            labels += [f"{name}:active"] if flagged else []
-        return tuple(labels)
 
     def feature_columns(self, names: Collection[str]) -> list[int]:
         """Return the columns of the features of some parameters, activity flags included."""
@@ -142,11 +133,8 @@ class SearchSpace:
     def leading_to(self, column: int, place: float, examples: Array) -> Array:
         """Return coordinates `[P]` of a parameter and of those that make it active, NaN elsewhere.
 
-        Args:
-            column: The parameter.
-            place: Its coordinate.
-            examples: Canonical coordinates `[N, P]`; the first in which the parameter is active
-                shows what makes it so. Without any, the first possible one does.
+        The first of the canonical `examples` `[N, P]` in which the parameter is active shows what
+        makes it so. Without any, the first possible one does.
         """
         ancestors = self._activity.ancestors(column)
         examples = examples[~np.isnan(examples[:, column])]
@@ -172,9 +160,8 @@ class SearchSpace:
             ValueError: a value can never belong to its domain.
         """
         units = np.full((len(configurations), self.n_parameters), np.nan)
-        for (
-            column
-        ) in self._activity.parents_first:  # what an inactive parameter holds may be anything
+        # What an inactive parameter holds may be anything.
+        for column in self._activity.parents_first:
             name, active = self.names[column], self._activity.of(units)[:, column].tolist()
             rows = [
                 row
@@ -189,11 +176,9 @@ class SearchSpace:
         return units
 
     def to_configuration(self, units: Array, *, include_inactive: bool = False) -> dict[str, Any]:
-        """Return the configuration at `units` `[P]`, constants included, in order of definition.
+        """Return the configuration at full or canonical units `[P]`, constants included, in order.
 
-        Args:
-            units: full or canonical coordinates; NaN leaves a parameter out.
-            include_inactive: also decode inactive parameters whose coordinate is known.
+        NaN leaves a parameter out; inactive ones are decoded on request, if their unit is known.
         """
         return self.to_configurations(
             np.asarray(units, dtype=np.float64)[None], include_inactive=include_inactive
@@ -254,9 +239,7 @@ class SearchSpace:
     def assignments(self, limit: int, columns: Sequence[int] | None = None) -> Array | None:
         """Return all distinct canonical units, `[C, P]`, or None if there are more than `limit`.
 
-        Args:
-            limit: the most rows to return.
-            columns: parameters to vary, with every parent of each; the others stay NaN.
+        Given `columns`, only these vary, with every parent of each; the others stay NaN.
         """
         varied = set(range(self.n_parameters) if columns is None else columns)
         rows = np.full((1, self.n_parameters), np.nan)
@@ -281,41 +264,25 @@ class SearchSpace:
     # ---- membership
 
     def contains(self, configuration: Mapping[str, Any]) -> bool:
-        """Say whether `check` finds nothing wrong."""
-        try:
-            self.check(configuration)
-        except ValueError:
-            return False
-        return True
-
-    def check(self, configuration: Mapping[str, Any]) -> None:
-        """Check that every active parameter has a value of its domain.
+        """Say whether every active parameter has a value of its domain.
 
         Inactive parameters, absent constants and names that the space does not know are ignored.
-
-        Raises:
-            ValueError: naming the parameter, its value and the remedy.
         """
         for name, value in self.constants.items():
             if name in configuration and match_key(configuration[name]) != match_key(value):
-                raise ValueError(
-                    f"parameter {name!r} is the constant {value!r}, got {configuration[name]!r}."
-                )
-        units = self.to_units([configuration])
-        active = self._activity.of(units)[0]
-        for column, (name, domain) in enumerate(zip(self.names, self._searched, strict=True)):
-            if not active[column]:
-                continue
-            if name in configuration:
-                if not domain.contains(configuration[name]):
-                    raise ValueError(
-                        f"parameter {name!r} cannot be {configuration[name]!r}; "
-                        f"use a value of {domain!r}."
-                    )
-            elif name not in self.optional:
-                extra = sorted(set(configuration) - set(self.domains))
-                hint = f" (unknown names: {extra})" if extra else ""
-                raise ValueError(f"parameter {name!r} is missing{hint}; give one of {domain!r}.")
+                return False
+        try:
+            units = self.to_units([configuration])
+        except ValueError:
+            return False
+        active = self._activity.of(units)[0].tolist()
+        searched = [name for name, is_on in zip(self.names, active, strict=True) if is_on]
+        return all(
+            self.domains[name].contains(configuration[name])
+            if name in configuration
+            else name in self.optional
+            for name in searched
+        )
 
     # ---- identity
 
@@ -337,11 +304,7 @@ class SearchSpace:
         return f"SearchSpace({', '.join(parts)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the space in terms that strict JSON has.
-
-        Raises:
-            ValueError: a value is of a type that no file can hold, named with its parameter.
-        """
+        """Return the space in terms that strict JSON has; a ValueError names what has none."""
         return {
             "domains": {name: serial.to_dict(name, part) for name, part in self.domains.items()},
             "conditions": [serial.to_dict(part.child, part) for part in self.conditions],
@@ -350,11 +313,7 @@ class SearchSpace:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> SearchSpace:
-        """Rebuild a space from `to_dict`.
-
-        Raises:
-            ValueError: a kind of domain, condition or value is unknown.
-        """
+        """Rebuild a space from `to_dict`; a ValueError names a kind that is unknown."""
         return cls(
             {name: serial.from_dict(domain) for name, domain in state["domains"].items()},
             [serial.from_dict(condition) for condition in state["conditions"]],

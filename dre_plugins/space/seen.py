@@ -29,11 +29,8 @@ class Seen:
     """Hold configurations that are not to be suggested again, and parts of such.
 
     A part is what agrees with a trial on some parameters, whatever the others are: a trial of a
-    define-by-run study that did not ask for them would be the same trial again.
-
-    Args:
-        parts: Masks of parameters `[P]`, each with canonical units of which those within it count
-            `[N, P]`.
+    define-by-run study that did not ask for them would be the same trial again. Each part has a
+    mask of parameters `[P]`, and the canonical units `[N, P]` of which those within it count.
     """
 
     def __init__(self, parts: Sequence[tuple[Mask, Array]] = ()) -> None:
@@ -43,12 +40,9 @@ class Seen:
 
     @classmethod
     def of(cls, space: SearchSpace, units: Array, is_whole: Mask) -> Seen:
-        """Return what trials have seen.
+        """Return what trials with canonical units `[N, P]` have seen.
 
-        Args:
-            space: The search space.
-            units: Canonical units of their configurations `[N, P]`.
-            is_whole: Which trials stand for all configurations that agree with them `[N]`.
+        Those that are whole `[N]` stand for all configurations that agree with them.
         """
         rows = np.flatnonzero(is_whole)
         lacking = np.isnan(units[rows])
@@ -64,12 +58,9 @@ class Seen:
         self._rows = None
 
     def has(self, units: Array, step: float = SAME) -> Mask:
-        """Say which configurations `[C, P]` were seen, `[C]`.
+        """Say which canonical units `[C, P]` were seen, or are within `step` of one seen, `[C]`.
 
-        Args:
-            units: Canonical units.
-            step: Those count as well that differ from one seen by less in all units. A parameter
-                that only one of them has makes two configurations differ.
+        They differ by less in all units; a parameter that only one of two has makes them differ.
         """
         if self._rows is None and self._units:
             self._rows = _Rows(np.concatenate(self._units))
@@ -141,12 +132,7 @@ def distinct_rows(masks: Mask) -> tuple[Mask, NDArray[np.intp]]:
 
 
 def distinct(units: Array, seen: Seen | None = None) -> Mask:
-    """Say which rows of canonical units `[C, P]` are no copies of earlier ones, `[C]`.
-
-    Args:
-        units: The rows.
-        seen: Configurations that are not to be among them either.
-    """
+    """Say which rows of canonical units `[C, P]` are neither copies of earlier ones nor seen."""
     earlier: set[bytes] = set()
     is_first = np.zeros(len(units), dtype=np.bool_)
     for row, key in enumerate(groups(units)):
@@ -156,13 +142,9 @@ def distinct(units: Array, seen: Seen | None = None) -> Mask:
 
 
 def first_new(space: SearchSpace, units: Array, seen: Seen, step: float = SAME) -> int | None:
-    """Return the first row of coordinates `[C, P]` that was not seen, if any.
+    """Return the first row of full or canonical coordinates `[C, P]` that was not seen, if any.
 
-    Args:
-        space: The search space.
-        units: Coordinates, full or canonical.
-        seen: Configurations to pass over.
-        step: Those that differ from one seen by less than this are passed over as well.
+    Those that differ from one seen by less than `step` are passed over as well.
     """
     for start in range(0, len(units), _BLOCK):
         block = space.canonical(units[start : start + _BLOCK])

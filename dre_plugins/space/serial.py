@@ -26,8 +26,7 @@ _SEQUENCES = ("choices", "values")
 def to_dict(name: str, item: Domain | AnyCondition) -> dict[str, Any]:
     """Return the arguments of the domain or the condition of a parameter, and its kind.
 
-    Raises:
-        ValueError: A value is of a type that no file can hold.
+    A ValueError says that a value is of a type that no file can hold.
     """
     state: dict[str, Any] = {"kind": type(item).__name__}
     for entry in fields(item):  # type: ignore[arg-type]
@@ -45,11 +44,7 @@ def to_dict(name: str, item: Domain | AnyCondition) -> dict[str, Any]:
 
 
 def from_dict(state: Mapping[str, Any]) -> Any:
-    """Rebuild a domain or a condition.
-
-    Raises:
-        ValueError: A kind of domain, condition or value is unknown.
-    """
+    """Rebuild a domain or a condition; a ValueError says that a kind is unknown."""
     arguments = {key: from_plain(value) for key, value in state.items()}
     kind = arguments.pop("kind", None)
     if kind not in _KINDS:
@@ -58,11 +53,7 @@ def from_dict(state: Mapping[str, Any]) -> Any:
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value of a parameter in terms that strict JSON has.
-
-    Raises:
-        TypeError: It is of a type that no file can hold.
-    """
+    """Return a value in terms that strict JSON has; a TypeError says that there are none."""
     if isinstance(value, np.generic):
         value = value.item()  # domains do not tell NumPy's numbers from Python's
     kind = type(value)
@@ -80,11 +71,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """Return the value that `to_plain` has written.
-
-    Raises:
-        ValueError: It is of no known kind.
-    """
+    """Return the value that `to_plain` has written; a ValueError says that its kind is unknown."""
     if isinstance(value, list):
         return [from_plain(item) for item in value]
     if not isinstance(value, dict):

@@ -52,9 +52,7 @@ class MetadataError(ValueError):
     """Metadata that cannot be read: the message names the file and the remedy."""
 
 
-def write(
-    path: Path, tree: Mapping[str, Any], *, suffixes: tuple[str, ...] = (".json", ".npz")
-) -> None:
+def write(path: Path, tree: Mapping[str, Any]) -> None:
     """Write a tree; an older file stays whole until the new one is.
 
     Args:
@@ -63,13 +61,14 @@ def write(
     Raises:
         ValueError: The suffix is another one.
     """
-    if path.suffix not in suffixes:
-        raise ValueError(
-            f"Cannot write {str(path)!r}: the name must end in {' or '.join(map(repr, suffixes))}."
-        )
-    writer = {".json": _write_json, ".npz": _write_npz}[path.suffix]
+    if path.suffix not in (".json", ".npz"):
+        raise ValueError(f"Cannot write {str(path)!r}: the name must end in '.json' or '.npz'.")
     with replacing(path) as unfinished, unfinished.open("wb") as file:
-        writer(file, tree)
+        if path.suffix == ".npz":
+            _write_npz(file, tree)
+        else:
+            text = json.dumps(tree, default=listed, allow_nan=False, separators=(",", ":"))
+            file.write(text.encode())
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -78,11 +77,11 @@ def read(path: Path) -> dict[str, Any]:
     Raises:
         MetadataError: The file is missing, damaged or has another suffix.
     """
-    reader = {".json": _read_json, ".npz": _read_npz}.get(path.suffix)
-    if reader is None:
+    if path.suffix not in (".json", ".npz"):
         raise MetadataError(f"Cannot read {str(path)!r}: the name must end in '.json' or '.npz'.")
     try:
-        tree = reader(path)
+        is_npz = path.suffix == ".npz"
+        tree = _read_npz(path) if is_npz else json.loads(regular(path).read_bytes())
     except OSError as error:
         raise MetadataError(
             f"Cannot open {str(path)!r}: {error.strerror or error}; check the path."
@@ -109,37 +108,20 @@ def numbers(node: Any) -> NDArray[np.float64]:
     return np.array(node, dtype=np.float64)  # null is NaN, and "inf" is infinite
 
 
-def _write_json(file: IO[bytes], tree: Mapping[str, Any]) -> None:
-    text = json.dumps(tree, default=listed, allow_nan=False, separators=(",", ":"))
-    file.write(text.encode())
-
-
-def listed(item: object) -> Any:
-    """Return an array as JSON has it: lists, with null for NaN and "inf" for infinity.
-
-    Raises:
-        TypeError: It is no array.
-    """
-    if not isinstance(item, np.ndarray):
-        raise TypeError(f"{item!r} cannot be written as JSON.")
-    entries = item.astype(object)
+def listed(array: NDArray[Any]) -> Any:
+    """Return an array as JSON has it: lists, with null for NaN and "inf" for infinity."""
+    entries = array.astype(object)
     for special, spelt in ((np.isnan, None), (np.isposinf, "inf"), (np.isneginf, "-inf")):
-        entries[special(item)] = spelt
+        entries[special(array)] = spelt
     return entries.tolist()
-
-
-def _read_json(path: Path) -> Any:
-    return json.loads(regular(path).read_bytes())
 
 
 def _write_npz(file: IO[bytes], tree: Mapping[str, Any]) -> None:
     entries: dict[str, Any] = {}
 
-    def stored(item: object) -> dict[str, str]:
-        if not isinstance(item, np.ndarray):
-            raise TypeError(f"{item!r} cannot be written as JSON.")
+    def stored(array: NDArray[Any]) -> dict[str, str]:
         key = str(len(entries))
-        entries[key] = item
+        entries[key] = array
         return {_ARRAY: key}
 
     header = json.dumps(tree, default=stored, allow_nan=False).encode()

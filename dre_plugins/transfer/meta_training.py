@@ -25,10 +25,9 @@ from dre_plugins.engine.scorers import Parameters, context_vectors, initial_para
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.transfer import training_state
-from dre_plugins.transfer.draws import Batch, Draws, validation_batch
-from dre_plugins.transfer.settings import MetaTrainingSettings
+from dre_plugins.transfer.draws import Batch, draws, validation_batch
 from dre_plugins.transfer.task_lists import TaskLists
-from dre_plugins.transfer.training_state import Progress, TrainingState
+from dre_plugins.transfer.training_state import MetaTrainingSettings, Progress, TrainingState
 
 __all__ = ["MetaTrained", "MetaTrainingSettings", "Progress", "meta_train"]
 
@@ -81,8 +80,8 @@ def meta_train(
             training_state.load(checkpoint, state, plan)
         held_out = validation_batch(validation, scorer, settings, device)
         loss = get_loss(settings.loss)
-        draws = Draws(lists.to(device), scorer, settings, state)
-        for progress in _train(state, draws, held_out, scorer, settings, loss):
+        batches = draws(lists.to(device), scorer, settings, state)
+        for progress in _train(state, batches, held_out, scorer, settings, loss):
             if checkpoint is not None:
                 training_state.save(checkpoint, state, plan)
             if on_progress is not None:
@@ -120,7 +119,7 @@ def _optimiser(state: TrainingState, learning_rate: float) -> torch.optim.Adam:
 
 def _train(
     state: TrainingState,
-    draws: Draws,
+    batches: Iterator[Batch],
     held_out: Batch | None,
     scorer: ScorerSettings,
     settings: MetaTrainingSettings,
@@ -133,7 +132,7 @@ def _train(
         annealed = 0.5 * (1.0 + math.cos(math.pi * state.step / settings.n_steps))
         for group in optimiser.param_groups:
             group["lr"] = settings.learning_rate * annealed
-        value = _loss(state.parameters, draws.next(), scorer, loss)
+        value = _loss(state.parameters, next(batches), scorer, loss)
         optimiser.zero_grad()
         value.backward()
         optimiser.step()

@@ -60,14 +60,13 @@ class Task:
 
     def __post_init__(self) -> None:
         n = len(self.values)
-        shapes = {"units": (n, self.space.n_parameters), "values": (n,), "failed": (n,)}
         arrays = {"units": self.units, "values": self.values, "failed": self.failed}
-        for step, reported in self.rungs.items():
-            shapes[f"rungs[{step}]"], arrays[f"rungs[{step}]"] = (n,), reported
-        for key, shape in shapes.items():
-            if arrays[key].shape != shape:
+        arrays |= {f"rungs[{step}]": reported for step, reported in self.rungs.items()}
+        for key, array in arrays.items():
+            shape = (n, self.space.n_parameters) if key == "units" else (n,)
+            if array.shape != shape:
                 raise ValueError(
-                    f"Task {self.name!r}: {key} has shape {arrays[key].shape}, not {shape}; "
+                    f"Task {self.name!r}: {key} has shape {array.shape}, not {shape}; "
                     "give one row an evaluation and one column a parameter."
                 )
         if (~np.isnan(self.values) & self.failed).any():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,60 @@ from dre_plugins.engine.settings import require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.transfer.card import Card
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.spaces.alignment import Alignment, Link, align, aligned_if_any
-
-__all__ = ["Card", "Prior", "PriorError"]
 
 
 class PriorError(ValueError):
     """Say why a prior cannot be loaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """Say where a prior comes from.
+
+    Args:
+        name: Short name.
+        description: One sentence.
+        tasks: Names of the tasks that it was meta-trained on.
+        n_evaluations: Evaluations of these tasks.
+        source: Where they come from.
+        licence: What one may do with them, and hence with the prior.
+        created: Date, ISO 8601.
+        rebuild: Command that makes the prior anew; empty if there is none.
+        defaults: Values of parameters that a study does not tune, by name in the prior's space.
+        training: Settings of the meta-training, JSON-ready.
+        validation: Figures, by name.
+    """
+
+    name: str
+    description: str = ""
+    tasks: tuple[str, ...] = ()
+    n_evaluations: int = 0
+    source: str = ""
+    licence: str = ""
+    created: str = ""
+    rebuild: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    validation: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("defaults", "training", "validation"):
+            value = getattr(self, name)
+            is_mapping = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+            require(is_mapping, name, value, "a mapping of names")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the card as JSON-ready values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Card:
+        """Rebuild a card from `to_dict`; entries that this version does not know are left out."""
+        names = {entry.name for entry in fields(cls)}
+        values = {name: value for name, value in state.items() if name in names}
+        return cls(**{**values, "tasks": tuple(values.get("tasks", ()))})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,9 +134,10 @@ class Prior:
         Raises:
             ValueError: If there is nothing to learn from.
         """
-        from dre_plugins.transfer.training import train_prior_of_few
+        from dre_plugins.transfer.training import FEW_TASKS, SCORER, train_prior
 
-        return train_prior_of_few(metadata)
+        scorer = replace(SCORER, context=None)
+        return train_prior(metadata, name="past studies", scorer=scorer, settings=FEW_TASKS)
 
     @staticmethod
     def of_beliefs(
@@ -163,10 +210,13 @@ class Prior:
             ValueError: If the two have no parameter in common; names both.
         """
         alignment = self.align(space)
-        encoder = _Encoder(alignment)
+        # Parameters whose domains differ have features of their own as well: values that are the
+        # same to the prior, such as categories that it does not have, can then be learnt apart.
+        changed = {link.source for link in alignment.links if link.note}
+        extra = space.feature_columns(changed | set(alignment.ignored))
         return AlignedPrior(
-            self.ensemble.with_extra_features(len(encoder.extra)),
-            encoder,
+            self.ensemble.with_extra_features(len(extra)),
+            partial(_encoded, alignment, extra),
             self._favourites_in(space),
             self.contexts,
             f"prior {self.card.name!r} {alignment.summary()}{self.remark}",
@@ -237,18 +287,9 @@ class Prior:
         return replace(self, mapping=dict(mapping or {}))
 
 
-class _Encoder:
-    """Encode coordinates of a study's space as features that the prior knows, then extra ones."""
-
-    def __init__(self, alignment: Alignment) -> None:
-        self._alignment = alignment
-        # Parameters whose domains differ have features of their own as well: values that are the
-        # same to the prior, such as categories that it does not have, can then be learnt apart.
-        changed = {link.source for link in alignment.links if link.note}
-        self.extra = alignment.source.feature_columns(changed | set(alignment.ignored))
-
-    def __call__(self, units: NDArray[np.float64]) -> NDArray[np.float32]:
-        features = self._alignment.target.features(self._alignment.convert(units))
-        if not self.extra:
-            return features
-        return np.hstack([features, self._alignment.source.features(units)[:, self.extra]])
+def _encoded(
+    alignment: Alignment, extra: Sequence[int], units: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """Return features of the prior's space, and extra ones of the study's space behind them."""
+    features = alignment.target.features(alignment.convert(units))
+    return np.hstack([features, alignment.source.features(units)[:, extra]]) if extra else features

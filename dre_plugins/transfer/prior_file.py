@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import CheckpointError
-from dre_plugins.engine.contents import ByContent
+from dre_plugins.engine.files import ByContent
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES, listed, numbers
-from dre_plugins.transfer.card import Card
-from dre_plugins.transfer.prior import Prior, PriorError
+from dre_plugins.transfer.prior import Card, Prior, PriorError
 
 # Version of the card. A file of a newer version is refused: its entries may mean something else.
 SCHEMA = 1
@@ -60,7 +59,15 @@ def load(prior: str | os.PathLike[str]) -> Prior:
     Raises:
         PriorError: If there is no such prior, or its file cannot be read.
     """
-    path = path_of(prior)
+    shipped, path = names(), Path(prior)
+    if isinstance(prior, str) and prior in shipped:
+        path = CATALOGUE / f"{prior}.safetensors"
+    if not path.is_file():
+        raise PriorError(
+            f"prior must be one of {shipped} or the path of a file, got {os.fspath(prior)!r}; a "
+            f"study also takes 'auto' (that of the learner which it tunes), {UNIVERSAL!r} (of "
+            "functions on any space) and None (nothing)."
+        )
     try:
         return _PRIORS.of(path)[1]
     except OSError as error:
@@ -105,25 +112,6 @@ def parsed(path: str, content: bytes) -> Prior:
             f"{n_features}."
         )
     return prior
-
-
-def path_of(prior: str | os.PathLike[str]) -> Path:
-    """Return the file of a prior that is named or given by its path.
-
-    Raises:
-        PriorError: If there is none.
-    """
-    shipped = names()
-    if isinstance(prior, str) and prior in shipped:
-        return CATALOGUE / f"{prior}.safetensors"
-    path = Path(prior)
-    if not path.is_file():
-        raise PriorError(
-            f"prior must be one of {shipped} or the path of a file, got {os.fspath(prior)!r}; a "
-            f"study also takes 'auto' (that of the learner which it tunes), {UNIVERSAL!r} (of "
-            "functions on any space) and None (nothing)."
-        )
-    return path
 
 
 def names() -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.sorting import rank_normalised
@@ -106,17 +107,14 @@ def evenly_spaced(length: int, count: int) -> list[int]:
 
 
 def _padded(rows: Sequence[Row]) -> TaskLists:
-    longest = max(len(ranks) for _, ranks, _ in rows)
-    shape = (len(rows), longest)
-    padded = torch.zeros((*shape, rows[0][0].shape[1]), dtype=torch.float32)
-    values = torch.zeros(shape, dtype=torch.float64)
-    lengths = torch.tensor([len(ranks) for _, ranks, _ in rows])
-    for row, (features, ranks, _) in enumerate(rows):
-        padded[row, : len(ranks)] = torch.from_numpy(features)
-        values[row, : len(ranks)] = torch.from_numpy(ranks)
-    mask = torch.arange(longest) < lengths[:, None]
+    features, ranks = (
+        pad_sequence([torch.from_numpy(row[part]) for row in rows], batch_first=True)
+        for part in (0, 1)
+    )
+    lengths = torch.tensor([len(row[1]) for row in rows])
+    mask = torch.arange(ranks.shape[1]) < lengths[:, None]
     weights = torch.tensor([weight for _, _, weight in rows], dtype=torch.float32)
-    return TaskLists(padded, rank_normalised(values, mask), lengths, weights)
+    return TaskLists(features, rank_normalised(ranks, mask), lengths, weights)
 
 
 def _lists_of(task: Task) -> list[TrialList]:

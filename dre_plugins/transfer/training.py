@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,18 +15,13 @@ from numpy.typing import NDArray
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.card import Card
 from dre_plugins.transfer.meta_training import Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
-from dre_plugins.transfer.prior import Prior
-from dre_plugins.transfer.settings import MetaTrainingSettings
+from dre_plugins.transfer.prior import Card, Prior
 from dre_plugins.transfer.spaces.alignment import align
-from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space
-from dre_plugins.transfer.spaces.renaming import with_common_names
+from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space, with_common_names
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from dre_plugins.transfer.training_state import MetaTrainingSettings
 
 # From this many tasks on, every fifth is held out to tell when to stop.
 MIN_TASKS_TO_HOLD_OUT = 10
@@ -56,23 +50,23 @@ def train_prior(
     validation: MetaDataset | None = None,
     space: SearchSpace | None = None,
     defaults: Mapping[str, Any] | None = None,
-    scorer: ScorerSettings | None = None,
+    scorer: ScorerSettings = SCORER,
     settings: MetaTrainingSettings | None = None,
     seed: int = 0,
-    device: str = "cpu",
-    n_threads: int = 1,
-    checkpoint: str | os.PathLike[str] | None = None,
-    resume: bool = False,
     progress: bool = False,
     rebuild: str = "",
+    **machine: Any,
 ) -> Prior:
-    """Meta-train a prior, see `Prior.train`."""
+    """Meta-train a prior, see `Prior.train`.
+
+    Args:
+        machine: `device`, `n_threads`, `checkpoint` and `resume`, see `meta_train`.
+    """
     if not len(metadata):
         raise ValueError(
             "metadata has no task, so there is nothing to learn from; "
             f"what was left out: {dict(metadata.skipped)}."
         )
-    scorer = scorer if scorer is not None else SCORER
     settings = settings if settings is not None else MetaTrainingSettings()
     if space is None:
         spaces = with_common_names([task.space for task in metadata])
@@ -93,11 +87,8 @@ def train_prior(
             scorer,
             settings,
             seed=seed,
-            device=device,
-            n_threads=n_threads,
-            checkpoint=checkpoint,
-            resume=resume,
             on_progress=on_progress,
+            **machine,
         )
     card = Card(
         name=name,
@@ -158,16 +149,6 @@ def favourites_of(metadata: MetaDataset, space: SearchSpace) -> NDArray[np.float
     return np.concatenate(rows)
 
 
-def train_prior_of_few(metadata: MetaDataset, *, seed: int = 0) -> Prior:
-    """Meta-train a prior on a handful of past studies, in seconds.
-
-    Raises:
-        ValueError: If there is nothing to learn from.
-    """
-    scorer = replace(SCORER, context=None)
-    return train_prior(metadata, name="past studies", scorer=scorer, settings=FEW_TASKS, seed=seed)
-
-
 def encoder_of(space: SearchSpace) -> Callable[[Task], NDArray[np.float32]]:
     """Return how to express the evaluations of a task as features `[N, D]` of `space`."""
     return lambda task: space.features(units_in(space, task))
@@ -204,27 +185,15 @@ def _bar(is_shown: bool) -> Iterator[Callable[[Progress], None] | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (
-        TextColumn("meta-training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("loss {task.fields[loss]} validation {task.fields[validation]}"),
-    )
     console = Console(stderr=True)
-    with Bar(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None, loss="–", validation="–")
+    with Bar(console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("meta-training", total=None)
 
         def show(progress: Progress) -> None:
-            bar.update(
-                task,
-                total=progress.n_steps,
-                completed=progress.step,
-                loss=f"{progress.loss:.2f}",
-                validation=f"{progress.validation_loss:.2f} (best {progress.best:.2f})",
-            )
+            losses = f"loss {progress.loss:.2f} validation {progress.validation_loss:.2f}"
+            text = f"meta-training, {losses} (best {progress.best:.2f})"
+            bar.update(task, total=progress.n_steps, completed=progress.step, description=text)
 
         yield show

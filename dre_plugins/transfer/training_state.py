@@ -1,4 +1,4 @@
-"""The state of a meta-training, in memory and on disk, so that it can be interrupted.
+"""The settings of a meta-training, and its state, on disk as well so that it can be interrupted.
 
 One safetensors file holds weights, moments of Adam, the best weights and the state of the random
 generator; its header holds the counters and the plan, which must be that of the training that
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 import torch
@@ -18,12 +18,54 @@ from safetensors import SafetensorError
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
+from dre_plugins.engine.checkpoint import parsed
 from dre_plugins.engine.files import regular, replacing
 from dre_plugins.engine.scorers import Parameters
-from dre_plugins.engine.tensors import parsed
+from dre_plugins.engine.settings import LOSS_NAMES, require
 
 FORMAT = "dre-plugins/meta-training"
 VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaTrainingSettings:
+    """Describe a meta-training.
+
+    Args:
+        n_steps: Adam steps.
+        learning_rate: Learning rate of the first step; it anneals to zero by a cosine.
+        loss: Name of a loss in `engine.losses.LOSSES`.
+        n_lists: Lists B that each member sees in one step.
+        list_length: Entries L of a query; shorter lists are taken whole.
+        max_support: Largest support S; sizes are drawn uniformly from 0 to S, and at most half of
+            a list. It counts only if the scorers have a context.
+        validate_every: Steps between two looks at the validation tasks.
+        patience: Looks without a better validation loss after which training ends.
+
+    Raises:
+        ValueError: If a setting is invalid.
+    """
+
+    n_steps: int = 4000
+    learning_rate: float = 0.01
+    loss: str = "weighted-list-mle"
+    n_lists: int = 4
+    list_length: int = 100
+    max_support: int = 40
+    validate_every: int = 250
+    patience: int = 20
+
+    def __post_init__(self) -> None:
+        for name in ("n_steps", "n_lists", "max_support", "validate_every", "patience"):
+            value = getattr(self, name)
+            require(value >= 1, name, value, "at least 1")
+        require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
+        require(self.loss in LOSS_NAMES, "loss", self.loss, f"one of {LOSS_NAMES}")
+        require(self.list_length >= 2, "list_length", self.list_length, "at least 2")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON-ready values."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +116,8 @@ def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
     Args:
         plan: JSON-ready description of the training.
     """
-    tensors: dict[str, Tensor] = {"generator": state.generator.get_state()}
-    for kind in ("parameters", "first_moments", "second_moments", "best"):
-        for name, value in getattr(state, kind).items():
-            tensors[f"{kind}/{name}"] = value.detach().cpu().contiguous()
+    tensors = {name: value.cpu().contiguous() for name, value in _tensors(state).items()}
+    tensors["generator"] = state.generator.get_state()
     header = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -102,29 +142,26 @@ def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
             raise ValueError("it is no checkpoint of this version")
         if json.loads(header["plan"]) != json.loads(json.dumps(plan)):
             raise ValueError("it belongs to a training with other data, settings or seed")
-        for kind in ("parameters", "first_moments", "second_moments"):
-            _restore(getattr(state, kind), kind, tensors)
+        for key, value in _tensors(state).items():
+            if tensors[key].shape != value.shape:  # `copy_` would repeat what is smaller
+                raise ValueError(f"{key} has not the shape {[*value.shape]}")
+            value.copy_(tensors[key])
         device = next(iter(state.parameters.values())).device
         best = {key: value for key, value in tensors.items() if key.startswith("best/")}
         state.best = {key.removeprefix("best/"): value.to(device) for key, value in best.items()}
         state.generator.set_state(tensors["generator"])
         state.step = int(header["step"])
-        state.history = [_look(values) for values in json.loads(header["history"])]
+        state.history = [Progress(*values) for values in json.loads(header["history"])]
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"checkpoint {name!r} cannot be resumed ({error}); delete it or name another file."
         ) from error
 
 
-def _restore(target: Parameters, kind: str, tensors: Mapping[str, Tensor]) -> None:
-    for name, value in target.items():
-        stored = tensors[f"{kind}/{name}"]
-        if stored.shape != value.shape:  # `copy_` would repeat what is smaller
-            raise ValueError(f"{kind}/{name} has shape {[*stored.shape]}, not {[*value.shape]}")
-        with torch.no_grad():
-            value.copy_(stored)
-
-
-def _look(values: list[float]) -> Progress:
-    step, n_steps, loss, validation_loss, best = values
-    return Progress(int(step), int(n_steps), float(loss), float(validation_loss), float(best))
+def _tensors(state: TrainingState) -> dict[str, Tensor]:
+    """Return all tensors of a state by name, without those of the generator."""
+    return {
+        f"{kind}/{name}": value.detach()
+        for kind in ("parameters", "first_moments", "second_moments", "best")
+        for name, value in getattr(state, kind).items()
+    }

@@ -1,4 +1,7 @@
-"""The universal prior on disk: one safetensors file with a versioned JSON header."""
+"""The universal prior on disk: one safetensors file with a versioned JSON header.
+
+`dre_bench.universal.training` of the benchmarks writes such files.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,9 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save as to_bytes
 
-from dre_plugins.engine.contents import ByContent
-from dre_plugins.engine.files import regular, replacing
-from dre_plugins.engine.tensors import parsed
+from dre_plugins.engine.checkpoint import parsed
+from dre_plugins.engine.files import ByContent, regular
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 logger = logging.getLogger("dre_plugins")
@@ -29,31 +30,6 @@ class UniversalPriorError(ValueError):
     """Say why a file is not a universal prior that this version can read."""
 
 
-def save(prior: UniversalPrior, path: str | os.PathLike[str], note: str = "") -> None:
-    """Write a universal prior.
-
-    Args:
-        prior: What to write, in float32.
-        path: Where; replaced if it exists, and unchanged if writing fails.
-        note: How it was trained.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
-    header = {
-        "format": FORMAT,
-        "version": str(VERSION),
-        "settings": json.dumps(prior.settings.to_dict()),
-        "note": note,
-    }
-    tensors = {
-        name: value.detach().cpu().float().contiguous()
-        for name, value in prior.state_dict().items()
-    }
-    with replacing(path) as unfinished:
-        unfinished.write_bytes(to_bytes(tensors, metadata=header))
-
-
 def load(path: str | os.PathLike[str]) -> UniversalPrior:
     """Read a universal prior; nothing in the file can run code.
 
@@ -61,10 +37,9 @@ def load(path: str | os.PathLike[str]) -> UniversalPrior:
         UniversalPriorError: If the file is missing, damaged, foreign, or from a newer version.
     """
     try:
-        content = regular(path).read_bytes()
+        return _parsed(os.fspath(path), regular(path).read_bytes())
     except OSError as error:
         raise _unreadable(path, error) from error
-    return _parsed(os.fspath(path), content)
 
 
 def _parsed(name: str, content: bytes) -> UniversalPrior:
@@ -152,17 +127,11 @@ def _settings(name: str, header: Mapping[str, str]) -> UniversalSettings:
             "dre-bench train-universal."
         )
     try:
-        version = int(header["version"])
-        settings = json.loads(header["settings"])
+        version, settings = int(header["version"]), json.loads(header["settings"])
+        if version <= VERSION:
+            return UniversalSettings(**settings)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise UniversalPriorError(f"{name}: damaged header ({error}).") from error
-    if version < 1:
-        raise UniversalPriorError(f"{name}: damaged header (version {version}).")
-    if version > VERSION:
-        raise UniversalPriorError(
-            f"{name}: version {version} is newer than {VERSION}; upgrade dre-plugins."
-        )
-    try:
-        return UniversalSettings(**settings)
-    except (TypeError, ValueError) as error:
-        raise UniversalPriorError(f"{name}: damaged header ({error}).") from error
+    raise UniversalPriorError(
+        f"{name}: version {version} is newer than {VERSION}; upgrade dre-plugins."
+    )

@@ -31,8 +31,6 @@ LENGTHSCALE, BY_DIMENSION, SPREAD, NOISE = 0.3, 0.35, 1.5, -4.0
 REACH, STEP = 3.0, 0.3
 # Of weights, whatever the user's defaults are.
 _KIND: Any = {"dtype": torch.float32, "device": "cpu"}
-# Output layers begin small: before any training the guesses are those above.
-SMALL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +68,10 @@ class UniversalPrior(nn.Module):
     """Propose Gaussian processes for the trials of any task.
 
     Args:
-        settings: Its size.
-        generator: Source of the initial weights; None takes zeros, to be overwritten.
+        settings: Its size. The weights are whatever memory holds, to be overwritten.
     """
 
-    def __init__(
-        self, settings: UniversalSettings, generator: torch.Generator | None = None
-    ) -> None:
+    def __init__(self, settings: UniversalSettings) -> None:
         super().__init__()
         self.settings = settings
         n, width = settings.n_processes, settings.width
@@ -90,7 +85,6 @@ class UniversalPrior(nn.Module):
         self.noise_steps = nn.ModuleList(_network(width + 2 * n, width, n) for _ in rounds)
         self.spread = nn.Parameter(torch.linspace(-SPREAD, SPREAD, n, **_KIND))
         self.trust = nn.Parameter(torch.ones((), **_KIND))
-        self._draw(generator)
 
     def forward(self, features: Tensor, targets: Tensor) -> tuple[Processes, Tensor]:
         """Return processes that are conditioned on trials, and how likely each is.
@@ -148,21 +142,6 @@ class UniversalPrior(nn.Module):
             weights,
             (REACH * outputs[..., n:]).clamp(-WARP, WARP),
         )
-
-    def _draw(self, generator: torch.Generator | None) -> None:
-        """Draw weights as torch does for linear layers, but reproducibly."""
-        outputs = [self.scales, self.rest, *self.scale_steps, *self.noise_steps]
-        last = {id(network[-1]) for network in outputs}
-        with torch.no_grad():
-            for layer in self.modules():
-                if not isinstance(layer, nn.Linear):
-                    continue
-                if generator is None:
-                    layer.weight.zero_()
-                else:
-                    bound = layer.in_features**-0.5 * (SMALL if id(layer) in last else 1.0)
-                    layer.weight.uniform_(-bound, bound, generator=generator)
-                layer.bias.zero_()
 
 
 def _network(n_in: int, width: int, n_out: int) -> nn.Sequential:

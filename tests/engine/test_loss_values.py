@@ -17,7 +17,6 @@ from dre_plugins.engine.losses import (
     Loss,
     get_loss,
     list_mle,
-    list_net,
     mse,
     rank_net,
     subset_regression,
@@ -51,18 +50,6 @@ def test_value_of_position_weights(name: str, weights: tuple[float, ...]) -> Non
     scores, values = torch.tensor([2.0, 0.0, 1.0, 7.0]), torch.tensor([5.0, 9.0, 1.0, 7.0])
     loss = get_loss(name)(scores, values, mask=torch.tensor([True, True, True, False]))
     expected = weights[0] * (math.log(exp(0, 2, 1)) - 0) + weights[1] * (math.log(exp(2, 1)) - 2)
-    assert float(loss) == pytest.approx(expected)
-
-
-def test_value_of_list_net() -> None:
-    loss = list_net(torch.tensor([2.0, 0.0, 1.0]), torch.tensor([5.0, 9.0, 1.0]))
-    # Ranks normalise to (0, 2/3, -2/3); the targets are their softmax.
-    total, log_total = exp(0, 2 / 3, -2 / 3), math.log(exp(2, 0, 1))
-    expected = (
-        exp(0) / total * (log_total - 2)
-        + exp(2 / 3) / total * (log_total - 0)
-        + exp(-2 / 3) / total * (log_total - 1)
-    )
     assert float(loss) == pytest.approx(expected)
 
 

@@ -13,8 +13,7 @@ from remembered import SPACE, files_of, header, loss, write_study
 from dre_plugins.memory import Memory
 from dre_plugins.memory import index as index_module
 from dre_plugins.memory.recorded import Ended
-from dre_plugins.memory.recorder import Recorder
-from dre_plugins.memory.records import header_line, space_line, trial_line
+from dre_plugins.memory.records import Recorder, header_line, space_line, trial_line
 from dre_plugins.memory.selection import MAX_STUDIES, newest_with, select
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
@@ -27,11 +26,6 @@ def memory(tmp_path):
 
 def names(memory):
     return sorted(entry.header.name for entry in memory.index().entries)
-
-
-def test_of_nothing(memory):
-    assert memory.index().entries == []
-    assert not memory.path.joinpath("studies").exists()
 
 
 def test_entries_say_what_was_tuned(memory):
@@ -51,9 +45,7 @@ def test_only_what_has_changed_is_read_again(memory, monkeypatch):
     memory.index()
     read = []
     summary = index_module._summary
-    monkeypatch.setattr(
-        index_module, "_summary", lambda path, spaces: read.append(path) or summary(path, spaces)
-    )
+    monkeypatch.setattr(index_module, "_summary", lambda path: read.append(path) or summary(path))
     memory.index()
     assert read == []
     Recorder(memory.records, header("b")).write(
@@ -73,14 +65,6 @@ def test_a_damaged_index_is_made_anew(memory, content):
     (memory.path / "index.json").write_bytes(content)
     assert names(memory) == ["a"]
     assert json.loads((memory.path / "index.json").read_bytes())["files"]
-
-
-def test_a_damaged_record_is_named_and_left_out(memory):
-    write_study(memory, "a")
-    (memory.records / "b-1.jsonl").write_bytes(b"\x00\x01")
-    index = memory.index()
-    assert [entry.header.name for entry in index.entries] == ["a"]
-    assert index.damaged == ["b-1.jsonl"]
 
 
 def test_what_is_deleted_disappears(memory):

@@ -290,15 +290,6 @@ def test_a_study_that_began_with_nothing_goes_on_with_nothing(memory):
     assert choices.prior_for(memory, "study", "lr", logger) is not None  # other parameters
 
 
-def test_forgotten_studies_are_in_no_prior(memory):
-    write_study(memory, "a")
-    tune(memory, 0)
-    assert list(memory.priors.glob("*.safetensors"))
-    memory.forget(memory.index().entries)
-    assert not list(memory.priors.glob("*.safetensors"))
-    assert tune(memory, 0).stats["past_studies"] == 0
-
-
 def test_old_priors_are_deleted(memory, monkeypatch):
     monkeypatch.setattr("dre_plugins.memory.memory.MAX_PRIORS", 1)
     for past in ("a", "b", "c"):

@@ -12,8 +12,7 @@ import pytest
 from remembered import SPACE, files_of, header
 
 from dre_plugins.memory import Memory
-from dre_plugins.memory.recorder import Recorder
-from dre_plugins.memory.records import RecordError, read_study
+from dre_plugins.memory.records import Recorder, RecordError, read_study
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 
@@ -209,7 +208,7 @@ def test_writing_waits_for_the_disk_at_most_every_minute_and_at_the_end(memory, 
     monkeypatch.setattr(os, "fsync", synced.append)
     recorder = write(memory, [Trial(AT, COMPLETE, float(n)) for n in range(50)])
     assert not synced
-    monkeypatch.setattr("dre_plugins.memory.recorder.SECONDS_BETWEEN_SYNCS", 0.0)
+    monkeypatch.setattr("dre_plugins.memory.records.SECONDS_BETWEEN_SYNCS", 0.0)
     recorder.write(50, Trial(AT, COMPLETE, 0.0), SPACE)
     assert len(synced) == 1
     del recorder

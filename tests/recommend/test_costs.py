@@ -144,17 +144,3 @@ def test_what_is_no_cost_is_refused(wrong) -> None:
     for unknown in (None, 0.0, math.nan, math.inf):
         study.add(configuration, 1.0, cost=unknown)
         assert study.trials[-1].cost is None
-
-
-def test_a_state_without_costs_goes_on() -> None:
-    """As versions before costs have saved it."""
-    study = tuned(lambda number, c: cost(c), 12)
-    state = study.__getstate__()
-    state["_trials"] = [Trial.__new__(Trial) for _ in study.trials]
-    for old, trial in zip(state["_trials"], study.history(), strict=True):
-        old.__setstate__(trial.__getstate__()[:-1])
-    restored = AskTell.__new__(AskTell)
-    restored.__setstate__(state)
-    restored.ask()
-    assert {trial.cost for trial in restored.trials} == {None}
-    assert restored.stats["fallbacks"] == 0

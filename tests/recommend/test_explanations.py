@@ -122,17 +122,6 @@ def test_explanations_are_part_of_the_state() -> None:
         assert [copied.explain(n) for n in range(6)] == [study.explain(n) for n in range(6)]
 
 
-def test_a_state_from_before_explanations_is_read() -> None:
-    study = told(study_of(), 6)
-    state = copy.deepcopy(study.__getstate__())
-    del state["_explanations"]
-    older = AskTell.__new__(AskTell)
-    older.__setstate__(state)
-    assert sources(older) == ["unknown"] * 6
-    assert older.ask() == study.ask()
-    assert older.explain(6).source == "model"
-
-
 @pytest.mark.parametrize("number", [2, -1])
 def test_no_such_trial(number: int) -> None:
     with pytest.raises(ValueError, match="number must be a number that ask returned"):

@@ -66,9 +66,9 @@ def settled(n: int) -> list[Trial]:
     ]
 
 
-def suggestions(history: list[Trial], count: int = 6, prior: str | None = None) -> list:
+def suggestions(history: list[Trial], count: int = 6) -> list:
     settings = RecommenderSettings(n_startup_trials=5)
-    recommender = Recommender(SPACE, settings, seed=0, prior=prior)
+    recommender = Recommender(SPACE, settings, seed=0, prior=None)
     return [recommender.suggest(history, index=index)[0] for index in range(count)]
 
 
@@ -82,11 +82,6 @@ def test_a_settled_study_tries_the_branch_that_it_forgot() -> None:
             assert suggestion.explanation.predicted_rank is not None
 
 
-def test_two_models_that_alternate_do_not_explore() -> None:
-    sources = {suggestion.source for suggestion in suggestions(settled(12), prior="universal")}
-    assert sources == {"model", "universal-prior"}
-
-
 def test_what_still_runs_is_no_stagnation() -> None:
     history = [
         replace(trial, state=TrialState.RUNNING, value=None) if row >= 4 else trial
@@ -97,36 +92,20 @@ def test_what_still_runs_is_no_stagnation() -> None:
     assert recommender.suggest(history, index=EVERY - 1)[0].source == "model"
 
 
-def test_a_study_that_improves_does_not_explore() -> None:
-    improving = settled(12)[::-1]
-    assert {suggestion.source for suggestion in suggestions(improving)} == {"model"}
-
-
-def test_several_objectives_do_not_explore() -> None:
-    history = [
-        replace(trial, value=None, objectives=(-float(row), -float(row)))
-        for row, trial in enumerate(settled(12))
-    ]
-    assert {suggestion.source for suggestion in suggestions(history, EVERY)} == {"model"}
-
-
 def test_finite_spaces_do_not_explore() -> None:
     table = SearchSpace({"branch": Categorical(tuple("abcdefghijklmnopqrst"))})
     history = [
         Trial({"branch": name}, TrialState.COMPLETE, -float(row))
         for row, name in enumerate("abcdefghijklmn")
     ]
-    recommender = Recommender(table, RecommenderSettings(n_startup_trials=5), seed=0)
-    sources = {recommender.suggest(history, index=index)[0].source for index in range(3)}
-    assert sources == {"model", "universal-prior"}
+    settings = RecommenderSettings(n_startup_trials=5)
+    recommender = Recommender(table, settings, seed=0, prior=None)
+    sources = {recommender.suggest(history, index=index)[0].source for index in range(EVERY)}
+    assert sources == {"model"}
 
 
-def test_given_values_and_constraints_leave_no_room_to_explore() -> None:
-    recommender = Recommender(SPACE, RecommenderSettings(n_startup_trials=5), seed=0)
-    history = settled(12)
-    (given,) = recommender.suggest(history, index=EVERY - 1, fixed={"branch": "a"})
+def test_given_values_leave_no_room_to_explore() -> None:
+    settings = RecommenderSettings(n_startup_trials=5)
+    recommender = Recommender(SPACE, settings, seed=0, prior=None)
+    (given,) = recommender.suggest(settled(12), index=EVERY - 1, fixed={"branch": "a"})
     assert given.source == "model" and given.configuration["branch"] == "a"
-    constrained = [
-        replace(trial, constraints={"limit": float(row % 2)}) for row, trial in enumerate(history)
-    ]
-    assert recommender.suggest(constrained, index=EVERY - 1)[0].source == "model"

@@ -214,13 +214,8 @@ def test_pruned_trials_steer_the_search() -> None:
     ("argument", "value"),
     [
         ("n_startup_trials", -1),
-        ("acquisition", "ucb"),
         ("failed", "drop"),
-        ("n_threads", 0),
-        ("max_history", 1),
-        ("device", "cudaa"),
         ("device", "cuda:99"),
-        ("preset", "fast"),
     ],
 )
 def test_invalid_settings_name_argument_and_value(argument, value) -> None:

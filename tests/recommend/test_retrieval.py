@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dre_plugins.recommend.ensemble.retrieval import SHARPNESS, disagreement, draw_tasks
+from dre_plugins.recommend.ensemble.initial_members import SHARPNESS, disagreement, draw_tasks
 
 RANKS = torch.tensor([0.0, 1.0, 1.0, 2.0])
 

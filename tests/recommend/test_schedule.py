@@ -22,7 +22,7 @@ from dre_plugins.recommend.settings import Settings
 
 @dataclass(frozen=True)
 class ProgressOf:
-    """Hold what `schedule.Progress` asks of the evidence."""
+    """Hold what `schedule` asks of the evidence."""
 
     n_ended: int
     can_rank: bool = True

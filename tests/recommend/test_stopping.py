@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dre_plugins.recommend import AskTell, Trial, TrialState
-from dre_plugins.recommend.expected_gain import expected_gain
-from dre_plugins.recommend.stopping import StoppingRule, StudyStopping
+from dre_plugins.recommend.stopping import StoppingRule, StudyStopping, expected_gain
 from dre_plugins.space import Float, SearchSpace
 
 LOGGER = logging.getLogger("dre_plugins")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from small_universal import untrained, write
 
 from dre_plugins.engine import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
@@ -22,7 +23,6 @@ from dre_plugins.transfer.prior import Card, Prior
 from dre_plugins.transfer.sources.tables import from_table
 from dre_plugins.transfer.training_state import TrainingState
 from dre_plugins.universal import file as universal
-from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "n": Integer(1, 9), "kind": Categorical(["a", "b"])})
 SCORER = ScorerSettings(n_members=2, hidden=(4,))
@@ -133,7 +133,7 @@ READERS = {
         "a.safetensors",
     ),
     "universal prior": Reader(
-        lambda path: universal.save(UniversalPrior(UniversalSettings(1, 4, 1)), path),
+        lambda path: write(path, untrained()),
         universal.load,
         "a.safetensors",
     ),

@@ -23,8 +23,6 @@ from readers import ensemble
 from dre_plugins.engine.files import replacing
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.prior import Card, Prior
-from dre_plugins.universal.file import load, save
-from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 N_SAVES = 40
 
@@ -35,11 +33,6 @@ def save_prior(path: Path, writer: int) -> None:
 
 SAVED: dict[str, tuple[str, Callable[[Path, int], None], Callable[[Path], object]]] = {
     "prior": ("a.safetensors", save_prior, Prior.load),
-    "universal prior": (
-        "a.safetensors",
-        lambda path, writer: save(UniversalPrior(UniversalSettings(1, 4, writer)), path),
-        load,
-    ),
     "json": ("a.json", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
     "npz": ("a.npz", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
 }

@@ -24,8 +24,6 @@ from dre_plugins.transfer import training_state
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
 from dre_plugins.transfer.training_state import TrainingState
-from dre_plugins.universal import file as universal
-from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 pytest.importorskip("resource")
 
@@ -55,12 +53,6 @@ def state(seed: int) -> TrainingState:
 SAVES: dict[str, tuple[str, Save]] = {
     "ensemble": ("a.safetensors", lambda path, seed: ensemble(seed).save(path)),
     "prior": ("a.safetensors", lambda path, seed: prior(seed).save(path)),
-    "universal prior": (
-        "a.safetensors",
-        lambda path, seed: universal.save(
-            UniversalPrior(UniversalSettings(), torch.Generator().manual_seed(seed)), path
-        ),
-    ),
     "training": ("a.safetensors", lambda path, seed: training_state.save(path, state(seed), {})),
     "JSON": ("a.json", lambda path, seed: metadata(seed).save(path)),
     "archive": ("a.npz", lambda path, seed: metadata(seed).save(path)),

@@ -22,7 +22,7 @@ LOGGER = logging.getLogger("tests.memory")
 def header(
     study: str = "a", name: str = "", directions: tuple[str, ...] = ("minimize",)
 ) -> Header:
-    return Header(study, name, "tests", directions, 1000.0)
+    return Header(study=study, name=name, framework="tests", directions=directions, began=1000.0)
 
 
 def loss(configuration, best: float = 0.03) -> float:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 from dre_plugins.space import (
     MAX_ONE_HOT,
@@ -20,16 +19,6 @@ from dre_plugins.space import (
     Ordinal,
     UnsupportedDomainError,
     ordered_choices,
-)
-
-choices = st.sampled_from(
-    [
-        ["a"],
-        ["a", "b", "c"],
-        [True, 1, 1.0],
-        [None, "x", (1, 2), [3], {"k": [1]}, math.nan],
-        range(50),
-    ]
 )
 
 

@@ -214,21 +214,6 @@ class TestConditions:
 
 
 class TestFeatures:
-    def test_names(self) -> None:
-        assert SPACE.feature_names == (
-            "units_2",
-            "units_2:active",
-            "layers",
-            "layers:active",
-            "model=svm",
-            "model=net",
-            "C",
-            "C:active",
-            "batch",
-            "dropout",
-            "dropout:active",
-        )
-
     def test_values(self) -> None:
         features = SPACE.features(SPACE.to_units([SVM, {**NET, "layers": 1}, {}]))
         assert features.dtype == np.float32
@@ -267,29 +252,14 @@ class TestCounting:
 class TestMembership:
     def test_good_ones(self) -> None:
         for configuration in (SVM, NET, {**SVM, "layers": 99}, {**SVM, "other": 1}):
-            SPACE.check(configuration)
+            assert SPACE.contains(configuration)
         assert SPACE.contains({k: v for k, v in SVM.items() if k not in ("seed", "dropout")})
 
     @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            ({"batch": 17}, "parameter 'batch': 17 is not one of"),
-            ({"dropout": 0.25}, r"parameter 'dropout' cannot be 0\.25; use a value of Float"),
-            ({"C": 1e4}, r"parameter 'C' cannot be 10000\.0"),
-            ({"seed": 8}, "parameter 'seed' is the constant 7, got 8"),
-            ({"model": "net"}, "parameter 'layers' is missing"),
-        ],
+        "change", [{"batch": 17}, {"dropout": 0.25}, {"C": 1e4}, {"seed": 8}, {"model": "net"}]
     )
-    def test_bad_ones(self, change: dict[str, Any], message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            SPACE.check({**SVM, **change})
+    def test_bad_ones(self, change: dict[str, Any]) -> None:
         assert not SPACE.contains({**SVM, **change})
-
-    def test_a_misspelt_name_is_shown(self) -> None:
-        with pytest.raises(
-            ValueError, match=r"'lr' is missing \(unknown names: \['learnrate'\]\)"
-        ):
-            SearchSpace({"lr": Float(0, 1)}).check({"learnrate": 0.1})
 
 
 class TestIdentity:

@@ -9,7 +9,6 @@ import pytest
 
 from dre_plugins.transfer.spaces import aliases
 from dre_plugins.transfer.spaces.aliases import ROLES, TELLING, roles
-from dre_plugins.transfer.spaces.prefixes import without_prefix
 
 XGBOOST = "eta nrounds gamma lambda alpha subsample max_depth min_child_weight colsample_bytree"
 SKLEARN_API = (
@@ -41,41 +40,16 @@ def test_trees_agree() -> None:
     assert list(rpart) == list(sklearn) and len(rpart) == 4
 
 
-@pytest.mark.parametrize(
-    ("names", "word"),
-    [
-        (["C", "gamma", "kernel"], "gamma"),  # of a support vector machine
-        (["gamma"], "gamma"),
-        (["eta", "C", "gamma"], "gamma"),  # of trees or of support vectors
-        (["alpha"], "alpha"),
-        (["lambda"], "lambda"),
-        (["max_iter"], "max_iter"),
-        (["eta", "l2_leaf_reg"], "l2_leaf_reg"),
-    ],
-)
-def test_words_of_several_meanings_need_company(names: list[str], word: str) -> None:
-    assert word not in roles(names).values()
-
-
 def test_company_decides() -> None:
     assert roles(["alpha", "eta"])["l1"] == "alpha"
     assert roles(["alpha", "hidden_layer_sizes"])["weight decay"] == "alpha"
     assert roles(["max_iter", "max_leaf_nodes"])["trees"] == "max_iter"
     assert roles(["max_iter", "batch_size"])["epochs"] == "max_iter"
-    assert roles(["alpha", "l1_ratio"])["svm cost"] == "alpha"  # its inverse, see `conventions`
+    assert roles(["alpha", "l1_ratio"])["svm cost"] == "alpha"  # its inverse, see `change_of`
 
 
 def test_a_role_with_two_players_is_nobodys() -> None:
     assert "learning rate" not in roles(["eta", "lr"])
-
-
-def test_prefixes_are_seen_through() -> None:
-    assert roles(["model__eta", "params/n-estimators"]) == {
-        "learning rate": "model__eta",
-        "trees": "params/n-estimators",
-    }
-    assert without_prefix("a:b/c__d") == "d"
-    assert without_prefix("__x__") == "x"
 
 
 def test_no_name_plays_two_roles() -> None:

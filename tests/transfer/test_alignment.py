@@ -161,19 +161,10 @@ class TestMatching:
         with pytest.raises(ValueError, match="no parameter in common"):
             align(source, target)
 
-    @pytest.mark.parametrize(
-        ("mapping", "message"),
-        [
-            ({"y": "x"}, r"'y', which the source does not have; it has \['x', 'k'\]"),
-            ({"x": "y"}, r"'y', which the target does not have; it has \['x', 'k'\]"),
-            ({"x": "x", "k": "x"}, r"'x' of the target twice; join it to one"),
-            ({"x": "k"}, r"joins 'x' to 'k', but no value of .* remove it"),
-        ],
-    )
-    def test_wrong_mappings(self, mapping: dict[str, str], message: str) -> None:
+    def test_a_mapping_of_what_has_no_value_in_common(self) -> None:
         space = SearchSpace({"x": Float(0, 1), "k": Categorical(["a", "b"])})
-        with pytest.raises(ValueError, match=message):
-            align(space, space, mapping=mapping)
+        with pytest.raises(ValueError, match=r"joins 'x' to 'k', but no value of .* remove it"):
+            align(space, space, mapping={"x": "k"})
 
     def test_a_wrong_shape(self) -> None:
         space = SearchSpace({"x": Float(0, 1)})
@@ -247,10 +238,10 @@ def test_the_report_says_it_all() -> None:
     alignment = aligned(source, target, defaults=DEFAULTS)
     assert alignment.report().splitlines() == [
         "parameter      in the source  by       remark",
-        "learning_rate  eta            alias    linear scale in the target, log in the source; "
-        "wider in the source: 1e-06…1 against 0.0001…0.1",
+        "learning_rate  eta            alias    linear scale in the target, log scale in the "
+        "source; 0.0001…0.1 in the target, 1e-06…1 in the source",
         "max_depth      Max-Depth      name     float in the target, int in the source; "
-        "another range in the source: 1…15 against 2…20",
+        "2…20 in the target, 1…15 in the source",
         "tree           tree           name     only in the source: ['exact', 'approx']; "
         "only in the target: ['gpu']",
         "step           step           name     step 0.25 in the target, 0.1 in the source",

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dre_plugins.space import Categorical, Domain, Float, Integer, Ordinal, SearchSpace
-from dre_plugins.transfer.spaces import conventions, prefixes
+from dre_plugins.transfer.spaces import prefixes
 from dre_plugins.transfer.spaces.alignment import align
-from dre_plugins.transfer.spaces.conventions import CONVENTIONS
+from dre_plugins.transfer.spaces.prefixes import CONVENTIONS
 
 RATE, COST = Float(1e-5, 1.0, "log"), Float(1e-3, 1e3, "log")
 NETWORK: dict[str, Domain] = {"lr": RATE, "batch_size": Integer(8, 256, "log")}
@@ -62,18 +62,18 @@ def test_values_are_carried_over(ours, theirs, values, expected) -> None:
 @pytest.mark.parametrize("word", CONVENTIONS)
 def test_a_convention_can_be_taken_back(word: str) -> None:
     values = np.array([0.01, 0.5, 30.0])
-    convention = CONVENTIONS[word]
-    np.testing.assert_allclose(convention.to_value(convention.from_value(values)), values)
-    assert np.isnan(convention.from_value(np.array([0.0]))).all()
+    to_value, from_value = CONVENTIONS[word]
+    np.testing.assert_allclose(to_value(from_value(values)), values)
+    assert np.isnan(from_value(np.array([0.0]))).all()
 
 
 def test_the_same_convention_on_both_sides_changes_nothing() -> None:
-    assert conventions.change_between("log10_lr", "log10_learning_rate") is None
+    assert prefixes.change_of("log10_lr", "log10_learning_rate") is None
     assert prefixes.change_of("svc__C", "svm_c") is None
 
 
 def test_a_logarithm_of_a_base_that_is_not_said_is_no_convention() -> None:
-    assert conventions.without_convention("log_lr") == "log_lr"
+    assert prefixes.without_learner("log_lr") == "log_lr"
 
 
 def test_names_of_other_parameters_are_not_taken_for_prefixes() -> None:

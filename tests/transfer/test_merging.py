@@ -1,7 +1,8 @@
-"""Several search spaces in one."""
+"""Several search spaces in one, with one name for what they call differently."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dre_plugins import MetaDataset, Prior
 from dre_plugins.space import (
     Categorical,
     Condition,
@@ -21,8 +23,9 @@ from dre_plugins.space import (
     RangeCondition,
     SearchSpace,
 )
+from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.alignment import align
-from dre_plugins.transfer.spaces.merging import merged_domain, merged_space
+from dre_plugins.transfer.spaces.merging import merged_domain, merged_space, with_common_names
 
 RBF = Condition("gamma", "kernel", ("rbf",))
 
@@ -118,22 +121,8 @@ class TestSpaces:
         fixed = SearchSpace({"kernel": Constant("poly"), "gamma": Float(0, 1)})
         merged = merged_space([kernels(["rbf", "linear"], RBF), fixed])
         assert merged.conditions == (Condition("gamma", "kernel", ("rbf", "poly")),)
-        assert merged.optional == frozenset()
-
-    def test_spaces_that_contradict_each_other_make_a_child_optional(self) -> None:
         merged = merged_space([kernels(["rbf", "linear"], RBF), kernels(["rbf", "linear"])])
         assert merged.conditions == (Condition("gamma", "kernel", ("rbf", "linear")),)
-        assert merged.optional == {"gamma"}
-
-    def test_a_condition_explains_an_absence(self) -> None:
-        full = SearchSpace(
-            {"kernel": Categorical(["rbf", "linear"]), "gamma": Float(0, 1), "tol": Float(0, 1)},
-            [RBF, RangeCondition("tol", "gamma", low=0.5)],
-        )
-        linear = SearchSpace({"kernel": Constant("linear"), "C": Float(0, 1)})
-        assert merged_space([full, linear]).optional == {"C"}
-        other = SearchSpace({"kernel": Categorical(["rbf", "linear"]), "C": Float(0, 1)})
-        assert merged_space([full, other]).optional == {"C", "gamma", "tol"}
 
     def test_ranges_are_united(self) -> None:
         def net(most: int, **bounds: float) -> SearchSpace:
@@ -142,16 +131,13 @@ class TestSpaces:
 
         merged = merged_space([net(3, low=1.5), net(5, low=1.5)])
         assert merged.conditions == (RangeCondition("width", "n", low=1.5),)
-        assert merged.optional == frozenset()
         merged = merged_space([net(3, low=1.5), net(5, low=2.5, high=4)])
         assert merged.conditions == (RangeCondition("width", "n", low=1.5),)
-        assert merged.optional == {"width"}
         merged = merged_space([net(3, low=1.5), net(5, high=4)])
         assert (merged.conditions, merged.optional) == ((), {"width"})
         deep = SearchSpace({"n": Integer(2, 5), "width": Integer(4, 64)})
         merged = merged_space([net(3, low=1.5), deep])
         assert merged.conditions == (RangeCondition("width", "n", low=1.5),)
-        assert merged.optional == frozenset()
 
     def test_a_parent_that_can_no_longer_be_asked(self) -> None:
         first = SearchSpace({"n": Integer(1, 3), "x": Float(0, 1)}, [Condition("x", "n", (2,))])
@@ -191,3 +177,66 @@ class TestSpaces:
                 assert merged.contains(configuration)
                 again = merged.to_configuration(after)
                 assert again == pytest.approx({**merged.constants, **configuration})
+
+
+# ---- names
+
+
+RATE = Float(1e-4, 1.0, "log")
+BOOSTER = Categorical(("tree", "linear"))
+
+
+def names_of(*spaces: SearchSpace) -> list[tuple[str, ...]]:
+    return [tuple(space.domains) for space in with_common_names(spaces)]
+
+
+def space(*names: str) -> SearchSpace:
+    return SearchSpace({name: RATE for name in names})
+
+
+def test_aliases_and_spellings_get_one_name() -> None:
+    found = names_of(space("lr", "depth"), space("Eta", "depth"), space("learning-rate", "depth"))
+    assert found == [("Eta", "depth")] * 3
+
+
+def test_it_does_not_depend_on_the_order() -> None:
+    spaces = [space("eta", "max_depth"), space("maxdepth", "lr"), space("subsample", "lr")]
+    assert names_of(*spaces) == names_of(*spaces[::-1])[::-1]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("lr", "x"), ("log10_lr", "x")),  # numbers that mean something else
+        (("eta", "gamma", "nrounds"), ("C", "gamma", "kernel")),  # a word of several meanings
+        (("x0", "x1"), ("x2", "x3")),
+    ],
+)
+def test_what_is_not_the_same_keeps_its_name(first, second) -> None:
+    assert names_of(space(*first), space(*second)) == [first, second]
+
+
+def test_conditions_and_optional_parameters_are_renamed() -> None:
+    domains = {"booster": BOOSTER, "max_depth": Integer(1, 9), "learning_rate": RATE}
+    condition = Condition("max_depth", "booster", ("tree",))
+    conditional = SearchSpace(domains, [condition], ["learning_rate"])
+    _, renamed = with_common_names([space("booster", "eta", "maxdepth"), conditional])
+    assert renamed.names == ("booster", "maxdepth", "eta")
+    assert renamed.conditions == (replace(condition, child="maxdepth"),)
+    assert renamed.optional == {"eta"}
+
+
+def test_a_prior_learns_from_all_of_them() -> None:
+    """One half of the tasks calls the rate something else; it is one column of the prior."""
+    rng = np.random.default_rng(0)
+    tasks = []
+    for number in range(6):
+        units = rng.random((30, 1))
+        values = -np.abs(units[:, 0] - 0.7)
+        named = space("lr" if number % 2 else "eta")
+        tasks.append(Task(f"task {number}", named, units, values, np.zeros(30, np.bool_)))
+    prior = Prior.of_few(MetaDataset(tuple(tasks)))
+    assert prior.space.names == ("eta",)
+    points = np.linspace(0, 1, 101)[:, None]
+    best = float(points[prior.scores(space("learning_rate"), points).argmax(), 0])
+    assert best == pytest.approx(0.7, abs=0.1)

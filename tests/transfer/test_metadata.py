@@ -245,17 +245,6 @@ def test_missing_foreign_and_newer_files_are_refused_with_a_remedy(tmp_path: Pat
         MetaDataset.load(tmp_path / "folder.json")
 
 
-@pytest.mark.parametrize("suffix", [".json", ".npz"])
-def test_a_file_that_is_cut_anywhere_is_damaged(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"metadata{suffix}"
-    MetaDataset((task(),)).save(path)
-    whole = path.read_bytes()
-    for length in range(0, len(whole), max(1, len(whole) // 60)):
-        path.write_bytes(whole[:length])
-        with pytest.raises(MetadataError, match=r"metadata.*(again|import)"):
-            MetaDataset.load(path)
-
-
 @pytest.mark.parametrize(
     "tasks",
     [

@@ -110,16 +110,6 @@ def test_spaces_of_tasks_may_differ() -> None:
         assert torch.isfinite(scores(found, space, drawn(space))).all()
 
 
-def test_only_the_order_of_values_counts(prior) -> None:
-    tasks = [
-        replace(task, values=np.exp(10.0 * task.values) * 10.0 ** (30 * row))
-        for row, task in enumerate(metadata())
-    ]
-    stretched = small(MetaDataset.of(tasks))
-    for name, value in prior.ensemble.parameters.items():
-        assert torch.equal(value, stretched.ensemble.parameters[name])
-
-
 def test_order_of_what_past_tasks_list_does_not_count(prior) -> None:
     tasks = []
     for past in metadata():
@@ -148,14 +138,6 @@ def test_tasks_that_teach_nothing_are_not_held_out() -> None:
     assert len(held_out(data)[0]) == 10
     card = small(data).card
     assert (card.validation["n_tasks"], card.training["n_task_lists"]) == (2, 8)
-
-
-def test_an_interrupted_training_goes_on(prior, tmp_path) -> None:
-    path = tmp_path / "training.safetensors"
-    for _ in range(2):
-        found = small(metadata(), checkpoint=path, resume=True)
-        for name, value in prior.ensemble.parameters.items():
-            assert torch.equal(value, found.ensemble.parameters[name])
 
 
 # ---- other spaces
@@ -207,11 +189,6 @@ def test_a_parameter_that_is_held_constant_is_known(prior) -> None:
     configurations = [space.to_configuration(row) for row in drawn(space)]
     found = scores(prior, space, encoded(space, configurations))
     assert torch.equal(found, scores(prior, SPACE, encoded(SPACE, configurations)))
-
-
-def test_spaces_with_nothing_in_common_are_refused(prior) -> None:
-    with pytest.raises(ValueError, match=r"no parameter in common: \['dropout'\].*'max_depth'"):
-        prior.on(SearchSpace({"dropout": Float(0.0, 1.0)}))
 
 
 def test_names_are_matched_by_alias_and_by_mapping(prior) -> None:

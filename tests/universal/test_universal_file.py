@@ -5,10 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save as to_bytes
 from scipy.stats import spearmanr
+from small_universal import untrained
 
 from dre_plugins.universal.file import (
     FORMAT,
@@ -18,9 +20,8 @@ from dre_plugins.universal.file import (
     digest_of,
     load,
     ready,
-    save,
 )
-from dre_plugins.universal.network import UniversalPrior, UniversalSettings
+from dre_plugins.universal.network import UniversalSettings
 from dre_plugins.universal.targets import blended
 
 SIZE = UniversalSettings(n_processes=2, width=4, n_refinements=1)
@@ -32,13 +33,9 @@ HEADER = {
 }
 
 
-def untrained() -> UniversalPrior:
-    return UniversalPrior(SIZE, torch.Generator().manual_seed(0))
-
-
 def write(path: Path, changed: dict[str, Any] | None = None, **header: str | None) -> Path:
     """Write a file with changes to its tensors and its header; None leaves a part out."""
-    tensors = {**untrained().state_dict(), **(changed or {})}
+    tensors = {**untrained(SIZE).state_dict(), **(changed or {})}
     whole = {key: value for key, value in {**HEADER, **header}.items() if value is not None}
     present = {name: value for name, value in tensors.items() if value is not None}
     path.write_bytes(to_bytes(present, metadata=whole))
@@ -59,9 +56,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_is_read_says_what_was_written(path: Path) -> None:
-    written = untrained()
-    save(written, path)
-    read = load(path)
+    written = untrained(SIZE)
+    read = load(write(path))
     features, targets = draw(10, 3).float()[None], torch.linspace(-1, 1, 10)[None]
     ours, weights = written(features, targets)
     theirs, same = read(features, targets)
@@ -71,36 +67,21 @@ def test_what_is_read_says_what_was_written(path: Path) -> None:
     assert not any(weight.requires_grad for weight in read.parameters())
 
 
-def test_a_prior_in_float64_is_written_in_float32(path: Path) -> None:
-    save(untrained().double(), path)
-    assert all(
-        torch.equal(value, untrained().state_dict()[name])
-        for name, value in load(path).state_dict().items()
-    )
-
-
-def test_the_header_tells_how_it_was_made(path: Path) -> None:
-    save(untrained(), path, note="30 steps")
-    content = path.read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    assert json.loads(content[8 : 8 + size])["__metadata__"] == {**HEADER, "note": "30 steps"}
-
-
 def test_the_default_device_of_a_user_does_not_matter(path: Path) -> None:
-    save(untrained(), path)
+    write(path)
     with torch.device("meta"):
         read = load(path)
     assert {weight.device.type for weight in read.parameters()} == {"cpu"}
 
 
 def test_the_default_type_of_a_user_does_not_matter(path: Path) -> None:
-    save(untrained(), path)
+    write(path)
     torch.set_default_dtype(torch.bfloat16)
     try:
         read = load(path)
     finally:
         torch.set_default_dtype(torch.float32)
-    assert torch.equal(read.double().cell[0].weight, untrained().double().cell[0].weight)
+    assert torch.equal(read.double().cell[0].weight, untrained(SIZE).double().cell[0].weight)
 
 
 # ---- what is no universal prior
@@ -110,14 +91,6 @@ def test_a_missing_file_is_named(path: Path) -> None:
     for missing in (path, path.parent):
         with pytest.raises(UniversalPriorError, match=f"{missing}: not a readable safetensors"):
             load(missing)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.999])
-def test_a_truncated_file_is_refused(path: Path, share: float) -> None:
-    content = write(path).read_bytes()
-    path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(UniversalPriorError, match=f"{path}: not a readable safetensors"):
-        load(path)
 
 
 HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
@@ -207,12 +180,14 @@ SMOOTH: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def test_the_shipped_one_predicts_smooth_functions(name: str) -> None:
     observed, unknown = draw(25, 3), draw(100, 3, seed=1)
     values, truth = SMOOTH[name](observed), SMOOTH[name](unknown)
-    targets, scale = blended(values, values)
+    targets = blended(values, values)
     processes, weights = ready()(observed[None], targets[None])
     means, variances = processes.posterior(unknown[None])
     shares = weights.exp()[..., None]
     mean = (shares * means).sum(1)[0]
     spread = ((shares * (variances + means.square())).sum(1)[0] - mean.square()).sqrt()
-    errors = (mean - scale.targets(truth)).abs()
+    places = values.argsort()
+    expected = np.interp(truth, values[places], targets[places])
+    errors = (mean - torch.from_numpy(expected)).abs()
     assert spearmanr(mean, truth).statistic > 0.9
     assert (errors < 2 * spread).float().mean() > 0.8

@@ -47,11 +47,6 @@ def fixed(d: int, lengthscale: float, noise: float) -> Hypotheses:
     )
 
 
-def part(whole: Hypotheses, i: int) -> Hypotheses:
-    parts = whole.lengthscales, whole.noises, whole.weights, whole.warps
-    return Hypotheses(*(field[i : i + 1] for field in parts))
-
-
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 3), (40, 12)])
 def test_scikit_learn_agrees(n: int, d: int) -> None:
     believed = hypotheses(2, 3, d)
@@ -130,20 +125,6 @@ def test_float32_is_computed_as_float64() -> None:
     )
     assert torch.equal(single.evidence, double.evidence)
     assert single.posterior(features.float())[0].dtype == torch.float64
-
-
-def test_a_batch_equals_its_tasks() -> None:
-    believed = hypotheses(3, 2, 4, warp=0.5)
-    features, targets = draw(3, 12, 4)
-    candidates, _ = draw(3, 5, 4, seed=1)
-    whole = Processes.conditioned(believed, features, targets)
-    found = whole.evidence, *whole.gradient(), *whole.posterior(candidates)
-    for b in range(3):
-        task = slice(b, b + 1)
-        single = Processes.conditioned(part(believed, b), features[task], targets[task])
-        expected = single.evidence, *single.gradient(), *single.posterior(candidates[task])
-        for ours, theirs in zip(found, expected, strict=True):
-            torch.testing.assert_close(ours[task], theirs, atol=1e-9, rtol=1e-9)
 
 
 # ---- warps

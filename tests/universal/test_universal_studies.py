@@ -7,19 +7,20 @@ from pathlib import Path
 import pytest
 import torch
 from presets import TINY
+from small_universal import untrained, write
 
 from dre_plugins import AskTell, DRESampler, Settings
-from dre_plugins.engine.contents import ByContent
+from dre_plugins.engine.files import ByContent
 from dre_plugins.recommend.prior import UniversalFile
 from dre_plugins.space import Float
 from dre_plugins.transfer.knowledge import prior_from
 from dre_plugins.universal import file
-from dre_plugins.universal.file import UniversalPriorError, digest_of, load, ready, save
-from dre_plugins.universal.network import UniversalPrior, UniversalSettings
+from dre_plugins.universal.file import UniversalPriorError, digest_of, load, ready
+from dre_plugins.universal.network import UniversalPrior
 
 
-def untrained(path: Path, seed: int) -> Path:
-    save(UniversalPrior(UniversalSettings(1, 4, 1), torch.Generator().manual_seed(seed)), path)
+def trained(path: Path, seed: int) -> Path:
+    write(path, untrained(seed=seed))
     os.utime(path, (0, 0))
     return path
 
@@ -30,11 +31,11 @@ def weights(prior: UniversalPrior) -> list[float]:
 
 def test_a_file_that_was_trained_anew_is_read_anew(tmp_path: Path) -> None:
     """Its path, its size and its time are those of the one before."""
-    path = untrained(tmp_path / "universal.safetensors", 0)
+    path = trained(tmp_path / "universal.safetensors", 0)
     first = prior_from(path)
     before = weights(ready(path))
     assert ready(path) is ready(path)
-    untrained(path, 1)
+    trained(path, 1)
     second = prior_from(path)
     assert second != first and weights(ready(path)) != before
     assert weights(ready(second.path, second.digest)) == weights(ready(path))
@@ -43,7 +44,7 @@ def test_a_file_that_was_trained_anew_is_read_anew(tmp_path: Path) -> None:
 def test_a_study_keeps_to_the_prior_that_it_began_with(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = untrained(tmp_path / "universal.safetensors", 0)
+    path = trained(tmp_path / "universal.safetensors", 0)
     preset = replace(TINY, universal_turns=True)
 
     def study() -> AskTell:
@@ -63,13 +64,13 @@ def test_a_study_keeps_to_the_prior_that_it_began_with(
     whole, cut = study(), study()
     expected = run(whole)
     assert whole.stats["universal-prior"] and not whole.stats["fallbacks"]
-    untrained(path, 1)
+    trained(path, 1)
     assert run(cut) == expected and not caplog.records
     path.unlink()
     run(cut)
     assert not cut.stats["fallbacks"] and not caplog.records
     # Another process does not remember it.
-    untrained(path, 1)
+    trained(path, 1)
     monkeypatch.setattr(file, "_READY", ByContent(file._READY._make, 4))
     run(cut)
     messages = [record.getMessage() for record in caplog.records]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dre_bench.universal.tasks import MAX_FEATURES, SyntheticTasks, draw_space
-from dre_plugins.universal.targets import blended
+from dre_plugins.universal.targets import normal_scores, standardised
 
 # Configurations whose children are tried, and how far these are from their parents.
 N_ELITE = 5
@@ -45,6 +45,45 @@ class Lesson:
     answers: Tensor
 
 
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Hold how values of one or more tasks are read, to read those of other configurations.
+
+    Args:
+        values: Values of the trials in increasing order `[..., N]`.
+        scores: Their standardised normal scores `[..., N]`.
+        moments: Mean and deviation of the values, and of what they become, each `[..., 1]`.
+    """
+
+    values: Tensor
+    scores: Tensor
+    moments: tuple[Tensor, Tensor, Tensor, Tensor]
+
+    def targets(self, queries: Tensor) -> Tensor:
+        """Return what values of other configurations are on this scale `[..., Q]`.
+
+        Their scores lie between those of the trials around them, and end with the trials'.
+        """
+        mean, deviation, centre, spread = self.moments
+        last = self.values.shape[-1] - 1
+        above = torch.searchsorted(self.values, queries.contiguous()).clamp(min(1, last), last)
+        low, high = (self.values.gather(-1, at) for at in (above - min(1, last), above))
+        worse, better = (self.scores.gather(-1, at) for at in (above - min(1, last), above))
+        tiny = torch.finfo(queries.dtype).tiny
+        share = ((queries - low) / (high - low).clamp_min(tiny)).clamp(0.0, 1.0)
+        scores = worse + share * (better - worse)
+        return (scores + (queries - mean) / deviation - centre) / spread
+
+    @classmethod
+    def of(cls, values: Tensor) -> tuple[Tensor, Scale]:
+        """Return what the prior sees of some values `[..., N]`, and how to read others."""
+        scores, _, _ = standardised(normal_scores(values))
+        plain, mean, deviation = standardised(values)
+        targets, centre, spread = standardised(scores + plain)
+        ordered, places = values.sort(dim=-1)
+        return targets, cls(ordered, scores.gather(-1, places), (mean, deviation, centre, spread))
+
+
 def draw_lesson(
     rng: np.random.Generator,
     n_tasks: int,
@@ -70,7 +109,7 @@ def draw_lesson(
         values = torch.cat([values, tasks.values(children)], 1)
     near = _children(tasks, units, values, n_queries // 2)
     asked = torch.cat([tasks.units(n_queries - n_queries // 2), near], 1)
-    targets, scale = blended(values, values)
+    targets, scale = Scale.of(values)
     answers = scale.targets(tasks.values(asked, is_noisy=False)).clamp(-LIMIT, LIMIT)
     return Lesson(tasks.features(units), targets, tasks.features(asked), answers)
 

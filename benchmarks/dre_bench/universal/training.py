@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from safetensors.torch import save as to_bytes
+from torch import Tensor, nn
 
 from dre_bench.universal.lessons import Lesson, draw_lesson
 from dre_bench.universal.tasks import MAX_FEATURES
+from dre_plugins.engine.files import replacing
 from dre_plugins.engine.settings import require
+from dre_plugins.universal.file import FORMAT, VERSION
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 # Trials of a lesson, and how many trials and tasks make one step.
@@ -20,6 +25,8 @@ MIN_TRIALS, MAX_TRIALS = 3, 80
 N_CELLS, MIN_TASKS, MAX_TASKS = 900, 6, 32
 N_QUERIES = 32
 N_WARM_UP = 100
+# Output layers begin small: before any training the guesses are those of the network's constants.
+SMALL = 0.1
 LAST_RATE = 1e-5
 MAX_GRADIENT = 1.0
 # Answers have no noise. Without this deviation, an answer that is predicted to four digits would
@@ -78,7 +85,7 @@ def meta_train_universal(
         progress: Passes on the steps, and may show how far they are.
     """
     rng = np.random.default_rng(seed)
-    prior = UniversalPrior(size, torch.Generator().manual_seed(seed)).to(device)
+    prior = initial(size, seed).to(device)
     optimiser = torch.optim.Adam(prior.parameters())
     low, high = math.log(MIN_TRIALS), math.log(MAX_TRIALS)
     for step in progress(range(settings.n_steps)):
@@ -93,6 +100,45 @@ def meta_train_universal(
         if torch.isfinite(norm):
             optimiser.step()
     return prior.cpu()
+
+
+def initial(size: UniversalSettings, seed: int) -> UniversalPrior:
+    """Return a network with weights as torch draws them for linear layers, but reproducibly."""
+    prior, generator = UniversalPrior(size), torch.Generator().manual_seed(seed)
+    outputs = [prior.scales, prior.rest, *prior.scale_steps, *prior.noise_steps]
+    last = {id(network[-1]) for network in outputs}
+    with torch.no_grad():
+        for layer in prior.modules():
+            if isinstance(layer, nn.Linear):
+                bound = layer.in_features**-0.5 * (SMALL if id(layer) in last else 1.0)
+                layer.weight.uniform_(-bound, bound, generator=generator)
+                layer.bias.zero_()
+    return prior
+
+
+def save(prior: UniversalPrior, path: str | os.PathLike[str], note: str = "") -> None:
+    """Write a universal prior.
+
+    Args:
+        prior: What to write, in float32.
+        path: Where; replaced if it exists, and unchanged if writing fails.
+        note: How it was trained.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    header = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "settings": json.dumps(prior.settings.to_dict()),
+        "note": note,
+    }
+    tensors = {
+        name: value.detach().cpu().float().contiguous()
+        for name, value in prior.state_dict().items()
+    }
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(to_bytes(tensors, metadata=header))
 
 
 def loss(prior: UniversalPrior, lesson: Lesson, device: str = "cpu") -> Tensor:

@@ -20,8 +20,9 @@ from dre_plugins.adapters.optuna.explanation import explanation_of
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.sources import tasks_before
 from dre_plugins.memory.memory import Memory
+from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
-from dre_plugins.memory.study import StudyMemory, new_study_memory
+from dre_plugins.memory.study import StudyMemory
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset
@@ -64,16 +65,14 @@ def memory_of_study(memory: Memory, study: Study, stats: Counter[str]) -> StudyM
     """Return what a study has of a memory; its identity is the same for all of its workers."""
     began = began_at(study)
     identity = f"{study.study_name}\n{began.isoformat()}"
-    return new_study_memory(
-        memory,
+    header = Header(
+        study=hashlib.sha256(identity.encode()).hexdigest()[:16],
         name=study.study_name,
         framework="optuna",
-        directions=[direction.name.lower() for direction in study.directions],
-        stats=stats,
-        logger=logger,
-        study=hashlib.sha256(identity.encode()).hexdigest()[:16],
+        directions=tuple(direction.name.lower() for direction in study.directions),
         began=began.timestamp(),
     )
+    return StudyMemory(memory, header, stats=stats, logger=logger)
 
 
 def record(

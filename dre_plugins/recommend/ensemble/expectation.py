@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.recommend.ensemble.mixture import Mixture, Part
@@ -17,8 +16,7 @@ from dre_plugins.recommend.ensemble.trust import trust
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.settings import RecommenderSettings
-
-Units = NDArray[np.float64]
+from dre_plugins.space.base import Units
 
 
 class Expectation:
@@ -30,9 +28,6 @@ class Expectation:
         reference: Canonical coordinates that ranks are taken against `[K, P]`.
         settings: The recommender's settings.
         evidence: What is known of the trials, by which priors are trusted.
-
-    Attributes:
-        priors: The priors.
     """
 
     def __init__(
@@ -56,24 +51,17 @@ class Expectation:
         self._evidence = evidence
 
     def shares(self, units: Units) -> Units:
-        """Return ranks as a share of the reference, 0 = best, `[A, N]`.
-
-        Args:
-            units: Canonical coordinates `[N, P]`.
-        """
+        """Return ranks as a share of the reference, 0 = best, `[N, P]` -> `[A, N]`."""
         if not len(units):
             return np.empty((len(self._mixtures), 0))
         ranks = [mixture.mean_ranks(units) for mixture in self._mixtures]
         return np.reshape(ranks, (len(self._mixtures), len(units))) / self._n_reference
 
     def features(self, units: Units) -> Units:
-        """Return logarithms of ranks, on a scale from 0 = best to 1, `[N, A]`.
+        """Return logarithms of ranks, on a scale from 0 = best to 1, `[N, P]` -> `[N, A]`.
 
         As logarithms, what a prior likes best differs as much as all the rest, which is what a
         search asks about (docs/decisions/prior-turns.md).
-
-        Args:
-            units: Canonical coordinates `[N, P]`.
         """
         ranks = self._n_reference * self.shares(units).T
         return np.asarray(np.log1p(ranks) / np.log1p(self._n_reference))

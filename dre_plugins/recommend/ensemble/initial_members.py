@@ -1,4 +1,11 @@
-"""The members of an ensemble before they are fitted: the priors' as far as they are trusted."""
+"""The members of an ensemble before they are fitted: the priors' as far as they are trusted.
+
+In a table each member of a prior imagines the study to be like one of the past tasks. A task whose
+context makes the scorers order the observed trials as they came out is drawn more often, the more
+often the more was observed; before that, the members' disagreement is the doubt about the task.
+
+Notation: see docs/architecture.md; `T` contexts of past tasks.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +20,6 @@ from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.mixture import JointPart, Members, Part
-from dre_plugins.recommend.ensemble.retrieval import disagreement, draw_tasks
 from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.lists import TrialList
@@ -28,15 +34,7 @@ MAX_SINGLE = 20
 
 
 class InitialMembers:
-    """Make the members that a fit starts from.
-
-    Args:
-        evidence: What is known of the trials.
-        settings: The recommender's settings.
-        expectation: What trained priors expect, and how far they are trusted.
-        is_table: Whether the candidates are given.
-        rng: Source of randomness.
-    """
+    """Make the members that a fit starts from; in a table the candidates are given."""
 
     def __init__(
         self,
@@ -132,3 +130,32 @@ class InitialMembers:
             ensemble = ensemble.with_contexts(contexts[drawn])
             return Part(ensemble, prior.encode, self._preset.from_tasks)
         return Part(ensemble, prior.encode, self._preset.from_prior)
+
+
+# How much an observed trial sharpens the weights: a task that orders a tenth more of all pairs
+# wrongly weighs exp(-SHARPNESS · N / 10) as much.
+SHARPNESS = 1.6
+
+
+def disagreement(scores: torch.Tensor, ranks: torch.Tensor) -> torch.Tensor:
+    """Return the share of pairs of trials that each task's scores order wrongly `[T]`.
+
+    Scores under each context `[T, N]` and observed ranks `[N]` are larger is better.
+    """
+    is_better = ranks[:, None] > ranks[None, :]
+    is_wrong = is_better & (scores[:, :, None] < scores[:, None, :])
+    return is_wrong.sum((1, 2)) / is_better.sum().clamp_min(1)
+
+
+def draw_tasks(
+    wrong: torch.Tensor, n_trials: int, n_members: int, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Draw a past task for each member `[M]`, in proportion to the weights and a random order.
+
+    `wrong` is the `disagreement` of each task `[T]`.
+    """
+    weights = torch.softmax(-SHARPNESS * n_trials * wrong.double(), dim=0).numpy()
+    # Evenly spaced quantiles: ten independent draws would often leave out a likely task.
+    quantiles = (np.arange(n_members) + rng.random()) / n_members
+    drawn = np.searchsorted(weights.cumsum(), quantiles).clip(max=len(weights) - 1)
+    return rng.permutation(drawn)

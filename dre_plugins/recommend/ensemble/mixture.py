@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -25,22 +25,17 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists, fit_
 from dre_plugins.recommend.lists import TrialList, with_fantasies
 from dre_plugins.recommend.pareto import scalarised
 from dre_plugins.recommend.prior import Encode
+from dre_plugins.space.base import Units
 
-Units = NDArray[np.float64]
+Members: TypeAlias = "Part | JointPart"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Hold members that start alike and read the same features.
-
-    Args:
-        ensemble: The members.
-        encode: Canonical coordinates `[C, P]` -> features `[C, D]`.
-        fitting: How they are fitted.
-    """
+    """Hold members that start alike and read the same features."""
 
     ensemble: DeepRankingEnsemble
-    encode: Encode
+    encode: Encode  # canonical coordinates `[C, P]` -> features `[C, D]`
     fitting: FittingSettings
 
     def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> Part:
@@ -48,16 +43,9 @@ class Part:
         return self
 
     def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Part:
-        """Return the part fitted to the lists, from where it is.
+        """Return the part fitted by a share of the steps; without lists it stays as it is.
 
-        Args:
-            lists: Lists of positions in `units`; without any, nothing changes.
-            units: Canonical coordinates `[N, P]`.
-            seed: Seed of the supports.
-            share: Share of the steps to take.
-
-        Raises:
-            FittingError: If the fit diverged.
+        Lists hold positions in `units` `[N, P]`.
         """
         if not lists:
             return self
@@ -73,37 +61,15 @@ class Part:
         return replace(self.fitting, n_steps=round(share * self.fitting.n_steps))
 
     def scores(self, units: Units) -> torch.Tensor:
-        """Return the scores of all members `[M, C]` on the CPU.
-
-        Raises:
-            FloatingPointError: If they are not finite.
-        """
+        """Return the scores of all members `[M, C]` on the CPU; they must be finite."""
         scores = self.ensemble.scores(torch.from_numpy(self.encode(units)))
         if not torch.isfinite(scores).all():
             raise FloatingPointError("scores are not finite")
         return scores.cpu()
 
 
-class Members(Protocol):
-    """Describe a part of a mixture (for type checking; do not subclass)."""
-
-    def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> Members:
-        """Return the part told of unfinished trials."""
-
-    def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Members:
-        """Return the part fitted."""
-
-    def scores(self, units: Units) -> torch.Tensor:
-        """Return the scores of all members `[M, C]`."""
-
-
 class Mixture:
-    """Rank configurations by the members of all parts, against one set of reference points.
-
-    Args:
-        parts: The parts, at least one.
-        reference: Canonical coordinates of the reference points `[K, P]`.
-    """
+    """Rank configurations by the members of all parts, against reference points `[K, P]`."""
 
     def __init__(self, parts: Sequence[Members], reference: Units) -> None:
         self._parts = tuple(parts)
@@ -130,27 +96,15 @@ class Mixture:
 
 @dataclass(frozen=True)
 class JointPart:
-    """Hold members each of which ranks by all objectives, with a member of every part.
+    """Hold members each of which ranks by all objectives, with a member of every part."""
 
-    Args:
-        parts: Members for each objective `[O]`, as many in all of them.
-        lists: What each part is fitted to `[O]`.
-        weights: Weights of the objectives `[O]`.
-        reference: Canonical coordinates of the points that tell how good a rank is `[K, P]`.
-    """
-
-    parts: tuple[Members, ...]
-    lists: tuple[Sequence[TrialList], ...]
-    weights: NDArray[np.float64]
-    reference: Units
+    parts: tuple[Members, ...]  # members for each objective `[O]`, as many in all of them
+    lists: tuple[Sequence[TrialList], ...]  # what each part is fitted to `[O]`
+    weights: NDArray[np.float64]  # weights of the objectives `[O]`
+    reference: Units  # points that tell how good a rank is `[K, P]`
 
     def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> JointPart:
-        """Return the members told of unfinished trials, each part where it ranks them itself.
-
-        Args:
-            positions: Positions of the unfinished trials in `units` `[U]`.
-            units: Canonical coordinates of all trials `[N, P]`.
-        """
+        """Return the members told of unfinished trials `[U]`, placed by each part itself."""
         lists = tuple(
             with_fantasies(lists, positions, _ranking(mixture, units))
             for mixture, lists in zip(self._mixtures, self.lists, strict=True)
@@ -187,15 +141,7 @@ def fit_all(
 ) -> list[Members]:
     """Return the parts fitted, each to its own lists; those that are alike in one batch.
 
-    Args:
-        parts: The parts.
-        lists: Lists of positions in `units`, for each part.
-        units: Canonical coordinates `[N, P]`.
-        seeds: Seed of the supports, for each part.
-        share: Share of the steps to take.
-
-    Raises:
-        FittingError: If a fit diverged.
+    Lists hold positions in `units` `[N, P]`; `share` is that of the steps to take.
     """
     fitted = [*parts]
     groups: defaultdict[Hashable, list[int]] = defaultdict(list)
@@ -227,12 +173,7 @@ def _kind(part: Members) -> Hashable:
 
 
 def padded(lists: Sequence[TrialList], features: torch.Tensor) -> RankingLists:
-    """Pad lists to one batch: features `[1, B, N, D]`.
-
-    Args:
-        lists: Lists of positions in `features`.
-        features: Features of all trials `[N, D]`.
-    """
+    """Pad lists of positions in features `[N, D]` to one batch, features `[1, B, N, D]`."""
     length = max(len(ranked.trials) for ranked in lists)
     shape = (1, len(lists), length)
     # The dtypes are stated because a user's default may be float64.

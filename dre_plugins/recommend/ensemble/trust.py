@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from dre_plugins.space.base import Units
 
 # Trust is Φ((agreement - EXPECTED) / error + BENEFIT): .93 for a prior whose agreement with the
 # trials (Kendall's tau) is EXPECTED, and less the more standard errors it lies below.
@@ -25,16 +24,13 @@ BENEFIT = 1.5
 LEAST_WEIGHT = 0.5
 
 
-def agreement(expected: Array, ranks: Array) -> tuple[float, float]:
-    """Return how well the prior's order of trials agrees with the observed one.
+def agreement(expected: Units, ranks: Units) -> tuple[float, float]:
+    """Return the prior's concordance with the observed order of trials, and its standard error.
 
-    Args:
-        expected: The prior's rank of each trial as a share of the reference `[N]`, 0 = best.
-        ranks: Observed ranks `[N]`, larger is better.
-
-    Returns:
-        Concordance from −1 to 1, in which a pair counts by how far apart the prior put it, and
-        its standard error for independent orders. Without comparable pairs 0 and infinity.
+    `expected` is the prior's rank of each trial as a share of the reference `[N]`, 0 = best;
+    observed `ranks` `[N]` are larger is better. The concordance is from −1 to 1, in which a pair
+    counts by how far apart the prior put it; the error is that for independent orders. Without
+    comparable pairs they are 0 and infinity.
     """
     distance = expected[None, :] - expected[:, None]
     weight = np.abs(distance)
@@ -55,13 +51,8 @@ def agreement(expected: Array, ranks: Array) -> tuple[float, float]:
     return concordance, math.sqrt(2.0 * (2.0 * n + 5.0) / (9.0 * n * (n - 1.0)))
 
 
-def trust(expected: Array, ranks: Array) -> float:
-    """Return how far to trust the prior, from 0 (not at all) to 1.
-
-    Args:
-        expected: See `agreement`.
-        ranks: See `agreement`.
-    """
+def trust(expected: Units, ranks: Units) -> float:
+    """Return how far to trust the prior, from 0 (not at all) to 1, see `agreement`."""
     concordance, error = agreement(expected, ranks)
     if math.isinf(error):
         return 1.0

@@ -7,7 +7,7 @@ make it in `surrogates.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,36 +15,27 @@ from numpy.typing import NDArray
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.schedule import Turn
+from dre_plugins.space.base import Units
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.seen import Seen
 
-Units = NDArray[np.float64]
+Purpose: TypeAlias = Literal["objective-weights", "space-filling", "ensemble", "universal-prior"]
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Say what is wanted of one call of `Recommender.suggest`, or of 16 suggestions of it.
-
-    Args:
-        evidence: What is known of the trials.
-        numbers: Numbers of the suggestions.
-        rule: Which configurations may be tried.
-        fixed: Coordinates that are given `[P]`, NaN where they are free.
-        candidates: Canonical coordinates of what may be suggested `[C, P]`; None: all there is.
-        is_whole: Which of the trials that were given stand for all configurations that agree with
-            them `[N]`, see `define_by_run`; None: none.
-        shares_fit: Whether all suggestions come from one fit.
-        may_repeat: Whether a configuration may be suggested again.
-    """
+    """Say what is wanted of one call of `Recommender.suggest`, or of 16 suggestions of it."""
 
     evidence: Evidence
-    numbers: range
-    rule: Rule
-    fixed: Units
+    numbers: range  # of the suggestions
+    rule: Rule  # which configurations may be tried
+    fixed: Units  # coordinates that are given `[P]`, NaN where they are free
+    # canonical coordinates of what may be suggested `[C, P]`; None: all there is
     candidates: Units | None = None
+    # which given trials stand for all that agree with them `[N]`, see `define_by_run`
     is_whole: NDArray[np.bool_] | None = None
-    shares_fit: bool = False
-    may_repeat: bool = False
+    shares_fit: bool = False  # whether all suggestions come from one fit
+    may_repeat: bool = False  # whether a configuration may be suggested again
 
     def seen(self) -> Seen:
         """Return what is not to be suggested again, before the first suggestion."""
@@ -59,40 +50,25 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Say what is wanted of a proposer.
+    """Say what is wanted of a proposer."""
 
-    Args:
-        index: Number of the suggestion.
-        turn: Whose turn it is, and what for.
-        seen: Configurations not to suggest again, unless nothing else is left.
-        fixed: Coordinates that are given `[P]`, NaN where they are free.
-        branch: Coordinates `[P]` that lead into the branch where the suggestion must lie, NaN
-            elsewhere; None: anywhere.
-        taken: Canonical coordinates of what the same fit has chosen before `[T, P]`, near which
-            nothing is chosen; None where a fit follows each suggestion.
-    """
-
-    index: int
+    index: int  # number of the suggestion
     turn: Turn
-    seen: Seen
-    fixed: Units
+    seen: Seen  # not to be suggested again, unless nothing else is left
+    fixed: Units  # coordinates that are given `[P]`, NaN where they are free
+    # coordinates `[P]` that lead into the branch where it must lie, NaN elsewhere; None: anywhere
     branch: Units | None = None
+    # chosen from the same fit before `[T, P]`, near which nothing is chosen; None: each has a fit
     taken: Units | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Hold a chosen candidate.
+    """Hold a chosen candidate."""
 
-    Args:
-        units: Coordinates `[P]`, NaN or anything for inactive parameters.
-        is_new: Whether the configuration was never evaluated.
-        explanation: In which turn it was chosen, and what is expected of it.
-    """
-
-    units: Units
-    is_new: bool
-    explanation: Explanation
+    units: Units  # coordinates `[P]`, NaN or anything for inactive parameters
+    is_new: bool  # whether the configuration was never evaluated
+    explanation: Explanation  # in which turn it was chosen, and what is expected of it
 
 
 class Proposer(Protocol):
@@ -103,3 +79,12 @@ class Proposer(Protocol):
 
     def propose(self, request: Request) -> Choice:
         """Return the candidate of the largest acquisition."""
+
+
+def stream(purpose: Purpose, seed: int, index: int) -> np.random.Generator:
+    """Return the generator of a purpose, of a study with this seed, for a suggestion's number.
+
+    A resumed study goes on as if it had never stopped, and no draw depends on another purpose's.
+    """
+    key = (get_args(Purpose).index(purpose), index)
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

@@ -16,9 +16,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
-
-Units = NDArray[np.float64]
 
 # Candidates that are refined together, the best ones of a pool, and steps of L-BFGS-B for all.
 N_REFINED = 2
@@ -33,13 +32,8 @@ def refined(
 ) -> Units:
     """Return candidates moved to where a differentiable acquisition is larger `[K, P]`.
 
-    Only continuous parameters that are active and free move, within their bounds.
-
-    Args:
-        space: The search space.
-        units: Coordinates of the candidates `[K, P]`.
-        fixed: Coordinates that are given `[P]`, NaN where they are free.
-        acquisition: Features `[K, D]` -> acquisition values `[K]`.
+    Only continuous parameters that are active and not among the fixed coordinates `[P]` move,
+    within their bounds. The acquisition is of features: `[K, D]` -> `[K]`.
     """
     place_of = {
         column: place for column, place in space.continuous.items() if np.isnan(fixed[column])

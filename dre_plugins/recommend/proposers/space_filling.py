@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.proposers import Choice, Request
-from dre_plugins.recommend.streams import stream
+from dre_plugins.recommend.proposers import Choice, Request, stream
+from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import sobol_point, with_fixed
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen, distinct
-
-Units = NDArray[np.float64]
 
 # Draws among which a configuration that is new is looked for, before a finite space is searched
 # whole.
@@ -24,16 +21,11 @@ N_DRAWS = 64
 
 @dataclass(frozen=True, slots=True)
 class SpaceFilling:
-    """Propose configurations that fill a space.
+    """Propose configurations that fill a space."""
 
-    Args:
-        rule: Which configurations of the search space may be tried.
-        seed: Seed of the study.
-        candidates: Canonical coordinates of what may be suggested `[C, P]`; None: all there is.
-    """
-
-    rule: Rule
-    seed: int
+    rule: Rule  # which configurations of the search space may be tried
+    seed: int  # of the study
+    # canonical coordinates of what may be suggested `[C, P]`; None: all there is
     candidates: Units | None = None
 
     def fantasize(self, pending: Units) -> None:
@@ -65,15 +57,9 @@ class SpaceFilling:
 
 
 def completed(space: SearchSpace, units: Units, number: int, seed: int) -> Units:
-    """Return coordinates `[P]` with those of inactive parameters as well.
+    """Return coordinates `[P]` with those of inactive parameters as well, from the number's point.
 
     Small spaces are enumerated without them, but a define-by-run trial may ask.
-
-    Args:
-        space: The search space.
-        units: Coordinates `[P]`.
-        number: Number of the suggestion, whose point of the sequence has what is lacking.
-        seed: Seed of the study.
     """
     lacking = np.isnan(units) & ~space.active(units[None])[0]
     if not lacking.any():

@@ -276,9 +276,9 @@ def targets(values: Units, ranks: Units) -> torch.Tensor:
     """
     finite = values[np.isfinite(values)]
     if not len(finite):
-        return blended(torch.from_numpy(ranks), torch.zeros(len(ranks), dtype=torch.float64))[0]
+        return blended(torch.from_numpy(ranks), torch.zeros(len(ranks), dtype=torch.float64))
     low, high = finite.min(), finite.max()
     clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
     # By the largest first: sums and squares of 1e300 are no floats.
     scaled = clipped / max(abs(low), abs(high), np.finfo(np.float64).tiny)
-    return blended(torch.from_numpy(ranks), torch.from_numpy(scaled))[0]
+    return blended(torch.from_numpy(ranks), torch.from_numpy(scaled))

@@ -11,8 +11,8 @@ import numpy as np
 
 from dre_plugins.space import Categorical, Constant, Domain, Integer, Ordinal
 from dre_plugins.space.base import is_real
-from dre_plugins.space.bounds import is_finite
 from dre_plugins.space.conditions import listed_values
+from dre_plugins.space.ranges import is_finite
 
 # A column with fewer numbers than this among its cells is no column of numbers with mistakes.
 _NUMERIC_SHARE = 0.9

@@ -79,13 +79,10 @@ def from_table(
     cells = {name: columns[name] for name in parameters}
     rows = configurations(cells, domains, len(columns[value]), skipped)
     if task is not None:
-        named = {
-            row: configuration
-            for row, configuration in rows.items()
-            if not is_missing(columns[task][row])
-        }
-        skipped[f"rows without a name in {task!r}"] += len(rows) - len(named)
-        rows = named
+        nameless = [row for row in rows if is_missing(columns[task][row])]
+        skipped[f"rows without a name in {task!r}"] += len(nameless)
+        for row in nameless:
+            del rows[row]
     if space is None:
         space = infer_space([*rows.values()], parameters, log=log)
     trials: dict[str, list[Trial]] = {table: []} if task is None else {}

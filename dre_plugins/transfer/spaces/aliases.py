@@ -83,7 +83,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         "bins": _role("max_bin max_bins border_count"),
         "leaf value": _role("max_delta_step max_tree_output max_leaf_output"),
         "trees dropped": _role("rate_drop", "drop_rate", "boosting"),
-        # `conventions` turns the strength of a penalty into the cost, which is its inverse.
+        # `prefixes.change_of` turns the strength of a penalty into the cost, which is its inverse.
         "svm cost": _role("c cost", "alpha lambda reg_param", "linear"),
         "weight decay": _role("weight_decay wd l2_penalty", "alpha l2 l2_reg", "network"),
         # On one device, as small networks are trained.

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dre_plugins.space.base import Array, fill
+from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import families, is_ambiguous, roles
-from dre_plugins.transfer.spaces.conventions import Change
-from dre_plugins.transfer.spaces.conversion import conversion, placed
-from dre_plugins.transfer.spaces.differences import difference
+from dre_plugins.transfer.spaces.conversion import conversion, difference, placed
 from dre_plugins.transfer.spaces.prefixes import (
+    Change,
     change_of,
     normalised,
     without_learner,
@@ -71,19 +71,6 @@ class Alignment:
     missing: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     remarks: Mapping[str, str] = field(default_factory=dict)
-    _fixed: Array = field(init=False, repr=False, compare=False)  # imputed units `[Pt]`, else NaN
-    _rules: SearchSpace = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        target = self.target
-        fixed = np.full(target.n_parameters, np.nan)
-        for name, value in self.imputed.items():
-            fixed[target.names.index(name)] = placed([value], target.domains[name])[0]
-        # A parameter of which nothing is known says nothing about its children: they are what the
-        # source says.
-        answerable = [c for c in target.conditions if c.parent not in self.missing]
-        rules = SearchSpace(target.domains, answerable, target.optional)
-        fill(self, _fixed=fixed, _rules=rules)
 
     def convert(self, units: Array) -> Array:
         """Return canonical units of the target, canonical units `[N, Ps]` -> `[N, Pt]`.
@@ -99,19 +86,33 @@ class Alignment:
                 f"units must have one column for each of {list(self.source.names)}, got an array "
                 f"of shape {units.shape}; make them with the source's to_units."
             )
+        given = dict(zip(self.source.names, units.T, strict=True))
+        constant = np.full(len(units), _ONLY)
         converted = np.tile(self._fixed, (len(units), 1))
         for link in self.links:
             if link.target not in self.target.constants:
                 column = self.target.names.index(link.target)
-                converted[:, column] = link.change(self._given(link, units))
+                converted[:, column] = link.change(given.get(link.source, constant))
         converted[~self._rules.active(converted)] = np.nan
         return converted
 
-    def _given(self, link: Link, units: Array) -> Array:
-        """Return the units of a link's parameter in the source, `[N, Ps]` -> `[N]`."""
-        if link.source in self.source.constants:
-            return np.full(len(units), _ONLY)
-        return units[:, self.source.names.index(link.source)]
+    @cached_property
+    def _fixed(self) -> Array:
+        """Return imputed units `[Pt]`, NaN elsewhere."""
+        fixed = np.full(self.target.n_parameters, np.nan)
+        for name, value in self.imputed.items():
+            fixed[self.target.names.index(name)] = placed([value], self.target.domains[name])[0]
+        return fixed
+
+    @cached_property
+    def _rules(self) -> SearchSpace:
+        """Return the target without the conditions of which nothing is known.
+
+        A parameter of which nothing is known says nothing about its children: they are what the
+        source says.
+        """
+        conditions = [c for c in self.target.conditions if c.parent not in self.missing]
+        return SearchSpace(self.target.domains, conditions, self.target.optional)
 
     def report(self) -> str:
         """Return a table of what is linked and how, and what is not."""
@@ -137,20 +138,14 @@ class Alignment:
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Return of each parameter of the target: its name, that in the source, why, remarks."""
+        more = {name: f"; {remark}" for name, remark in self.remarks.items()}
         rows = [(link.target, link.source, link.how, link.note) for link in self.links]
         for name, value in self.imputed.items():
-            rows.append((name, "–", "default", f"set to {_short(value)}" + self._remark(name)))
-        for name in self.missing:
-            rows.append((name, "–", "–", "left missing" + self._remark(name)))
+            # Without the digits of a unit's rounding.
+            plain = float(f"{value:.6g}") if isinstance(value, float) else value
+            rows.append((name, "–", "default", f"set to {plain!r}{more.get(name, '')}"))
+        rows += [(name, "–", "–", f"left missing{more.get(name, '')}") for name in self.missing]
         return rows
-
-    def _remark(self, name: str) -> str:
-        return f"; {self.remarks[name]}" if name in self.remarks else ""
-
-
-def _short(value: Any) -> str:
-    """Return a value to read: the digits of a unit's rounding are left out."""
-    return repr(float(f"{value:.6g}") if isinstance(value, float) else value)
 
 
 def align(
@@ -163,8 +158,7 @@ def align(
     """Find the parameters that two spaces have in common, see `aligned_if_any`.
 
     Raises:
-        ValueError: nothing in common, `mapping` names what does not exist, or what it joins has no
-            value in common.
+        ValueError: nothing in common, or what `mapping` joins has no value in common.
     """
     alignment = aligned_if_any(source, target, mapping=mapping, defaults=defaults)
     if alignment is None:
@@ -192,16 +186,15 @@ def aligned_if_any(
     see `matching_names`.
 
     Args:
-        mapping: name in the source to name in the target, where names do not tell.
+        mapping: name in the source to name in the target, where names do not tell; each joins two
+            parameters that exist, which `Prior` checks.
         defaults: values for parameters that only the target has, by any of their known names; a
             number outside the range becomes the nearest value of the range.
 
     Raises:
-        ValueError: `mapping` names what does not exist, or joins what has no value in common.
+        ValueError: `mapping` joins what has no value in common.
     """
-    given = dict(mapping or {})
-    _check_mapping(given, source, target)
-    pairs = {name: (other, "mapping") for name, other in given.items()}
+    pairs = {name: (other, "mapping") for name, other in (mapping or {}).items()}
     pairs |= matching_names(list(source.domains), list(target.domains), taken=pairs)
     links: list[Link] = []
     remarks: dict[str, str] = {}
@@ -312,18 +305,3 @@ def _imputed(
         if not domain.contains(default):
             remarks[name] = f"nearest to the default {default!r}"
     return values, remarks
-
-
-def _check_mapping(mapping: Mapping[str, str], source: SearchSpace, target: SearchSpace) -> None:
-    sides = (("source", list(mapping), source), ("target", list(mapping.values()), target))
-    for where, names, space in sides:
-        for name in names:
-            if name not in space.domains:
-                raise ValueError(
-                    f"mapping names {name!r}, which the {where} does not have; "
-                    f"it has {list(space.domains)}."
-                )
-            if names.count(name) > 1:
-                raise ValueError(
-                    f"mapping names {name!r} of the {where} twice; join it to one parameter."
-                )

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from dre_plugins.space import Domain, Float, Integer, Normal, Ordinal
+from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_real, match_key
 from dre_plugins.space.conditions import listed_values
-from dre_plugins.transfer.spaces.conventions import Change
+from dre_plugins.transfer.spaces.prefixes import Change
 
 Number: TypeAlias = Float | Integer | Normal
 
 # Numbers are the same value if they agree to this share: a scale may have rounded one of them.
 _SAME_NUMBER = 1e-9
+# Values that a difference names at most.
+_MOST_LISTED = 5
 
 
 def conversion(source: Domain, target: Domain, change: Change | None = None) -> Change | None:
@@ -33,7 +35,7 @@ def conversion(source: Domain, target: Domain, change: Change | None = None) -> 
     Two domains of numbers always have one, since numbers beyond a range extrapolate.
 
     Args:
-        change: What numbers of the source are in the target, see `conventions`.
+        change: What numbers of the source are in the target, see `prefixes`.
     """
     if change is None and source == target:
         return np.asarray
@@ -157,3 +159,60 @@ def _plain(value: Any) -> Hashable:
     if isinstance(value, (list, tuple)):
         return tuple(_plain(item) for item in value)
     return str(value).strip().casefold()
+
+
+# ---- in words
+
+
+def difference(source: Domain, target: Domain) -> str:
+    """Return how two domains of a parameter differ, in words; empty if they hold the same."""
+    if source == target:
+        return ""
+    fixed = [
+        f"fixed at {domain.value!r} in the {where}"
+        for where, domain in (("source", source), ("target", target))
+        if isinstance(domain, Constant)
+    ]
+    if fixed:
+        return ", ".join(fixed)
+    remarks = []
+    if _kind(source) != _kind(target):
+        remarks.append(f"{_kind(target)} in the target, {_kind(source)} in the source")
+    if not isinstance(source, Number):
+        remarks += _only("source", source, target)
+        remarks += [] if isinstance(target, Number) else _only("target", target, source)
+    elif isinstance(target, Number):
+        remarks += [
+            f"{theirs} in the target, {ours} in the source"
+            for (value, ours), (other, theirs) in zip(
+                _traits(source), _traits(target), strict=True
+            )
+            if value != other
+        ]
+        if _kind(source) == _kind(target) and source.step != target.step:
+            remarks.append(f"step {target.step} in the target, {source.step} in the source")
+    return "; ".join(remarks)
+
+
+def _kind(domain: Domain) -> str:
+    if isinstance(domain, Number):
+        return "int" if isinstance(domain, Integer) else "float"
+    return "categorical" if isinstance(domain, Categorical) else "ordinal"
+
+
+def _traits(domain: Number) -> Iterator[tuple[object, str]]:
+    """Yield the scale and the range of numbers, each to compare and to read."""
+    scale = "normal" if isinstance(domain, Normal) else domain.scale
+    yield scale, f"{scale} scale"
+    low, high = float(domain.from_unit(0.0)), float(domain.from_unit(1.0))
+    yield (low, high), f"{low:g}…{high:g}"
+
+
+def _only(where: str, here: Domain, there: Domain) -> list[str]:
+    """Name the values that only one of two domains has, at most a few of them."""
+    values = listed_values(here)
+    missing = [v for v, unit in zip(values, placed(values, there), strict=True) if unit != unit]
+    if not missing:
+        return []
+    more = f" and {len(missing) - _MOST_LISTED} more" if len(missing) > _MOST_LISTED else ""
+    return [f"only in the {where}: {missing[:_MOST_LISTED]!r}{more}"]

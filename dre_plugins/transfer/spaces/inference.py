@@ -9,8 +9,8 @@ import numpy as np
 
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, UnsupportedDomainError
 from dre_plugins.space.base import is_integer, match_key
-from dre_plugins.space.bounds import is_finite
 from dre_plugins.space.conditions import infer_conditions
+from dre_plugins.space.ranges import is_finite
 from dre_plugins.space.search_space import SearchSpace
 
 # Numbers that span less than this factor are taken for linear.

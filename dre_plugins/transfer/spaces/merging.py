@@ -1,19 +1,25 @@
-"""One search space that holds several: for a prior whose tasks do not share one space."""
+"""One search space that holds several: for a prior whose tasks do not share one space.
+
+Parameters get one name for what the spaces call differently, so that tasks teach the same one.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, is_real, match_key
+from dre_plugins.space.base import Domain, UnsupportedDomainError, is_integer, match_key
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition, listed_values
 from dre_plugins.space.discrete import Categorical, Constant, Ordinal
 from dre_plugins.space.numeric import Float, Integer, Normal
+from dre_plugins.space.ranges import is_finite
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.spaces.alignment import matching_names
 from dre_plugins.transfer.spaces.conversion import Number
 from dre_plugins.transfer.spaces.inference import distinct, infer_domain
+from dre_plugins.transfer.spaces.prefixes import change_of
 
 # Numbers are listed as categories, and a parent's values in a condition, up to this many.
 _MOST_LISTED = 32
@@ -23,7 +29,7 @@ def merged_space(spaces: Sequence[SearchSpace]) -> SearchSpace:
     """Return the smallest space that holds the parameters and the values of all.
 
     Parameters come in order of first appearance and match by their exact names. One that some
-    space lacks, or that spaces need under different conditions, is optional.
+    space lacks, or that spaces need under conditions that cannot be united, is optional.
 
     Raises:
         ValueError: no space, or a parameter is a number in one space and a word in another.
@@ -37,12 +43,11 @@ def merged_space(spaces: Sequence[SearchSpace]) -> SearchSpace:
         name: merged_domain(name, [s.domains[name] for s in spaces if name in s.domains])
         for name in names
     }
-    conditions, unsure = _merged_conditions(spaces, domains)
-    merged = SearchSpace(domains, conditions)  # refuses conditions that form a cycle
-    optional = unsure.union(*(space.optional for space in spaces))
+    conditions, optional = _merged_conditions(spaces, domains)
     for space in spaces:
-        optional |= {name for name in names if not _is_settled(name, space, conditions)}
-    return SearchSpace(domains, conditions, optional & set(merged.names))
+        optional |= space.optional | {name for name in names if name not in space.domains}
+    constants = {name for name, domain in domains.items() if isinstance(domain, Constant)}
+    return SearchSpace(domains, conditions, optional - constants)
 
 
 def in_canonical_order(space: SearchSpace) -> SearchSpace:
@@ -79,7 +84,7 @@ def merged_domain(name: str, domains: Sequence[Domain]) -> Domain:
         return infer_domain(name, [value for domain in domains for value in listed_values(domain)])
     if not any(isinstance(domain, Number) for domain in domains):
         return _union(domains)
-    if all(isinstance(d, Number) or all(map(_is_number, listed_values(d))) for d in domains):
+    if all(isinstance(d, Number) or all(map(is_finite, listed_values(d))) for d in domains):
         return _span(domains)
     if sum(domain.n_values or _MOST_LISTED + 1 for domain in domains) > _MOST_LISTED:
         raise UnsupportedDomainError(
@@ -94,7 +99,7 @@ def _union(domains: Sequence[Domain]) -> Domain:
     values = distinct(value for domain in domains for value in listed_values(domain))
     if not all(isinstance(domain, (Ordinal, Constant)) for domain in domains):
         return Categorical(values)
-    if all(map(_is_number, values)):
+    if all(map(is_finite, values)):
         values = tuple(sorted(values))
         spacings = {domain.spacing for domain in domains if isinstance(domain, Ordinal)}
         spacing = spacings.pop() if len(spacings) == 1 else "equal"
@@ -138,66 +143,58 @@ def _landmarks(domain: Domain) -> list[Any]:
     return listed_values(domain)
 
 
-def _is_number(value: object) -> bool:
-    return is_real(value) and math.isfinite(value)  # type: ignore[arg-type]
-
-
 # ---- conditions
 
 
 def _merged_conditions(
     spaces: Sequence[SearchSpace], domains: Mapping[str, Domain]
 ) -> tuple[list[AnyCondition], set[str]]:
-    """Return the conditions that admit in every space what the space admits.
-
-    Returns:
-        The conditions, and the children that are absent in one space where another one has them.
-    """
-    conditions: list[AnyCondition] = []
-    unsure: set[str] = set()
+    """Return conditions that admit what every space admits, and children that are left without."""
+    merged: list[AnyCondition] = []
+    without: set[str] = set()
     for child, parent in dict.fromkeys((c.child, c.parent) for s in spaces for c in s.conditions):
         having = [s for s in spaces if child in s.domains and parent in s.domains]
-        parents = [space.domains[parent] for space in having]
         stated = [
             [c for c in space.conditions if (c.child, c.parent) == (child, parent)]
             for space in having
         ]
-        united, do_agree = list(stated[0]), True
-        if any(others != united for others in stated):
-            united, do_agree = _united(stated, parents)
-        if not all(_is_valid(condition, domains[parent]) for condition in united):
-            united, do_agree = [], False
-        conditions += united
-        if not do_agree:
-            unsure.add(child)
-    return conditions, unsure
+        united = stated[0]
+        if any(conditions != united for conditions in stated):
+            united = _united(stated, [space.domains[parent] for space in having])
+        if united and all(_is_valid(condition, domains[parent]) for condition in united):
+            merged += united
+        else:
+            without.add(child)
+    return merged, without
 
 
 def _united(
     stated: Sequence[Sequence[AnyCondition]], parents: Sequence[Domain]
-) -> tuple[list[AnyCondition], bool]:
-    """Unite the conditions of one child and one parent.
+) -> list[AnyCondition]:
+    """Return one condition of a child and its parent for several spaces, or none.
 
     A space that states none says that the child is active for every value that the parent has
     there: in a study of trees only, the depth has no condition.
-
-    Returns:
-        At most one condition, and whether the spaces agree where they overlap.
     """
     pattern = next(condition for conditions in stated for condition in conditions)
     completed = [
-        list(conditions) or _always(pattern, parent)
+        conditions or _always(pattern, parent)
         for conditions, parent in zip(stated, parents, strict=True)
     ]
     single = [conditions[0] for conditions in completed if len(conditions) == 1]
-    if len(single) == len(completed):
-        ranges = [c for c in single if isinstance(c, RangeCondition)]
-        listed = [c for c in single if isinstance(c, Condition)]
-        if not listed:
-            return _hull(ranges, [c for conditions in stated for c in conditions])
-        if not ranges:
-            return _pooled(listed, parents)
-    return [], False
+    if len(single) < len(completed):
+        return []
+    listed = [c for c in single if isinstance(c, Condition)]
+    if len(listed) == len(single):
+        values = distinct(value for condition in listed for value in condition.values)
+        return [Condition(pattern.child, pattern.parent, values)]
+    ranges = [c for c in single if isinstance(c, RangeCondition)]
+    lows, highs = [c.low for c in ranges], [c.high for c in ranges]
+    low = None if None in lows else min(lows)
+    high = None if None in highs else max(highs)
+    if listed or (low is None and high is None):
+        return []
+    return [RangeCondition(pattern.child, pattern.parent, low, high)]
 
 
 def _always(pattern: AnyCondition, parent: Domain) -> list[AnyCondition]:
@@ -207,32 +204,9 @@ def _always(pattern: AnyCondition, parent: Domain) -> list[AnyCondition]:
         is_short = parent.n_values is not None and parent.n_values <= _MOST_LISTED
         return [Condition(child, name, tuple(listed_values(parent)))] if is_short else []
     marks = _landmarks(parent)
-    if not all(map(_is_number, marks)):
+    if not all(map(is_finite, marks)):
         return []
     return [RangeCondition(child, name, min(marks), max(marks))]
-
-
-def _hull(
-    ranges: Sequence[RangeCondition], stated: Sequence[AnyCondition]
-) -> tuple[list[AnyCondition], bool]:
-    lows, highs = [c.low for c in ranges], [c.high for c in ranges]
-    low = None if None in lows else min(lows)
-    high = None if None in highs else max(highs)
-    if low is None and high is None:
-        return [], False
-    hull = RangeCondition(ranges[0].child, ranges[0].parent, low, high)
-    return [hull], all(condition == hull for condition in stated)
-
-
-def _pooled(
-    conditions: Sequence[Condition], parents: Sequence[Domain]
-) -> tuple[list[AnyCondition], bool]:
-    values = distinct(value for condition in conditions for value in condition.values)
-    do_agree = all(
-        {match_key(v) for v in values if parent.contains(v)} <= set(map(match_key, c.values))
-        for c, parent in zip(conditions, parents, strict=True)
-    )
-    return [Condition(conditions[0].child, conditions[0].parent, values)], do_agree
 
 
 def _is_valid(condition: AnyCondition, parent: Domain) -> bool:
@@ -246,24 +220,33 @@ def _is_valid(condition: AnyCondition, parent: Domain) -> bool:
     return True
 
 
-def _is_settled(name: str, space: SearchSpace, conditions: Iterable[AnyCondition]) -> bool:
-    """Say whether a space has a parameter, or a condition explains why it does not."""
-    return name in space.domains or any(
-        not _may_hold(condition, space.domains[condition.parent])
-        if condition.parent in space.domains
-        else _is_settled(condition.parent, space, conditions)
-        for condition in conditions
-        if condition.child == name
-    )
+# ---- names
 
 
-def _may_hold(condition: AnyCondition, parent: Domain) -> bool:
-    """Say whether any value of a space's parent fulfils the condition."""
-    if isinstance(condition, Condition):
-        return any(map(parent.contains, condition.values))
-    marks = _landmarks(parent)
-    if not all(_is_number(v) for v in (*marks, condition.low, condition.high) if v is not None):
-        return True
-    is_below = condition.low is not None and max(marks) < condition.low
-    is_above = condition.high is not None and min(marks) > condition.high
-    return not (is_below or is_above)
+def with_common_names(spaces: Sequence[SearchSpace]) -> list[SearchSpace]:
+    """Return the spaces with one name for each parameter: of several, the first one by alphabet.
+
+    Parameters match as in `alignment.aligned_if_any`, unless their numbers mean something else
+    (the strength of a penalty, and its inverse): then both keep their names.
+    """
+    merged: dict[str, None] = {}
+    renamed: dict[tuple[str, ...], dict[str, str]] = {}
+    for names in sorted({tuple(space.domains) for space in spaces}, key=sorted):
+        renamed[names] = {
+            name: other
+            for name, (other, _) in matching_names(names, list(merged), taken={}).items()
+            if other not in names and change_of(name, other) is None
+        }
+        merged |= dict.fromkeys(renamed[names].get(name, name) for name in names)
+    return [_renamed(space, renamed[tuple(space.domains)]) for space in spaces]
+
+
+def _renamed(space: SearchSpace, names: Mapping[str, str]) -> SearchSpace:
+    if not names:
+        return space
+    domains = {names.get(name, name): domain for name, domain in space.domains.items()}
+    conditions = [
+        replace(c, child=names.get(c.child, c.child), parent=names.get(c.parent, c.parent))
+        for c in space.conditions
+    ]
+    return SearchSpace(domains, conditions, {names.get(name, name) for name in space.optional})

@@ -1,12 +1,25 @@
-"""Words before the name of a parameter that say which learner it belongs to: ``svm_c``."""
+"""What the name of a parameter says besides: which learner it belongs to, and in which numbers.
+
+``svm_c`` is of a support vector machine. A study may tune ``log10_lr`` from -5 to -1 where a prior
+knows the learning rate itself, or the strength ``alpha`` of a penalty where it knows ``C``, the
+inverse of such a strength.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from types import MappingProxyType
 
+import numpy as np
+
+from dre_plugins.space.base import Array
 from dre_plugins.transfer.learners import LEARNERS
-from dre_plugins.transfer.spaces.conventions import Change, change_between, without_convention
+
+# Numbers `[N]` to others `[N]`; NaN where they have none.
+Change = Callable[[Array], Array]
 
 _PREFIX = re.compile(r"^.*(?:__|[/:.])(?=[^/:.])")
 _SEPARATORS = re.compile(r"[\W_]+")
@@ -47,7 +60,7 @@ def without_learner(name: str) -> str:
     >>> without_learner("svm_c"), without_learner("lgbm-lr"), without_learner("model_log10_lr")
     ('c', 'lr', 'lr')
     """
-    return without_convention(_without_words(without_prefix(name)))
+    return _split(name)[0]
 
 
 def forms_of(name: str) -> set[str]:
@@ -79,7 +92,78 @@ def learner_of_prefix(name: str) -> str | None:
     return next((key for word, key in _LEARNER_WORDS if plain.startswith(f"{word}_")), None)
 
 
+# ---- the same quantity in other numbers
+
+
+def _inverse(numbers: Array) -> Array:
+    found = np.full(numbers.shape, np.nan)
+    np.divide(1.0, numbers, out=found, where=numbers != 0)
+    return found
+
+
+def _power(base: float, numbers: Array) -> Array:
+    return np.asarray(np.power(base, numbers), dtype=np.float64)
+
+
+def _logarithm(base: float, values: Array) -> Array:
+    found = np.full(values.shape, np.nan)
+    np.log(values, out=found, where=values > 0)
+    found /= np.log(base)
+    return found
+
+
+# By word: from numbers as tuned to the quantity, and back. ``log_`` alone is left out: the base is
+# not said.
+CONVENTIONS: Mapping[str, tuple[Change, Change]] = MappingProxyType(
+    {
+        **{
+            word: (partial(_power, base), partial(_logarithm, base))
+            for word, base in (("log10", 10.0), ("log2", 2.0), ("ln", math.e))
+        },
+        **dict.fromkeys(("inverse", "inv"), (_inverse, _inverse)),
+    }
+)
+
+# The strength of a penalty and its inverse, by normalised names.
+_STRENGTHS = frozenset({"alpha", "lambda", "reg_param"})
+_INVERSE_STRENGTHS = frozenset({"c", "cost"})
+
+
 def change_of(source: str, target: str) -> Change | None:
-    """Return how numbers of a parameter become those of another one; None: as they are."""
-    ours, theirs = (_without_words(without_prefix(name)) for name in (source, target))
-    return change_between(ours, theirs)
+    """Return how numbers of a parameter become those of the same quantity; None: as they are.
+
+    >>> change_of("log10_lr", "lr")(np.array([-2.0])).tolist()
+    [0.01]
+    >>> change_of("svm_alpha", "C")(np.array([0.1])).tolist()
+    [10.0]
+    """
+    (ours, our_word), (theirs, their_word) = _split(source), _split(target)
+    is_inverse = any(
+        ours in names and theirs in other
+        for names, other in (
+            (_STRENGTHS, _INVERSE_STRENGTHS),
+            (_INVERSE_STRENGTHS, _STRENGTHS),
+        )
+    )
+    if our_word == their_word and not is_inverse:
+        return None
+    steps = [CONVENTIONS[our_word][0]] if our_word else []
+    steps += [_inverse] if is_inverse else []
+    steps += [CONVENTIONS[their_word][1]] if their_word else []
+    return partial(_in_turn, steps)
+
+
+def _in_turn(steps: Sequence[Change], numbers: Array) -> Array:
+    for step in steps:
+        numbers = step(numbers)
+    return numbers
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return what is left of a name, and the word for its convention, empty if there is none."""
+    plain = _without_words(without_prefix(name))
+    for word in CONVENTIONS:
+        for bare in (plain.removeprefix(f"{word}_"), plain.removesuffix(f"_{word}")):
+            if bare != plain and bare:
+                return bare, word
+    return plain, ""

@@ -1,0 +1,35 @@
+"""Small universal priors with random weights, and their files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from dre_plugins.universal.file import FORMAT, VERSION
+from dre_plugins.universal.network import UniversalPrior, UniversalSettings
+
+TINY = UniversalSettings(n_processes=1, width=4, n_refinements=1)
+
+
+def untrained(
+    settings: UniversalSettings = TINY, seed: int = 0, scale: float = 1.0
+) -> UniversalPrior:
+    prior, generator = UniversalPrior(settings), torch.Generator().manual_seed(seed)
+    for layer in prior.modules():
+        if isinstance(layer, torch.nn.Linear):
+            bound = scale * layer.in_features**-0.5
+            torch.nn.init.uniform_(layer.weight, -bound, bound, generator)
+            torch.nn.init.zeros_(layer.bias)
+    return prior
+
+
+def write(path: Path, prior: UniversalPrior) -> None:
+    header = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "settings": json.dumps(prior.settings.to_dict()),
+    }
+    save_file(prior.float().state_dict(), path, header)
