@@ -172,8 +172,6 @@ class Preset:
         from_random: How to fit when the scorers start from a random initialisation (DRE-RI).
         from_prior: How to fine-tune when they start from a meta-trained prior.
         from_tasks: How to fine-tune members of a prior in contexts of past tasks (`retrieval`).
-        under_constraints: How to fit from random weights where constraints are learnt as well: in
-            small steps, as large ones are too sure of a boundary. None takes `from_random`.
         acquisition: Name of the ensemble's acquisition function, one of `ACQUISITION_NAMES`.
         first_slope: How steep the first layer of random members is: each of its units reads one
             feature, and bends somewhere in its range. None draws it like the other layers.
@@ -187,7 +185,6 @@ class Preset:
     from_random: FittingSettings
     from_prior: FittingSettings
     from_tasks: FittingSettings
-    under_constraints: FittingSettings | None = None
     acquisition: str = "log-rank-ei"
     first_slope: float | None = None
     tempering: float = 1.0
@@ -214,7 +211,6 @@ PRESETS: Mapping[str, Preset] = {
     "default": Preset(
         scorer=ScorerSettings(activation="silu", range_limit=None, centred=True),
         from_random=FittingSettings(n_steps=150, learning_rate=0.03),
-        under_constraints=FittingSettings(n_steps=200, learning_rate=0.02),
         from_prior=FittingSettings(n_steps=200, learning_rate=0.02, full_length=20),
         from_tasks=FittingSettings(
             n_steps=200, learning_rate=0.02, free_length=10, full_length=40

@@ -1,10 +1,4 @@
-"""What trials tell of the constraints of their study.
-
-The time of a suggestion is bounded for any number of constraints: beyond `MAX_MODELLED`, those
-that order the trials alike are modelled as one, which is met where all of them are.
-
-Notation: see docs/architecture.md.
-"""
+"""What trials tell of the constraints of their study."""
 
 from __future__ import annotations
 
@@ -15,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.lists import TrialList, dense_ranks, thin
+from dre_plugins.recommend.lists import dense_ranks, thin
 from dre_plugins.recommend.trials import Trial
 
 # How many constraints are modelled, alone or several as one
@@ -25,26 +19,20 @@ MAX_MODELLED = 10
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Hold what was observed of one constraint.
+    """Hold what was observed of one constraint."""
 
-    Args:
-        trials: Positions in the history of the trials that tell `[N]`.
-        violations: How far they violate it `[N]`; at most 0 is met.
-    """
-
-    trials: NDArray[np.intp]
-    violations: NDArray[np.float64]
+    trials: NDArray[np.intp]  # positions in the history of the trials that tell `[N]`
+    violations: NDArray[np.float64]  # how far they violate it `[N]`; at most 0 is met
 
     @property
     def is_met(self) -> NDArray[np.bool_]:
         """Which of the trials meet it `[N]`."""
         return self.violations <= 0.0
 
-    def list(self, max_length: int) -> TrialList:
-        """Return the trials in order of violation, the least violated one first."""
-        ranks = dense_ranks(-self.violations)
-        kept = thin(ranks, max_length)
-        return TrialList(self.trials[kept], ranks[kept], 1.0)
+    def nearest(self, max_length: int) -> Constraint:
+        """Return what is left of at most `max_length` trials: most of them near the boundary."""
+        kept = thin(dense_ranks(-np.abs(self.violations)), max_length)
+        return Constraint(self.trials[kept], self.violations[kept])
 
     def places(self, n_trials: int) -> NDArray[np.float64]:
         """Return where each trial of the history stands, by order alone `[n_trials]`.
@@ -85,10 +73,10 @@ def joined(constraints: Sequence[Constraint], n_trials: int) -> list[Constraint]
     places = np.stack([constraint.places(n_trials) for constraint in constraints])
     tree = linkage(np.nan_to_num(places), method="ward")
     groups = fcluster(tree, MAX_MODELLED, criterion="maxclust")
-    return [_as_one(places[groups == group]) for group in dict.fromkeys(groups.tolist())]
+    return [_merged(places[groups == group]) for group in dict.fromkeys(groups.tolist())]
 
 
-def _as_one(places: NDArray[np.float64]) -> Constraint:
+def _merged(places: NDArray[np.float64]) -> Constraint:
     """Return the constraint that is met where all are, of `Constraint.places` `[J, N]`.
 
     It is violated by the sum of the violations, and met by the narrowest margin.

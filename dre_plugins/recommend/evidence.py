@@ -175,7 +175,10 @@ class Evidence:
         one, those with a value of which that is unknown. Failures lead only where no trial has a
         value.
         """
-        ranked = self.lists[0]
+        return self.may_lead_among(self.lists[0])
+
+    def may_lead_among(self, ranked: TrialList) -> Mask:
+        """Return the same of the trials of any list `[N]`."""
         has_value = ranked.ranks > WORST
         candidates = has_value if has_value.any() else ~has_value
         states = [self.constraint_states[trial] for trial in ranked.trials]

@@ -63,16 +63,7 @@ def memory_of_study(
 ) -> MemoryOfStudy | None:
     """Return what a new study has of a memory, None if it is to have none.
 
-    Args:
-        given: A memory, see `Memory.of`.
-        name: Name of the study for people; may be empty.
-        framework: What tunes, such as "optuna".
-        directions: "minimize" or "maximize" for each objective.
-        stats: Counters of the study.
-        logger: Where messages go.
-
-    Raises:
-        ValueError: If `given` is no memory.
+    A ValueError says that `given` is no memory, see `Memory.of`.
     """
     if given is False or (given is None and not os.environ.get("DRE_MEMORY")):
         return None
@@ -93,10 +84,7 @@ def remembered(
 ) -> PriorLike | None:
     """Return the prior of past studies from which a study starts, None if there is none.
 
-    Args:
-        memory: What the study has of a memory.
-        prior: What the user gave; another one than "auto" or "universal" takes precedence.
-        space: The search space.
+    Another prior of the user's than "auto" or "universal" takes precedence.
     """
     return None if memory is None or not gives_way(prior) else memory.prior_for(space)
 
@@ -108,8 +96,7 @@ class Recommenders:
         new: Returns a recommender of the study that starts from `prior`.
         prior: What the study starts from.
         memory: What it has of a memory, if anything.
-        remembered: The prior of past studies that the memory gave, if it is what the study starts
-            from.
+        remembered: The prior of past studies that the memory gave, if the study starts from it.
     """
 
     def __init__(
@@ -139,14 +126,7 @@ class Recommenders:
     def suggest(
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
-        """Return suggestions; a prior that was found has some of them, see `transfer.found`.
-
-        Args:
-            history: The trials, larger values are better.
-            count: How many suggestions.
-            index: Number of the first one.
-            fixed: Values that are given already, by parameter name.
-        """
+        """Return suggestions; a prior that was found has some of them, see `transfer.found`."""
         n_turns = self._turns_of_prior(history, range(index, index + count))
         suggestions: list[Suggestion] = []
         if n_turns:

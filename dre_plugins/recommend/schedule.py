@@ -7,7 +7,7 @@
 proposer             when
 ===================  ============================================================================
 ``universal-prior``  Odd numbers, once 5 trials have ended (10 beside a trained prior), with
-                     one objective and no violated constraint.
+                     one objective.
 ``random``           Until 10 trials have ended and one can be ranked; never with a prior of past
                      tasks. Points of the study's Sobol sequence.
 ``contrast``         With a trained prior of which too little was checked: a space-filling
@@ -160,15 +160,12 @@ def is_branch_turn(index: int) -> bool:
 def hindrance(evidence: Evidence, rules: TurnRules) -> str | None:
     """Return why the universal prior takes no turns although it is wanted; None if it does.
 
-    With several objectives and under violated constraints, turns are level with the ensemble
-    alone (docs/decisions/one-list.md).
+    With several objectives, turns are level with the ensemble alone (docs/decisions/one-list.md).
     """
     if not rules.preset_turns:
         return "the preset is the ensemble alone"
     if evidence.n_objectives > 1:
         return "there are several objectives"
-    if evidence.is_violated:
-        return "trials violate constraints"
     return None
 
 

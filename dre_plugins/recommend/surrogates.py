@@ -18,6 +18,7 @@ from dre_plugins.recommend.branches import branch_to_try
 from dre_plugins.recommend.costs import CostModel
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
+from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.prior import AlignedPrior, Universal
 from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Purpose, Request, stream
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
@@ -96,7 +97,7 @@ class Surrogates:
         """Return the ensemble fitted to the evidence."""
         evidence, rng = self._batch.evidence, self._stream("ensemble")
         fitted = fit_ensemble(evidence, self._expectation, self._search, self._settings, rng)
-        return replace(fitted, costs=self._costs)
+        return replace(fitted, costs=self._costs, feasibility=self._feasibility)
 
     @cached_property
     def _expectation(self) -> Expectation:
@@ -108,6 +109,11 @@ class Surrogates:
     def _costs(self) -> CostModel | None:
         """What configurations are expected to cost; None if that is unknown."""
         return CostModel.of(self._batch.evidence)
+
+    @cached_property
+    def _feasibility(self) -> Feasibility | None:
+        """How likely configurations are to meet the constraints; None if all were met."""
+        return Feasibility.of(self._batch.evidence)
 
     # ---- whose turn it is, and where
 
@@ -176,10 +182,12 @@ class Surrogates:
         if name == "universal-prior":
             rng = self._stream("universal-prior")
             return UniversalProposer(
-                self._universal, evidence, expectation, search, self._costs, rng
+                self._universal, evidence, expectation, search, self._costs, self._feasibility, rng
             )
         rng = self._stream("ensemble")
-        return EnsembleProposer(evidence, expectation, search, self._costs, self._settings, rng)
+        return EnsembleProposer(
+            evidence, expectation, search, self._costs, self._feasibility, self._settings, rng
+        )
 
     def _stream(self, purpose: Purpose) -> np.random.Generator:
         return stream(purpose, self._seed, self._batch.numbers[0])

@@ -218,6 +218,13 @@ class Rule:
         children = with_fixed(mutate(self.space, parents, n, rng), fixed)
         return self._filled(self.kept(children), parents, n, rng, fixed)
 
+    def broken(self, parents: Array, n: int, rng: np.random.Generator) -> Array:
+        """Return those of `n` children of parents `[Q, P]` that may not be tried, `[C, P]`."""
+        if self._valid is None:
+            return self._no_units
+        children = mutate(self.space, parents, n, rng)
+        return children[~self.holds(children)]
+
     def _filled(
         self, found: Array, parents: Array, n: int, rng: np.random.Generator, fixed: Array
     ) -> Array:

@@ -88,6 +88,20 @@ class Processes:
         evidence = -0.5 * fit - volume - 0.5 * n * math.log(2.0 * math.pi)
         return cls(hypotheses, inputs, slopes, roots, solved, evidence)
 
+    def some(self, kept: Tensor) -> Processes:
+        """Return some of the processes, by their positions `[H']`."""
+        hypotheses = self.hypotheses
+        return Processes(
+            Hypotheses(
+                hypotheses.lengthscales[:, kept],
+                hypotheses.noises[:, kept],
+                hypotheses.weights[:, kept],
+                hypotheses.warps,
+            ),
+            self.inputs,
+            *(part[:, kept] for part in (self.slopes, self.roots, self.solved, self.evidence)),
+        )
+
     def gradient(self) -> tuple[Tensor, Tensor]:
         """Return the gradient of the evidence by lengthscales `[B, H, D]` and noises `[B, H]`.
 

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.constraints import MAX_MODELLED, Constraint, constraints_of, joined
+from dre_plugins.recommend.feasibility import Feasibility, targets_of
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import feasible
 from dre_plugins.space import Float, SearchSpace
@@ -18,7 +20,7 @@ DEFAULT = get_preset("default")
 QUICK = replace(
     DEFAULT,
     scorer=replace(DEFAULT.scorer, n_members=5, hidden=(32, 32)),
-    under_constraints=replace(DEFAULT.under_constraints, n_steps=100),
+    from_random=replace(DEFAULT.from_random, n_steps=100),
 )
 PLANE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 
@@ -42,7 +44,6 @@ def test_what_is_known_of_each_constraint() -> None:
     a, b = constraints_of(history)
     assert a.trials.tolist() == [0, 3] and a.is_met.tolist() == [False, True]
     assert b.trials.tolist() == [1, 3] and b.is_met.all()
-    assert a.list(10).ranks.tolist() == [0.0, 1.0]
     assert feasible(history).tolist() == [False, False, False, True]
 
 
@@ -83,8 +84,8 @@ def test_a_constraint_is_learnt() -> None:
     study = tuned(lambda c: {"ball": (c["x"] ** 2 + c["y"] ** 2) - 0.25})
     late = study.trials[20:]
     # The optimum lies on the boundary, 0.5 * sqrt(2) = 0.707.
-    assert max(abs(t.constraints["ball"]) for t in late) < 0.2
-    assert study.best.value > 0.69
+    assert np.mean([abs(t.constraints["ball"]) < 0.01 for t in late]) >= 0.5
+    assert study.best.value > 0.70
     assert study.best.constraints["ball"] <= 0.0
 
 
@@ -107,10 +108,10 @@ def test_a_constraint_that_everything_meets_changes_nothing() -> None:
     assert [t.configuration for t in with_it.trials] == [t.configuration for t in without.trials]
 
 
-def test_only_the_order_of_violations_and_their_sign_count() -> None:
+def test_the_unit_of_violations_does_not_count() -> None:
     plain = tuned(lambda c: {"ball": c["x"] + c["y"] - 0.7}, n=14)
-    bent = tuned(lambda c: {"ball": 1e6 * math.atan(3.0 * (c["x"] + c["y"] - 0.7)) ** 3}, n=14)
-    assert [t.configuration for t in plain.trials] == [t.configuration for t in bent.trials]
+    tiny = tuned(lambda c: {"ball": 2.0**-600 * (c["x"] + c["y"] - 0.7)}, n=14)
+    assert [t.configuration for t in plain.trials] == [t.configuration for t in tiny.trials]
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 1e300])
@@ -122,9 +123,7 @@ def test_hard_violations_are_survived(value, caplog) -> None:
 
 def test_binary_constraints_are_two_levels() -> None:
     study = tuned(lambda c: {"crash": 1.0 if c["x"] > 0.7 else -1.0})
-    late = study.trials[20:]
-    assert np.mean([t.constraints["crash"] > 0 for t in late]) < 0.3
-    assert study.best.value > 1.6  # of 1.7
+    assert study.best.value > 1.69  # of 1.7
 
 
 def test_nothing_feasible_is_no_best_trial() -> None:
@@ -145,7 +144,7 @@ def test_a_batch_under_constraints_is_diverse() -> None:
         )
     settings = RecommenderSettings(preset=QUICK, n_startup_trials=4)
     suggestions = Recommender(PLANE, settings, seed=0).suggest(history, 4, index=12)
-    assert {suggestion.source for suggestion in suggestions} == {"model"}
+    assert {suggestion.source for suggestion in suggestions} == {"model", "universal-prior"}
     assert len({tuple(s.configuration.values()) for s in suggestions}) == 4
 
 
@@ -159,29 +158,39 @@ def test_negative_acquisitions_respect_constraints_too(acquisition) -> None:
     assert study.best.value > 1.2  # of 1.5
 
 
-def test_only_under_constraints_are_the_small_steps_taken() -> None:
-    def ranks(violation: float | None) -> list[float | None]:
-        rows = np.random.default_rng(0).random((12, 2)).tolist()
-        history = [
-            Trial(
-                {"x": x, "y": y},
-                TrialState.COMPLETE,
-                x + y,
-                constraints={} if violation is None else {"near": x - violation},
-            )
-            for x, y in rows
-        ]
-        presets = [
-            replace(QUICK, under_constraints=replace(DEFAULT.under_constraints, n_steps=n))
-            for n in (5, 10)
-        ]
-        return [
-            Recommender(PLANE, RecommenderSettings(preset=preset, n_startup_trials=0), seed=0)
-            .suggest(history, index=12)[0]
-            .explanation.predicted_rank
-            for preset in presets
-        ]
+@pytest.mark.parametrize(
+    ("violations", "meets"),
+    [
+        ([-3.0, -1.0, 2.0, 4.0], [True, True, False, False]),
+        ([0.0, 1.0, 0.0, 1.0], [True, False, True, False]),  # of a yes or no
+        ([-math.inf, -1.0, 1e300, math.inf], [True, True, False, False]),
+        ([5.0, 5.0, 5.0], [False] * 3),
+        ([math.inf, math.inf], [False] * 2),
+        ([2.0**-1074, 0.0], [False, True]),
+    ],
+)
+def test_what_meets_a_constraint_lies_beyond_the_boundary(violations, meets) -> None:
+    constraint = Constraint(np.arange(len(violations)), np.array(violations))
+    targets, boundary = targets_of(constraint)
+    assert (targets > boundary).tolist() == meets
+    assert bool(torch.isfinite(targets).all())
 
-    without, with_one = ranks(None), ranks(0.5)
-    assert without[0] == without[1]
-    assert with_one[0] != with_one[1]
+
+def test_of_many_trials_those_near_the_boundary_are_read() -> None:
+    constraint = Constraint(np.arange(101), np.arange(-50.0, 51.0))
+    nearest = constraint.nearest(20)
+    assert len(nearest.trials) == 20 and set(range(-4, 5)) <= set(nearest.violations)
+    assert np.abs(nearest.violations).max() == 50.0
+
+
+@pytest.mark.parametrize("n_constraints", [1, 30])
+def test_probabilities_are_learnt_from_margins(n_constraints) -> None:
+    """With 2 of 16 trials feasible, all 16 tell where the boundary is."""
+    units = np.random.default_rng(2).random((16, 2))
+    violations = units.sum(1) - 0.45
+    assert (violations <= 0.0).sum() == 2
+    constraints = [Constraint(np.arange(16), violations)] * n_constraints
+    feasibility = Feasibility(PLANE, units, constraints, max_length=128)
+    chances = feasibility.log_probability(np.array([[0.1, 0.1], [0.35, 0.3], [0.8, 0.7]])).exp()
+    assert chances[0] > 0.9**n_constraints
+    assert chances[1] < 0.1 and chances[2] < 0.01

@@ -9,9 +9,14 @@ import pytest
 
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.proposers.universal import targets
+from dre_plugins.recommend.ensemble.expectation import Expectation
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.prior import UNIVERSAL
+from dre_plugins.recommend.proposers.universal import UniversalProposer, targets
+from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
+from dre_plugins.space.rules import Rule
 
 DEFAULT = get_preset("default")
 QUICK = replace(DEFAULT, from_random=replace(DEFAULT.from_random, n_steps=20))
@@ -162,3 +167,24 @@ def test_infinities_and_failures_are_as_the_worst_and_best() -> None:
 )
 def test_equal_values_are_zeros(values) -> None:
     assert (target(values) == 0.0).all()
+
+
+def test_what_breaks_a_rule_near_the_best_trials_is_told_as_a_failure() -> None:
+    """Only a < b may be tried: beyond, where values rise, nothing is expected any more."""
+    space = SearchSpace({"a": Float(0.0, 1.0), "b": Float(0.0, 1.0)})
+    rows = np.sort(np.random.default_rng(0).random((30, 2)), axis=1)
+    history = [Trial({"a": a, "b": b}, TrialState.COMPLETE, a - b) for a, b in rows.tolist()]
+
+    def expected(n: int, rule: Rule) -> tuple[int, float]:
+        evidence = Evidence.of(space, history[:n], weights=np.ones(1))
+        search, rng = CandidateSearch(rule, None, seed=0), np.random.default_rng(0)
+        expectation = Expectation([], search.reference, RecommenderSettings(), evidence)
+        proposer = UniversalProposer(UNIVERSAL, evidence, expectation, search, None, None, rng)
+        beyond = proposer._expected(np.array([[0.9, 0.1]]))
+        return len(proposer._units), float(beyond)
+
+    ordered = Rule(space, lambda c: c["a"] < c["b"])
+    assert expected(9, ordered)[0] == 9
+    (n, told), (_, free) = expected(30, ordered), expected(30, Rule(space, None))
+    assert n == 34
+    assert told < free - 0.5

@@ -1,7 +1,4 @@
-"""An ensemble fitted to what is known of a study: `fit_ensemble` and what it returns.
-
-Notation: see docs/architecture.md.
-"""
+"""An ensemble fitted to what is known of a study: `fit_ensemble` and what it returns."""
 
 from __future__ import annotations
 
@@ -16,12 +13,11 @@ from numpy.typing import NDArray
 from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.recommend.costs import CostModel
-from dre_plugins.recommend.ensemble.effort import Effort, effort_for
 from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.feasibility import Feasibility
 from dre_plugins.recommend.ensemble.initial_members import InitialMembers
 from dre_plugins.recommend.ensemble.mixture import Members, Mixture, fit_all
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.lists import TrialList, with_fantasies
 from dre_plugins.recommend.pending import worth_fantasizing
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
@@ -37,29 +33,20 @@ REFIT_SHARE = 0.25
 class FittedEnsemble:
     """Predict the ranks of configurations, and what is gained on the incumbent.
 
-    Args:
-        evidence: What is known of the trials.
-        search: What ranks are taken against.
-        settings: The recommender's settings.
-        parts: The fitted members.
-        feasibilities: The fitted members of violated constraints.
-        lists: The lists of the evidence; in the first one fantasies come after its trials.
-        units: Canonical coordinates of the trials and of fantasies `[N + U, P]`.
-        prior_weight: Share of the members that came from trained priors; None without any.
-        n_fits: How often the members were fitted.
-        costs: What configurations are expected to cost; None: unknown.
+    In the first of the lists fantasies come after the trials.
     """
 
     evidence: Evidence
-    search: CandidateSearch
+    search: CandidateSearch  # what ranks are taken against
     settings: RecommenderSettings
-    parts: tuple[Members, ...]
-    feasibilities: tuple[Feasibility, ...]
+    parts: tuple[Members, ...]  # the fitted members
     lists: list[TrialList]
-    units: Units
-    prior_weight: float | None
-    n_fits: int = 1
-    costs: CostModel | None = None
+    units: Units  # canonical coordinates of the trials and of fantasies `[N + U, P]`
+    prior_weight: float | None  # share of members that came from trained priors; None: no prior
+    n_fits: int = 1  # how often the members were fitted
+    costs: CostModel | None = None  # what configurations are expected to cost; None: unknown
+    # how likely they are to meet the constraints; None: no trial violates any
+    feasibility: Feasibility | None = None
 
     @property
     def n_reference(self) -> int:
@@ -72,50 +59,42 @@ class FittedEnsemble:
         return self._mixture.ranks(units).roll(1 - self.n_fits, dims=0)
 
     def predictions(self, candidates: Units) -> torch.Tensor:
-        """Return ranks, and last the shares of a gain that count, `[M + 1, C]`.
+        """Return ranks, and last the logarithms of the shares of a gain that count, `[M + 1, C]`.
 
         A share is the chance to meet all constraints, divided by what the cost stands for, see
         `costs`.
-
-        Args:
-            candidates: Coordinates `[C, P]`.
         """
         units = self.evidence.space.canonical(candidates)
-        share = torch.ones(len(candidates), dtype=torch.float32)
-        for feasibility in self.feasibilities:
-            share = share * feasibility.probability(units)
+        share = torch.zeros(len(candidates), dtype=torch.float64)
+        if self.feasibility is not None:
+            share = share + self.feasibility.log_probability(units)
         if self.costs is not None:
-            share = share * (-self.costs.log_factors(units)).exp().float()
-        return torch.cat([self.ranks(units), share[None]])
+            share = share - self.costs.log_factors(units)
+        return torch.cat([self.ranks(units), share[None].float()])
 
     def acquisition(
         self, predictions: torch.Tensor, incumbent: torch.Tensor | None, index: int = 0
     ) -> torch.Tensor:
-        """Return the acquisition values of candidates `[C]`.
+        """Return the acquisition values of candidates `[C]`, of `predictions` `[M + 1, C]`.
 
-        Until something met all constraints, the share is all that counts; while
-        nothing is observed, the rank: the first suggestion is the best of all members, the next
-        ones are those of single members.
-
-        Args:
-            predictions: What `predictions` returned `[M + 1, C]`.
-            incumbent: Ranks of the incumbent `[M]`, see `incumbent_ranks`.
-            index: Number of the suggestion.
+        Until something met all constraints, the share is all that counts; while nothing is
+        observed, the rank: the first suggestion is the best of all members, the next ones are
+        those of single members. `incumbent` has its ranks `[M]`.
         """
         ranks, share = predictions[:-1], predictions[-1]
+        if incumbent is None and self.feasibility is not None:
+            incumbent = ranks.new_full((len(ranks),), self.n_reference)
+            share = share - share.max()  # far from all that is feasible no float holds its chance
         if incumbent is not None:
             preset = get_preset(self.settings.preset)
             gain = get_acquisition(self.settings.acquisition or preset.acquisition)
             return self._shared(gain(ranks, incumbent), share)
-        if self.feasibilities:
-            return share
         return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
 
     def incumbent_ranks(self, branch: Units | None = None) -> torch.Tensor | None:
         """Return the ranks `[M]` of the best observed configuration (section 3.4), if any.
 
-        Args:
-            branch: Where it must lie, if any trial that may lead does, see `Evidence.incumbents`.
+        It lies in the branch if any trial that may lead does, see `Evidence.incumbents`.
         """
         best = self.evidence.incumbents(branch)
         if not len(best):
@@ -137,16 +116,10 @@ class FittedEnsemble:
     # ---- what plots and reports ask
 
     def predicted(self, units: Units) -> tuple[Units, Units]:
-        """Return what ranks configurations are expected to have, and the standard error.
+        """Return mean ranks `[C]`, 1 = best of the reference, and their standard errors `[C]`.
 
         Members that were fitted to the same trials agree more than they are right: their
         disagreement is tempered by a factor that was measured on validation tasks.
-
-        Args:
-            units: Canonical coordinates `[C, P]`.
-
-        Returns:
-            Mean ranks `[C]`, 1 = best of the reference, and standard errors `[C]`.
         """
         return self.tempered(self.ranks(units))
 
@@ -161,11 +134,7 @@ class FittedEnsemble:
         return self.ranks(units).numpy().astype(np.float64)
 
     def acquisition_values(self, units: Units) -> Units:
-        """Return the acquisition `[C]`, with the chance to meet all constraints and for the cost.
-
-        Args:
-            units: Canonical coordinates `[C, P]`.
-        """
+        """Return the acquisition `[C]`, by the chance to meet constraints and by cost."""
         values = self.acquisition(self.predictions(units), self.incumbent_ranks())
         return values.numpy().astype(np.float64)
 
@@ -174,13 +143,7 @@ class FittedEnsemble:
     def fantasized(self, pending: Units, rng: np.random.Generator) -> FittedEnsemble:
         """Return the ensemble fitted a little further, to pending trials at their predicted ranks.
 
-        Args:
-            pending: Canonical coordinates of the pending trials `[U, P]`, of which at most
-                `pending.N_BELIEVED` are taken.
-            rng: Source of the seeds of the fit.
-
-        Raises:
-            FittingError: If the fit diverged.
+        Of their canonical coordinates `[U, P]` at most `pending.MAX_FANTASIES` are taken.
         """
         pending = worth_fantasizing(pending, lambda units: -self._mixture.mean_ranks(units))
         positions = np.arange(len(self.units), len(self.units) + len(pending))
@@ -198,10 +161,10 @@ class FittedEnsemble:
 
     def _shared(self, gain: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
         """Return the expected constrained improvement, for its cost, `[C]`."""
-        if not self.feasibilities and self.costs is None:
+        if self.feasibility is None and self.costs is None:
             return gain
         # Some acquisitions are negative, of which a small share would be a gain.
-        return (gain - gain.min().clamp_max(0.0)) * share
+        return (gain - gain.min().clamp_max(0.0)) * share.exp()
 
 
 def fit_ensemble(
@@ -211,48 +174,20 @@ def fit_ensemble(
     settings: RecommenderSettings,
     rng: np.random.Generator,
 ) -> FittedEnsemble:
-    """Return an ensemble fitted to the evidence, and members fitted to each violated constraint.
-
-    Members of constraints are fitted in one batch with untrained members of the objective. They
-    begin smooth, because the boundary is one surface: members that bend at many places are
-    uncertain everywhere along it.
-
-    Args:
-        evidence: What is known of the trials; something that can be ranked, or there are priors.
-        expectation: What trained priors expect.
-        search: What ranks are taken against.
-        settings: The recommender's settings.
-        rng: Source of the first weights and of the seeds of the fit.
+    """Return an ensemble fitted to the evidence.
 
     Raises:
-        FittingError: If a fit diverged.
+        FittingError: If the fit diverged.
     """
-    constraints, units = evidence.violated_constraints, evidence.units
-    is_table = search.candidates is not None
+    units, is_table = evidence.units, search.candidates is not None
     initial = InitialMembers(evidence, settings, expectation, is_table=is_table, rng=rng)
-    effort = _effort(evidence, expectation, settings)
-    parts = initial.parts(_reference(search, evidence.lists, units), effort.n_single)
-    of_constraints = [initial.smooth(effort.n_members) for _ in constraints]
-    lists = [evidence.lists] * len(parts)
-    violations = [[constraint.list(effort.length)] for constraint in constraints]
-    longest = settings.max_history
-    if any(effort.length < min(len(constraint.trials), longest) for constraint in constraints):
-        # One batch would pad lists that were shortened, see `effort`.
-        members = fit_all(parts, lists, units, _seeds(parts, rng), 1.0)
-        members += fit_all(of_constraints, violations, units, _seeds(of_constraints, rng), 1.0)
-    else:
-        together = [*parts, *of_constraints]
-        members = fit_all(together, lists + violations, units, _seeds(together, rng), 1.0)
-    of_constraint = zip(constraints, members[len(parts) :], strict=True)
+    parts = initial.parts(_reference(search, evidence.lists, units))
+    members = fit_all(parts, [evidence.lists] * len(parts), units, _seeds(parts, rng), 1.0)
     return FittedEnsemble(
         evidence=evidence,
         search=search,
         settings=settings,
-        parts=tuple(members[: len(parts)]),
-        feasibilities=tuple(
-            Feasibility(constraint, units, [part], search.reference)
-            for constraint, part in of_constraint
-        ),
+        parts=tuple(members),
         lists=evidence.lists,
         units=units,
         prior_weight=expectation.prior_weight,
@@ -263,19 +198,6 @@ def _reference(search: CandidateSearch, lists: Sequence[TrialList], units: Units
     """Return the reference points `[K, P]` of fitted members."""
     observed = lists[0].trials if lists else np.empty(0, dtype=np.intp)
     return search.resolving(units[observed])
-
-
-def _effort(evidence: Evidence, expectation: Expectation, settings: RecommenderSettings) -> Effort:
-    """Return how large the members of constraints and of single objectives are."""
-    constraints, longest = evidence.violated_constraints, settings.max_history
-    lengths = (len(constraint.trials) for constraint in constraints)
-    return effort_for(
-        evidence.n_objectives,
-        len(constraints),
-        n_ensemble=expectation.n_members,
-        n_members=get_preset(settings.preset).scorer.n_members,
-        length=min(longest, max(lengths, default=longest)),
-    )
 
 
 def _seeds(parts: Sequence[Members], rng: np.random.Generator) -> list[int]:

@@ -29,6 +29,9 @@ from dre_plugins.recommend.settings import RecommenderSettings
 
 Units = NDArray[np.float64]
 
+# Members that rank by one objective each, of all objectives together.
+MAX_SINGLE = 20
+
 
 class InitialMembers:
     """Make the members that a fit starts from; in a table the candidates are given."""
@@ -48,16 +51,13 @@ class InitialMembers:
         self._expectation = expectation
         self._priors = expectation.priors
         self._is_table = is_table
-        careful = self._preset.under_constraints if evidence.violated_constraints else None
-        self._from_random = careful or self._preset.from_random
         self._rng = rng
 
-    def parts(self, reference: Units, n_single: int) -> list[Members]:
+    def parts(self, reference: Units) -> list[Members]:
         """Return the ensemble's parts: the priors' as far as they are trusted, and untrained ones.
 
         Args:
             reference: Points that ranks of single objectives are taken against `[K, P]`.
-            n_single: Untrained members that rank by a single objective, of each, at most.
         """
         n_members, n_trusted = self._expectation.n_members, self._expectation.n_trusted
         parts: list[Members] = []
@@ -68,7 +68,7 @@ class InitialMembers:
         if len(weights) > 1 and n_untrained > 1:
             # Half of them rank each objective alone and half all of them as one, which together
             # is better than either (docs/decisions/several-objectives.md).
-            n_each = min(n_single, n_untrained - n_untrained // 2)
+            n_each = min(max(2, MAX_SINGLE // len(weights)), n_untrained - n_untrained // 2)
             by_objective = tuple(self.untrained(n_each) for _ in weights)
             parts.append(JointPart(by_objective, lists, weights, reference))
             n_untrained //= 2
@@ -78,23 +78,16 @@ class InitialMembers:
 
     def untrained(self, n_members: int) -> Part:
         """Return members with random weights."""
-        return self._random(n_members, self._preset.first_slope)
-
-    def smooth(self, n_members: int) -> Part:
-        """Return members with random weights that bend at few places before they are fitted."""
-        return self._random(n_members, None)
-
-    def _random(self, n_members: int, first_slope: float | None) -> Part:
         ensemble = DeepRankingEnsemble.initialise(
             replace(self._preset.scorer, n_members=n_members),
             min(self._evidence.space.n_features, MAX_FEATURES),
             seed=int(self._rng.integers(2**63)),
-            first_slope=first_slope,
+            first_slope=self._preset.first_slope,
             device=self._settings.device,
             n_threads=self._settings.n_threads,
         )
         # Units are not snapped: observations outside the present range keep their place.
-        return Part(ensemble, self.encode, self._from_random)
+        return Part(ensemble, self.encode, self._preset.from_random)
 
     def encode(self, units: Units) -> NDArray[np.float32]:
         """Return what untrained members read of canonical coordinates `[C, P]`, `[C, D]`."""

@@ -1,7 +1,4 @@
-"""The ensemble's proposals: fit → candidate pool → acquisition → choice.
-
-Notation: see docs/architecture.md.
-"""
+"""The ensemble's proposals: fit → candidate pool → acquisition → choice."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation, some_of
+from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, CandidateSearch, evolved
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -31,19 +29,7 @@ N_MIXED = 8
 
 
 class EnsembleProposer:
-    """Propose the candidate from which an ensemble expects most.
-
-    Args:
-        evidence: What is known of the trials.
-        expectation: What trained priors expect.
-        search: Where candidates come from.
-        costs: What configurations are expected to cost; None: unknown.
-        settings: The recommender's settings.
-        rng: Source of all randomness of these proposals.
-
-    Raises:
-        FittingError: If the fit diverged.
-    """
+    """Propose the candidate from which an ensemble expects most."""
 
     def __init__(
         self,
@@ -51,6 +37,7 @@ class EnsembleProposer:
         expectation: Expectation,
         search: CandidateSearch,
         costs: CostModel | None,
+        feasibility: Feasibility | None,
         settings: RecommenderSettings,
         rng: np.random.Generator,
     ) -> None:
@@ -63,7 +50,7 @@ class EnsembleProposer:
         self._rng = rng
         self._costs = costs
         fitted = fit_ensemble(evidence, expectation, search, settings, rng)
-        self._ensemble = replace(fitted, costs=costs)
+        self._ensemble = replace(fitted, costs=costs, feasibility=feasibility)
         self._pool: CandidatePool | None = None  # of the last choice, until the next fit
 
     @property
@@ -72,20 +59,12 @@ class EnsembleProposer:
         return self._ensemble
 
     def fantasize(self, pending: Units) -> None:
-        """Fit a little further, to pending trials `[U, P]` at their predicted ranks.
-
-        Raises:
-            FittingError: If the fit diverged.
-        """
+        """Fit a little further, to pending trials `[U, P]` at their predicted ranks."""
         self._ensemble = self._ensemble.fantasized(pending, self._rng)
         self._pool = None
 
     def propose(self, request: Request) -> Choice:
-        """Return the candidate of the largest acquisition.
-
-        Raises:
-            FloatingPointError: If the ensemble's scores are not finite.
-        """
+        """Return the candidate of the largest acquisition."""
         ensemble = self._ensemble
         acquisition = partial(
             ensemble.acquisition,

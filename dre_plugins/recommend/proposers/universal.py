@@ -25,6 +25,8 @@ from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.feasibility import Feasibility
+from dre_plugins.recommend.lists import WORST
 from dre_plugins.recommend.pending import worth_fantasizing
 from dre_plugins.recommend.prior import Universal, UniversalFile
 from dre_plugins.recommend.proposers import Choice, Request
@@ -49,18 +51,21 @@ _SHARES = (1 / 6, 2 / 3, 1 / 6)
 # Candidates predicted at once: those of a whole table of the search, with 128 trials 130 MB.
 BLOCK = 4096
 
+# What breaks a rule near the best trials is told as failures, from so many trials on: so many of
+# the mutants of the best. What lies beyond the border is unknown otherwise, and where an optimum
+# is expected there, the search stays on the border. Told to the ensemble as well, an optimum on
+# the border is missed (lab/2026-11-24-valid-border.md).
+MIN_TRIALS = 10
+N_FAVOURED = 5
+N_MUTANTS = 256
+N_BROKEN = 4
+
 
 class UniversalProposer:
     """Propose the candidate of the largest expected improvement under the universal prior.
 
-    Args:
-        prior: The universal prior that ships, or the file of another one.
-        evidence: What is known of the trials, of which one can be ranked at least. Pruned ones
-            are read by their places, see `placing`.
-        expectation: What trained priors expect.
-        search: Where candidates come from.
-        costs: What configurations are expected to cost; None: unknown.
-        rng: Source of all randomness of these proposals.
+    Of the evidence one trial can be ranked at least; pruned ones are read by their places, see
+    `placing`.
     """
 
     def __init__(
@@ -70,20 +75,30 @@ class UniversalProposer:
         expectation: Expectation,
         search: CandidateSearch,
         costs: CostModel | None,
+        feasibility: Feasibility | None,
         rng: np.random.Generator,
     ) -> None:
         self._space = evidence.space
         self._search = search
         self._costs = costs
+        self._feasibility = feasibility
         self._rng = rng
         self._expectation = expectation
         observed, values = evidence.single_list
-        self._units = evidence.units[observed.trials]
-        order = np.argsort(-observed.ranks, kind="stable")
-        self._elite = self._units[order[:N_PARENTS]]
-        self._reference = search.resolving(self._units)
-        self._targets = targets(values, observed.ranks)
-        self._best = float(self._targets.max())
+        units = evidence.units[observed.trials]
+        leads = evidence.may_lead_among(observed)
+        order = np.lexsort([-observed.ranks, ~leads])
+        self._elite = units[order[:N_PARENTS]]
+        self._reference = search.resolving(units)
+        self._leads = torch.from_numpy(leads)
+        broken = units[:0]
+        if len(units) >= MIN_TRIALS:
+            broken = search.rule.broken(self._elite[:N_FAVOURED], N_MUTANTS, rng)[:N_BROKEN]
+        self._units = np.concatenate([units, evidence.space.canonical(broken)])
+        failed = np.full(len(broken), WORST)
+        self._targets = targets(
+            np.append(values, np.full(len(broken), np.nan)), np.append(observed.ranks, failed)
+        )
         if isinstance(prior, UniversalFile):  # states of older versions have no digest
             network = ready(prior.path, getattr(prior, "digest", ""))
         else:
@@ -95,11 +110,9 @@ class UniversalProposer:
         self._pool: tuple[CandidatePool, torch.Tensor] | None = None
 
     def fantasize(self, pending: Units) -> None:
-        """Condition the processes on pending trials at the values that they expect.
+        """Condition the processes on pending trials `[U, P]` at the values that they expect.
 
-        Args:
-            pending: Canonical coordinates of the pending trials `[U, P]`, of which at most
-                `pending.MAX_FANTASIES` are taken.
+        At most `pending.MAX_FANTASIES` of them are taken.
         """
         pending = worth_fantasizing(pending, lambda units: self._expected(units).numpy())
         expected = self._expected(pending)
@@ -158,10 +171,8 @@ class UniversalProposer:
 
         def of_features(features: torch.Tensor) -> torch.Tensor:
             means, variances = self._processes.posterior(features[None])
-            factors = means.new_zeros(len(features))
-            if self._costs is not None:
-                factors = self._costs.log_factors_of(features)
-            return acquisition(torch.cat([means[0], variances[0].sqrt(), factors[None]]))
+            shares = self._log_shares(features)
+            return acquisition(torch.cat([means[0], variances[0].sqrt(), shares[None]]))
 
         units = refined(self._space, best, fixed, of_features)
         units = self._search.rule.reached(best, units)
@@ -172,11 +183,7 @@ class UniversalProposer:
         """Return mean and deviation of the rank of one candidate, over the values it may have.
 
         A candidate is often chosen for a value that few processes expect, which the rank of its
-        mean value would hide.
-
-        Args:
-            predictions: What the processes predict of it `[2 H, 1]`.
-            reference: Means of the reference points `[H, K]`.
+        mean value would hide. Predictions are `[2 H, 1]`, means of the reference points `[H, K]`.
         """
         means, deviations = predictions.chunk(2)
         nodes = means + deviations * torch.tensor(_NODES, dtype=means.dtype)
@@ -187,12 +194,25 @@ class UniversalProposer:
         return float(mean), float(spread)
 
     def _predictions(self, candidates: Units) -> torch.Tensor:
-        """Return the posterior, and last the `costs.log_factors`, `[2 H + 1, C]`."""
+        """Return the posterior, and last the `_log_shares`, `[2 H + 1, C]`."""
         units = self._space.canonical(candidates)
-        factors = torch.zeros(len(units), dtype=torch.float64)
+        shares = torch.zeros(len(units), dtype=torch.float64)
+        if self._costs is not None or self._feasibility is not None:
+            features = torch.from_numpy(narrowed(self._space.features(units))).double()
+            shares = self._log_shares(features)
+        return torch.cat([self._posterior(units), shares[None]])
+
+    def _log_shares(self, features: torch.Tensor) -> torch.Tensor:
+        """Return the logarithms of how much of an improvement counts `[C]`.
+
+        That is the chance to meet all constraints, divided by what the cost stands for.
+        """
+        shares = features.new_zeros(len(features))
         if self._costs is not None:
-            factors = self._costs.log_factors(units)
-        return torch.cat([self._posterior(units), factors[None]])
+            shares = shares - self._costs.log_factors_of(features)
+        if self._feasibility is not None:
+            shares = shares + self._feasibility.log_probability_of(features)
+        return shares
 
     def _posterior(self, units: Units) -> torch.Tensor:
         """Return means, then deviations, of all processes `[2 H, C]`."""
@@ -209,16 +229,22 @@ class UniversalProposer:
         return expected
 
     def _incumbent_target(self, branch: Units | None) -> float:
-        """Return the target of the incumbent: of the branch, if that has any trial."""
-        if branch is not None and (within := is_within(self._units, branch)).any():
-            return float(self._targets[torch.from_numpy(within)].max())
-        return self._best
+        """Return the target of the incumbent: of the branch, if that has any trial that may lead.
+
+        If none may lead, that of the worst trial.
+        """
+        leads = self._leads
+        if branch is not None:
+            within = leads & torch.from_numpy(is_within(self._units[: len(leads)], branch))
+            leads = within if within.any() else leads
+        targets = self._targets[: len(leads)][leads]
+        return float(targets.max() if len(targets) else self._targets.min())
 
     def _acquisition(self, predictions: torch.Tensor, best: float) -> torch.Tensor:
-        """Return the logarithm of the expected improvement on `best`, for its cost, `[C]`."""
+        """Return the logarithm of the expected improvement on `best` that counts, `[C]`."""
         means, deviations = predictions[:-1].chunk(2)
         of_processes = log_expected_improvement(means, deviations, best)
-        return torch.logsumexp(self._weights[0, :, None] + of_processes, 0) - predictions[-1]
+        return torch.logsumexp(self._weights[0, :, None] + of_processes, 0) + predictions[-1]
 
     def _features(self, units: Units) -> torch.Tensor:
         features, expected = self._space.features(units), self._expectation.features(units)
@@ -228,12 +254,8 @@ class UniversalProposer:
 def targets(values: Units, ranks: Units) -> torch.Tensor:
     """Return what the processes are conditioned on, see `universal.targets`, `[N]`.
 
-    Infinities are as good as the largest finite value on their side, and failures as bad as the
-    worst.
-
-    Args:
-        values: Final values `[N]`, larger is better; NaN for failures.
-        ranks: Their dense ranks `[N]`.
+    Final values `[N]` are NaN for failures, and `ranks` are dense. Infinities are as good as the
+    largest finite value on their side, and failures as bad as the worst.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):

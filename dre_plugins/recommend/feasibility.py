@@ -1,0 +1,119 @@
+"""How likely configurations are to meet the constraints: by the universal prior's processes.
+
+A violation is a number with a margin, so the processes read it as a value: with 2 of 20 trials
+feasible, 18 still tell how far away the boundary is.
+
+Notation: see docs/architecture.md; `H` processes of the prior's mixture.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dre_plugins.recommend.constraints import Constraint
+from dre_plugins.recommend.ensemble.width import narrowed
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.universal.file import ready
+from dre_plugins.universal.processes import Processes
+from dre_plugins.universal.targets import standardised
+
+Units = NDArray[np.float64]
+
+# Candidates predicted at once, see `proposers.universal`.
+BLOCK = 4096
+# How many times smaller than their deviation margins are where the scale becomes logarithmic.
+SHARPNESS = 10.0
+# How many times larger than is typical violations may be, infinite ones too.
+OUTLYING = 1000.0
+# Trials of all constraints together that are read, and of each at least, for their time.
+MAX_ENTRIES = 384
+MIN_LENGTH = 32
+# Processes that are less likely are left out, for their time.
+MIN_WEIGHT = 0.01
+
+
+class Feasibility:
+    """Predict the probability to meet every violated constraint.
+
+    Args:
+        space: The search space.
+        units: Canonical coordinates of the trials `[N, P]`.
+        constraints: What was observed of each constraint.
+        max_length: Most trials that are read of each, fewer where there are many constraints.
+    """
+
+    def __init__(
+        self, space: SearchSpace, units: Units, constraints: Sequence[Constraint], max_length: int
+    ) -> None:
+        self._space = space
+        self._models: list[tuple[Processes, torch.Tensor, float]] = []
+        share = max(MIN_LENGTH, MAX_ENTRIES // max(1, len(constraints)))
+        for constraint in constraints:
+            nearest = constraint.nearest(min(max_length, share))
+            targets, boundary = targets_of(nearest)
+            features = self._features(units[nearest.trials])
+            processes, weights = ready()(features[None], targets[None])
+            kept = (weights[0] > math.log(MIN_WEIGHT)).nonzero()[:, 0]
+            weights = torch.log_softmax(weights[0, kept], 0)
+            self._models.append((processes.some(kept), weights[:, None], boundary))
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Feasibility | None:
+        """Return what is known of the constraints; None where no trial violates any."""
+        constraints = evidence.violated_constraints
+        if not constraints:
+            return None
+        return cls(evidence.space, evidence.units, constraints, evidence.max_history)
+
+    def log_probability(self, units: Units) -> torch.Tensor:
+        """Return the logarithm of the probability that all constraints are met `[C]`.
+
+        Args:
+            units: Canonical coordinates `[C, P]`.
+        """
+        return self.log_probability_of(self._features(units))
+
+    def log_probability_of(self, features: torch.Tensor) -> torch.Tensor:
+        """Return the same of features `[C, D]`; the gradient is kept."""
+        parts = []
+        for part in features.split(BLOCK):
+            total = part.new_zeros(len(part))
+            for processes, weights, boundary in self._models:
+                means, variances = processes.posterior(part[None])
+                margins = (means[0] - boundary) / variances[0].sqrt()
+                total = total + torch.logsumexp(weights + torch.special.log_ndtr(margins), 0)
+            parts.append(total)
+        return torch.cat(parts)
+
+    def _features(self, units: Units) -> torch.Tensor:
+        return torch.from_numpy(narrowed(self._space.features(units))).double()
+
+
+def targets_of(constraint: Constraint) -> tuple[torch.Tensor, float]:
+    """Return what the processes are conditioned on `[N]`, larger is better, and the boundary.
+
+    Args:
+        constraint: What was observed; a violation at least.
+    """
+    violations = constraint.violations
+    sizes = np.abs(violations[np.isfinite(violations) & (violations != 0.0)])
+    typical = np.quantile(sizes, 0.5, method="lower") if len(sizes) else 1.0
+    with np.errstate(over="ignore"):
+        scaled = np.clip(violations / typical, -OUTLYING, OUTLYING)
+    met, violated = scaled[scaled <= 0.0], scaled[scaled > 0.0]
+    # Half-way to the least violation where what meets it is exactly 0, as of a yes or no.
+    limit = 0.5 * violated.min() if len(met) and met.max() == 0.0 else 0.0
+    margins = _log_margins((limit - scaled) / (scaled.std() or 1.0))
+    targets, mean, deviation = standardised(torch.from_numpy(margins))
+    return targets, float(-mean / deviation)
+
+
+def _log_margins(margins: Units) -> Units:
+    """Return margins on a scale that is even around the boundary and logarithmic far from it."""
+    return np.asarray(np.sign(margins) * np.log1p(SHARPNESS * np.abs(margins)))
