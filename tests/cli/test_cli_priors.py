@@ -107,11 +107,6 @@ def test_list(dre, prior, tmp_path, monkeypatch):
     assert "Three studies" in dre("priors", "show", "boosting").output
 
 
-def test_an_empty_list_says_so(dre, tmp_path, monkeypatch):
-    monkeypatch.setattr(prior_file, "CATALOGUE", tmp_path)
-    assert "meta-train" in dre("priors", "list").output
-
-
 def test_bad_priors_are_named(dre, prior, tmp_path):
     text = dre("priors", "show", "nothing", code=1).stderr
     assert "'nothing'" in text and "'universal'" in text and "None" in text and "xgboost" in text
