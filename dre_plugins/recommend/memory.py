@@ -176,11 +176,10 @@ class Recommenders:
         return Suggestion(wanted, units, Explanation("prior"))
 
     def _turns_of_prior(self, history: Sequence[Trial], numbers: range) -> int:
-        space, stats = self._recommender.space, self._recommender.stats
         if self._memory is not None and self._remembered is not None:
-            return self._memory.turns(self._remembered, space, history, numbers)
+            return self._memory.turns(self._remembered, self._recommender.space, history, numbers)
         if isinstance(self._prior, FoundPrior):
-            return self._prior.turns(space, history, numbers, stats)
+            return int(0 in numbers and bool(self.about_priors))
         return len(numbers)
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:

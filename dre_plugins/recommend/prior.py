@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
@@ -16,7 +15,6 @@ from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
-    from dre_plugins.recommend.trials import Trial
     from dre_plugins.space import Domain
 
 Encode = Callable[[NDArray[np.float64]], NDArray[np.float32]]
@@ -66,12 +64,11 @@ class PriorLike(Protocol):
 
 @runtime_checkable
 class FoundPrior(PriorLike, Protocol):
-    """Describe a prior that a study finds by itself (for type checking; do not subclass)."""
+    """Describe a prior that a study finds by itself (for type checking; do not subclass).
 
-    def turns(
-        self, space: SearchSpace, history: Sequence[Trial], numbers: range, stats: Counter[str]
-    ) -> int:
-        """Return how many suggestions start from the prior, and the others without."""
+    It has the first suggestion alone: names tell less than past studies do, and further ones gain
+    nothing (lab/2026-11-24-auto-first-suggestion.md). So a mistaken one costs one trial at most.
+    """
 
     def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
         """Return the values that the prior expects most of, of the parameters that it knows."""

@@ -18,8 +18,8 @@ proposer             when
 ``model``            Otherwise: the ensemble's choice.
 ===================  ============================================================================
 
-A prior that a study has found by itself, in its memory or by its parameters, counts in some even
-numbers only: all others are as without a trained prior (`transfer.found`).
+A prior that a study has found by its parameters counts in suggestion 0 only, one that it has found
+in its memory in some even numbers: all others are as without a trained prior (`transfer.found`).
 
 With `n_startup_trials` given, it replaces the 10 and the 5. In a conditional space, numbers 2, 3,
 6, 7, … may be led into a branch (`branches`), whoever proposes them.

@@ -8,8 +8,7 @@ the learner's, and nothing may speak against it.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -21,13 +20,11 @@ from dre_plugins.space import Constant, Float, Integer
 from dre_plugins.space.base import Domain
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.found import turns_of_learner
 from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, RATES, SURE, Learner
 from dre_plugins.transfer.spaces.prefixes import change_of, learner_of_prefix, without_learner
 
 if TYPE_CHECKING:
     from dre_plugins.recommend.prior import AlignedPrior
-    from dre_plugins.recommend.trials import Trial
     from dre_plugins.transfer.prior import Prior
 
 THRESHOLD = 3.0
@@ -169,13 +166,6 @@ class AutoPrior:
         """Fill up the parameters known of a study with those of the recognised prior."""
         prior = self.prior_of(domains)
         return SearchSpace(domains) if prior is None else prior.completed(domains)
-
-    def turns(
-        self, space: SearchSpace, history: Sequence[Trial], numbers: range, stats: Counter[str]
-    ) -> int:
-        """Return how many suggestions start from the recognised prior, see `turns_of_learner`."""
-        prior = self.prior_of(space.domains)
-        return 0 if prior is None else turns_of_learner(prior, space, history, numbers, stats)
 
     def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
         """Return what the recognised prior likes best, without parameters that it does not know.

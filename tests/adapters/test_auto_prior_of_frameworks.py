@@ -65,7 +65,7 @@ def test_where_no_prior_knows_anything_a_study_begins_at_random(space: dict[str,
     assert study.explain(number).source == "random"
 
 
-def test_the_prior_has_the_first_suggestion_only_until_it_is_confirmed() -> None:
+def test_the_prior_has_the_first_suggestion_only() -> None:
     study = study_of(BOOSTING)
     batch = [number for number, _ in study.ask_batch(4)]
     assert [study.explain(number).source for number in batch] == ["prior", *["random"] * 3]

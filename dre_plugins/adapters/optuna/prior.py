@@ -224,7 +224,7 @@ class Knowledge:
         if self._found is not None:
             return turns_of_memory(self._found, space, history, numbers, stats) > 0
         if isinstance(self.prior, FoundPrior) and history:
-            return self.prior.turns(space, history, numbers, stats) > 0
+            return number == 0
         return True
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:

@@ -104,8 +104,8 @@ class DRESearch(RestorableSearcher):
             from and not run.
         seed: Non-negative seed; None draws one.
         prior: "auto" takes the trained prior of the learner that the parameters belong to, where
-            names and ranges tell, for the first trial and for further ones while the trials
-            confirm it; otherwise it is "universal". "universal" alternates the universal prior
+            names and ranges tell, for the first trial; the others are those of "universal", as
+            all are where nothing is recognised. "universal" alternates the universal prior
             and an ensemble from random weights; None is the ensemble alone. A trained prior is
             the name of one that ships with the package (`dre priors list`), its path, or a
             `dre_plugins.Prior`: it proposes the first trial, even if the search spaces differ,

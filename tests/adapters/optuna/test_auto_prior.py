@@ -11,10 +11,8 @@ import optuna
 import pytest
 from presets import TINY
 
-from dre_plugins import DRESampler, DRETable, Prior
-from dre_plugins.adapters.optuna.conversion import domain_of
+from dre_plugins import DRESampler, DRETable
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import SearchSpace
 
 SETTINGS = Settings(preset=replace(TINY, universal_turns=True))
 
@@ -48,35 +46,16 @@ def test_a_learner_is_recognised_and_named_once(caplog: pytest.LogCaptureFixture
     assert "prior 'xgboost-small' knows learning_rate" in messages[0]
     assert "if not, prior='universal'" in messages[0]
     sources = [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials]
-    assert sources == ["prior", "random", "random", "random"]  # nothing confirms it so soon
+    assert sources == ["prior", "random", "random", "random"]
 
 
-def test_after_the_first_trial_it_needs_to_be_confirmed() -> None:
-    prior = Prior.load("xgboost-small")
-
-    def as_expected(trial: optuna.Trial) -> float:
-        boosting(trial)
-        space = SearchSpace({name: domain_of(name, d) for name, d in trial.distributions.items()})
-        return -float(prior.scores(space, space.to_units([trial.params]))[0])
-
-    def mirrored(trial: optuna.Trial) -> float:
-        return -as_expected(trial)
-
-    confirmed, refuted = (tuned(objective, "auto", 12) for objective in (as_expected, mirrored))
-    weights = [
-        [trial.user_attrs["dre:explanation"].get("prior_weight") for trial in study.trials[6:]]
-        for study in (confirmed, refuted)
-    ]
-    is_without = [[weight is None for weight in of_study] for of_study in weights]
-    # Even numbers of the first ten; two trials prove nothing.
-    assert is_without == [[False, True, False, True, True, True], [True] * 6]
-    assert confirmed.sampler.stats["prior_unconfirmed"] <= 2
-    assert refuted.sampler.stats["prior_unconfirmed"] == 4
+def test_after_the_first_trial_a_study_goes_on_without_it() -> None:
+    found = tuned(boosting, "auto", 12)
     sampler = DRESampler(seed=0, prior="universal", settings=SETTINGS)
     alone = optuna.create_study(sampler=sampler)
-    alone.add_trials(refuted.trials[:11])
-    alone.optimize(mirrored, n_trials=1)
-    assert alone.trials[11].params == refuted.trials[11].params  # exactly as without a prior
+    alone.add_trials(found.trials[:1])
+    alone.optimize(boosting, n_trials=11)
+    assert [trial.params for trial in alone.trials] == [trial.params for trial in found.trials]
 
 
 def choice(trial: optuna.Trial) -> float:
