@@ -15,8 +15,8 @@ PAGE = ROOT / "docs" / "guide" / "learners.md"
 COLUMNS = (
     "regret of the first trial",
     "regret of the library's default",
-    "regret after 5 trials",
-    "regret after 5 trials without",
+    "regret of their first trial",
+    "regret of their first trial without",
 )
 
 

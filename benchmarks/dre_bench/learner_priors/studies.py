@@ -36,6 +36,8 @@ from dre_plugins.transfer import prior_file
 SAMPLERS = ("auto", "universal", "tpe", "gp", "random")
 METRICS = {"classification": ("accuracy", "log_loss"), "regression": ("rmse",)}
 LOOKS = (1, 2, 5, 10, 25)
+# What a card says of studies in users' spaces, by number of trials.
+CARD_LOOKS = {"1": "regret of their first trial", "5": "regret after 5 trials"}
 # Studies whose evaluations take long have as many trials at most.
 N_EXPENSIVE = 10
 EXPENSIVE = ("random_forest", "extra_trees", "mlp", "catboost")
@@ -219,9 +221,9 @@ class Gain:
     def for_card(self) -> dict[str, float]:
         """Return what the card of a prior says of the studies."""
         figures: dict[str, float] = {"studies in users' spaces": self.n_studies}
-        for look in ("5", "10"):
-            figures[f"regret after {look} trials"] = round(self.auto[look], 3)
-            figures[f"regret after {look} trials without"] = round(self.universal[look], 3)
+        for look, title in CARD_LOOKS.items():
+            figures[title] = round(self.auto[look], 3)
+            figures[f"{title} without"] = round(self.universal[look], 3)
         return figures
 
 
