@@ -99,8 +99,8 @@ class UniversalProposer:
         self._targets = targets(
             np.append(values, np.full(len(broken), np.nan)), np.append(observed.ranks, failed)
         )
-        if isinstance(prior, UniversalFile):  # states of older versions have no digest
-            network = ready(prior.path, getattr(prior, "digest", ""))
+        if isinstance(prior, UniversalFile):
+            network = ready(prior.path, prior.digest)
         else:
             network = ready()
         self._processes, self._weights = network(

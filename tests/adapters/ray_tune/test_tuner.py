@@ -1,7 +1,4 @@
-"""`DRESearch` in real Tuners, on one small cluster: what Ray does to it and what trials get.
-
-Drivers that are killed are in `tests/reliability/test_ray_restarts.py`.
-"""
+"""`DRESearch` in real Tuners on one small cluster; killed drivers: `test_ray_restarts.py`."""
 
 from __future__ import annotations
 
