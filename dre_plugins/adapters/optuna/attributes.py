@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any, TypeAlias
 
 from optuna.logging import get_logger
@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial
 
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
 from dre_plugins.recommend.interruptions import is_from_signal_handler
-from dre_plugins.recommend.trials import number_of
+from dre_plugins.recommend.trials import Trial, number_of
 from dre_plugins.space.base import is_real
 
 ConstraintsFunc: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
@@ -174,30 +174,57 @@ class Notes:
             self.warn(study, text, f"{about} Further failures are only counted.")
 
 
-def state_constraints(
-    function: ConstraintsFunc | None,
-    study: Study,
-    trial: FrozenTrial,
-    stats: Counter[str],
-    notes: Notes,
-) -> None:
-    """Write what a function says of a trial that has ended; what fails must end no study."""
-    if function is None:
-        return
-    try:
-        # Integers beyond the floats are infinite.
-        violations = [number_of(v) if is_real(v) else float(v) for v in function(trial)]
-    except Exception as error:
-        if is_from_signal_handler(error):
-            raise
-        stats["constraint_errors"] += 1
-        notes.warn(
-            study,
-            "<constraints>",
-            f"constraints_func failed in trial {trial.number}, whose constraints count as "
-            f"unknown ({type(error).__name__}: {error}). Further failures are only counted.",
+class StatedConstraints:
+    """Write what a function says of ended trials, and remember what could not be written.
+
+    The function returns how far each constraint is violated, at most 0 where it is met. It counts
+    "constraint_errors" in `stats`.
+    """
+
+    def __init__(
+        self, function: ConstraintsFunc | None, stats: Counter[str], notes: Notes
+    ) -> None:
+        self._function = function
+        self._stats = stats
+        self._notes = notes
+        self._unwritten: dict[tuple[str, int], dict[str, float]] = {}
+
+    def state(self, study: Study, trial: FrozenTrial) -> None:
+        """Evaluate and write the constraints of a trial; what fails must end no study."""
+        if self._function is None:
+            return
+        try:
+            # Integers beyond the floats are infinite.
+            violations = [number_of(v) if is_real(v) else float(v) for v in self._function(trial)]
+        except Exception as error:
+            if is_from_signal_handler(error):
+                raise
+            self._stats["constraint_errors"] += 1
+            self._notes.warn(
+                study,
+                "<constraints>",
+                f"constraints_func failed in trial {trial.number}, whose constraints count as "
+                f"unknown ({type(error).__name__}: {error}). Further failures are only counted.",
+            )
+            return
+        problem = set_attributes(study, trial, {CONSTRAINTS_KEY: violations})
+        if problem:
+            named = {str(place): violation for place, violation in enumerate(violations)}
+            self._unwritten[study.study_name, trial.number] = named
+        text = (
+            "The constraints of trial {number} cannot be stored ({problem}): this sampler "
+            "remembers them, other processes and later ones do not know them."
         )
-        return
-    problem = set_attributes(study, trial, {CONSTRAINTS_KEY: violations})
-    text = "The constraints of trial {number} cannot be stored ({problem}): they are unknown."
-    notes.warn_if(problem, study, trial, text)
+        self._notes.warn_if(problem, study, trial, text)
+
+    def added(
+        self, study: Study, trials: Sequence[FrozenTrial], history: Sequence[Trial]
+    ) -> list[Trial]:
+        """Return a history with the constraints that could not be written."""
+        if not self._unwritten:
+            return [*history]
+        violated = [self._unwritten.get((study.study_name, trial.number)) for trial in trials]
+        return [
+            view if violations is None else replace(view, constraints=violations)
+            for view, violations in zip(history, violated, strict=True)
+        ]

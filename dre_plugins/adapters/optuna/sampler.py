@@ -22,9 +22,9 @@ from dre_plugins.adapters.optuna import claims, conversion
 from dre_plugins.adapters.optuna.attributes import (
     ConstraintsFunc,
     Notes,
+    StatedConstraints,
     explanation_of,
     logger,
-    state_constraints,
 )
 from dre_plugins.adapters.optuna.history import History, cost_of
 from dre_plugins.adapters.optuna.prior import Knowledge, PastKnowledge, PastStudies
@@ -185,7 +185,7 @@ class DRESampler(BaseSampler):
         self.stats: Counter[str] = Counter()
         self._past = PastKnowledge(options, past_studies, self.stats)
         self._notes = Notes(self.stats)
-        self._constraints_func = constraints_func
+        self._constraints = StatedConstraints(constraints_func, self.stats, self._notes)
         self._process = ThisProcess()
         self._rules = StudyRules(valid, self._seed, self.stats, self._process, self._notes)
         self._cost = checked_cost_name(cost, "a user attribute")
@@ -211,8 +211,7 @@ class DRESampler(BaseSampler):
     ) -> None:
         """Evaluate the constraints and tell the independent sampler."""
         if state in conversion.ENDED:
-            function = self._constraints_func
-            state_constraints(function, study, trial, self.stats, self._notes)
+            self._constraints.state(study, trial)
         is_attribute = self._cost not in (None, DURATION) and state is OptunaState.COMPLETE
         if is_attribute and cost_of(trial, self._cost) is None:
             self._notes.warn_of_cost(study, trial, self._cost)
@@ -380,6 +379,7 @@ class DRESampler(BaseSampler):
         begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self._history.readable(begun, search_space, study.directions)
         self._notes.warn(study, "<unreadable>", problem)
+        history = self._constraints.added(study, others, history)
         space, whole = conversion.learnt_space(search_space, others, history, self._ordered)
         recommender = self._recommender(study, trial, space, self.stats, history)
         text = self._knowledge(study, trial, space).about(space, recommender)

@@ -140,20 +140,27 @@ def test_constraints_beyond_the_floats(tiny_sampler: MakeSampler, huge: int) -> 
     assert stored == [math.inf if huge > 0 else -math.inf]
 
 
-def test_constraints_that_a_storage_refuses_are_unknown(
+def test_constraints_that_a_storage_refuses_are_remembered(
     tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    write = optuna.storages.InMemoryStorage.set_trial_system_attr
+    def run(is_refused: bool) -> optuna.Study:
+        sampler = tiny_sampler(constraints_func=lambda trial: [trial.params["x"] - 0.3])
+        study = optuna.create_study(sampler=sampler, direction="maximize")
+        write = optuna.storages.InMemoryStorage.set_trial_system_attr
 
-    def refuse(self: Any, trial_id: int, key: str, value: Any) -> None:
-        if key == "constraints":
-            raise OSError(28, "No space left on device")
-        write(self, trial_id, key, value)
+        def refuse(self: Any, trial_id: int, key: str, value: Any) -> None:
+            if key == "constraints" and is_refused:
+                raise OSError(28, "No space left on device")
+            write(self, trial_id, key, value)
 
-    monkeypatch.setattr(optuna.storages.InMemoryStorage, "set_trial_system_attr", refuse)
-    sampler = tiny_sampler(constraints_func=lambda trial: [trial.params["x"] - 0.3])
-    study = optuna.create_study(sampler=sampler)
+        with monkeypatch.context() as patch:
+            patch.setattr(optuna.storages.InMemoryStorage, "set_trial_system_attr", refuse)
+            study.optimize(line, n_trials=14)
+        return study
+
+    expected = run(False)
     with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
-        study.optimize(line, n_trials=4)
-    assert sampler.stats["unwritten"] == len(study.trials) == 4
+        study = run(True)
+    assert [trial.params for trial in study.trials] == [trial.params for trial in expected.trials]
+    assert study.sampler.stats["unwritten"] == 14
     assert len(messages(caplog, "constraints of trial 0 cannot be stored (OSError")) == 1
