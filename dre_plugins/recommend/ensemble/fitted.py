@@ -77,9 +77,9 @@ class FittedEnsemble:
     ) -> torch.Tensor:
         """Return the acquisition values of candidates `[C]`, of `predictions` `[M + 1, C]`.
 
-        Until something met all constraints, the share is all that counts; while nothing is
-        observed, the rank: the first suggestion is the best of all members, the next ones are
-        those of single members. `incumbent` has its ranks `[M]`.
+        Until a trial met all constraints, the gain is that on the worst rank. While nothing is
+        observed, the rank counts: the first suggestion is the best of all members, the next
+        ones are those of single members. `incumbent` has its ranks `[M]`.
         """
         ranks, share = predictions[:-1], predictions[-1]
         if incumbent is None and self.feasibility is not None:
