@@ -17,7 +17,7 @@ NUMERICS = {"numpy", "scipy", "torch", "safetensors"}
 
 # What the modules of a room may import: third-party packages, and rooms of ours beside their own.
 ALLOWED: dict[str, tuple[set[str], set[str]]] = {
-    "engine": ({"numpy", "torch", "safetensors"}, set()),
+    "engine": ({"numpy", "torch", "safetensors", "threadpoolctl"}, set()),
     "space": ({"numpy", "scipy"}, set()),
     "universal": ({"numpy", "torch", "safetensors"}, {"engine"}),
     "recommend": (NUMERICS, {"engine", "space", "universal"}),

@@ -9,11 +9,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
+import scipy.optimize  # noqa: F401 - brings the BLAS that L-BFGS-B uses
 import torch
 from presets import TINY
+from threadpoolctl import ThreadpoolController
 
 from dre_plugins import Settings
-from dre_plugins.engine.runtime import isolated
+from dre_plugins.engine.runtime import isolated, one_blas_thread
 from dre_plugins.recommend import AskTell
 from dre_plugins.space import Categorical, Float
 
@@ -142,3 +144,17 @@ def test_precision_returns_when_the_last_has_left() -> None:
                 assert torch.get_float32_matmul_precision() == "highest"
             assert torch.get_float32_matmul_precision() == "highest"
         assert torch.get_float32_matmul_precision() == "medium"
+
+
+def test_blas_has_one_thread_until_the_last_has_left() -> None:
+    blas = ThreadpoolController().select(user_api="blas")
+
+    def counts() -> set[int]:
+        return {library["num_threads"] for library in blas.info()}
+
+    with blas.limit(limits=2):
+        with one_blas_thread():
+            with one_blas_thread():
+                assert counts() == {1}
+            assert counts() == {1}
+        assert counts() == {2}

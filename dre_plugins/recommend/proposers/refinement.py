@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from dre_plugins.engine.runtime import one_blas_thread
 from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
 
@@ -56,14 +57,15 @@ def refined(
             (gradient,) = torch.autograd.grad(total, coordinates)
         return total.item(), gradient.numpy().ravel()
 
-    maximum = minimize(
-        loss,
-        start.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, 1.0)] * start.size,
-        options={"maxiter": N_STEPS},
-    )
+    with one_blas_thread():
+        maximum = minimize(
+            loss,
+            start.ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, 1.0)] * start.size,
+            options={"maxiter": N_STEPS},
+        )
     moved = units.copy()
     moved[:, columns] = np.where(is_active, maximum.x.reshape(start.shape), units[:, columns])
     return moved
