@@ -121,8 +121,8 @@ def _limit_blas() -> Callable[[], None]:
 
 
 _full_precision = _ForAllThreads(_set_full_precision)
-# Where training holds the cores, steps of L-BFGS-B wait for threads of BLAS: with one, a suggestion
-# takes .10 s instead of .14 s (lab/2026-11-24-blas-threads.md).
+# Where training holds the cores, steps of L-BFGS-B wait for threads of BLAS: with one thread, a
+# suggestion takes .10 s instead of .14 s (lab/2026-11-24-blas-threads.md).
 one_blas_thread = _ForAllThreads(_limit_blas)
 
 
