@@ -1,6 +1,7 @@
-"""Exploration of stagnating studies: ``python lab/stagnation_guard.py OUT``.
+"""Exploration of stagnating studies: ``python lab/stagnation_guard.py OUT [N_TRIALS]``.
 
-Each run is made twice, with the explorations of `recommend/schedule.py` and without.
+Each run is made twice: as it is, and with the explorations of `recommend/schedule.py` beside the
+universal prior as well.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
@@ -19,27 +21,32 @@ from tuning_tasks import scenario_of
 from dre_bench.synthetic import synthetic_scenario
 from dre_bench.tasks import Scenario
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.recommend import schedule
-from dre_plugins.recommend.schedule import Progress
+from dre_plugins.recommend import surrogates
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.schedule import Turn, TurnRules, is_exploration_due, proposer_for
 
-N_TRIALS = 50
 # Tasks of each function in a round; another round has others.
 FUNCTIONS = {"branches": 4, "mixed": 3, "hartmann6": 2, "levy8": 2}
-EXPLORES = schedule.is_exploration_due
 
 
-def never(index: int, progress: Progress) -> bool:
-    """Leave explorations out."""
-    return False
+def exploring(
+    index: int, evidence: Evidence, rules: TurnRules, *, may_explore: bool = True, **checks: Any
+) -> Turn:
+    """Return who proposes a suggestion if stagnating studies explore."""
+    turn = proposer_for(index, evidence, rules, may_explore=may_explore, **checks)
+    is_due = turn == "model" and may_explore and is_exploration_due(index, evidence)
+    return "exploration" if is_due else turn
 
 
-def values_of(scenario: Scenario, task: int, seed: int, explores: bool) -> list[float]:
+def values_of(
+    scenario: Scenario, task: int, seed: int, n_trials: int, explores: bool
+) -> list[float]:
     """Return the values of a study."""
-    schedule.is_exploration_due = EXPLORES if explores else never
+    surrogates.proposer_for = exploring if explores else proposer_for
     study = optuna.create_study(
         direction="maximize", sampler=DRESampler(seed=seed, prior="universal")
     )
-    study.optimize(lambda trial: scenario.objective(trial, task), n_trials=N_TRIALS)
+    study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n_trials)
     return [trial.value for trial in study.trials]
 
 
@@ -59,7 +66,7 @@ def runs() -> Iterator[tuple[str, Scenario, int, int]]:
         yield from (run for run in row if run is not None)
 
 
-def main(out: str) -> None:
+def main(out: str, n_trials: str = "50") -> None:
     """Append a line for each run; those that are there are not repeated."""
     path = Path(out)
     records = map(json.loads, path.read_text().splitlines() if path.exists() else [])
@@ -73,7 +80,7 @@ def main(out: str) -> None:
         record |= {"median": float(np.median(values)), "best": float(values.max())}
         number = zlib.crc32(f"{name}/{task}/{seed}".encode())
         for variant, explores in (("none", False), ("explores", True)):
-            record[variant] = values_of(scenario, task, number, explores)
+            record[variant] = values_of(scenario, task, number, int(n_trials), explores)
         with open(out, "a") as file:
             file.write(json.dumps(record) + "\n")
 
