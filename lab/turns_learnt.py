@@ -1,0 +1,120 @@
+"""Turns that follow what each proposer has found: ``python lab/turns_learnt.py OUT [N_TRIALS]``.
+
+Each study is made twice: with turns one by one, and with a share of turns that is learnt from the
+trials. A trial succeeds if it is among the best tenth of those before it, three at least; the
+share of the universal prior is its rate of successes among its last ten trials against that of
+the ensemble, each as a Beta distribution's mean, between a quarter and three quarters.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zlib
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+import optuna
+from tuning_tasks import scenario_of
+
+from dre_bench.synthetic import synthetic_scenario
+from dre_bench.tasks import Scenario
+from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.recommend import schedule
+from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.recommend.lists import final_value
+from dre_plugins.recommend.schedule import TurnRules
+
+FIRST = 10  # from this trial on, turns are learnt
+WINDOW = 10  # of so many trials of each proposer
+LEAST = 0.25  # share of each proposer
+FUNCTIONS = {"branches": 2, "mixed": 2, "hartmann6": 2, "levy8": 2, "ackley5": 1, "rosenbrock5": 1}
+FIXED = schedule.is_universal_due
+
+
+def succeeded(values: list[float]) -> list[bool]:
+    """Return which trials are among the best tenth of those before them, three at least."""
+    found = []
+    for number, value in enumerate(values):
+        before = np.sort(values[:number])[::-1]
+        rank = max(3, number // 10)
+        found.append(len(before) < rank or value > before[rank - 1])
+    return found
+
+
+def share_of_universal(is_universal: list[bool], success: list[bool]) -> float:
+    """Return the share of turns that the universal prior is to have."""
+    rates = []
+    for whose in (True, False):
+        own = [success[i] for i in range(FIRST, len(is_universal)) if is_universal[i] is whose]
+        own = own[-WINDOW:]
+        rates.append((sum(own) + 1) / (len(own) + 2))
+    return float(np.clip(rates[0] / sum(rates), LEAST, 1 - LEAST))
+
+
+def learnt(index: int, evidence: Evidence, rules: TurnRules) -> bool:
+    """Return whose turn it is; a function of the trials, as the turns before are made again."""
+    if index < FIRST or len(evidence.trials) < index:
+        return FIXED(index, evidence, rules)
+    finals = [final_value(trial) for trial in evidence.trials]
+    values = [-np.inf if value is None else value for value in finals]
+    success = succeeded(values)
+    is_universal = [number >= 5 and number % 2 == 1 for number in range(FIRST)]
+    wanted = 0.0
+    for number in range(FIRST, index + 1):
+        wanted += share_of_universal(is_universal, success[:number])
+        is_universal.append(wanted > sum(is_universal[FIRST:]) + 0.5)
+    return is_universal[index]
+
+
+def values_of(
+    scenario: Scenario, task: int, seed: int, n_trials: int, is_learnt: bool
+) -> list[float]:
+    """Return the values of a study."""
+    schedule.is_universal_due = learnt if is_learnt else FIXED
+    sampler = DRESampler(seed=seed, prior="universal")
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n_trials)
+    return [trial.value for trial in study.trials]
+
+
+def runs() -> Iterator[tuple[str, Scenario, int, int]]:
+    """Yield the runs, scenarios in turns."""
+    groups: dict[str, list[tuple[str, Scenario, int, int]]] = {}
+    for seed in range(2):
+        for name in ("rbv2_xgboost", "rbv2_rpart", "lcbench"):
+            scenario = scenario_of(name)
+            for task in scenario.validation:
+                groups.setdefault(name, []).append((name, scenario, task, seed))
+        for name, n_tasks in FUNCTIONS.items():
+            for task in range(15 + n_tasks * seed, 15 + n_tasks * (seed + 1)):
+                run = (name, synthetic_scenario(name), task, seed)
+                groups.setdefault(name, []).append(run)
+    for row in zip_longest(*groups.values()):
+        yield from (run for run in row if run is not None)
+
+
+def main(out: str, n_trials: str = "60") -> None:
+    """Append a line for each run; those that are there are not repeated."""
+    path = Path(out)
+    records = map(json.loads, path.read_text().splitlines() if path.exists() else [])
+    made = {(record["scenario"], record["task"], record["seed"]) for record in records}
+    for name, scenario, task, seed in runs():
+        if (name, task, seed) in made:
+            continue
+        sample = scenario.random_configurations(2000, np.random.default_rng(task))
+        values = scenario.evaluate_many(task, sample)[scenario.metric]
+        record = {"scenario": name, "task": task, "seed": seed}
+        record |= {"median": float(np.median(values)), "best": float(values.max())}
+        number = zlib.crc32(f"turns/{name}/{task}/{seed}".encode())
+        for variant, is_learnt in (("fixed", False), ("learnt", True)):
+            record[variant] = values_of(scenario, task, number, int(n_trials), is_learnt)
+        with open(out, "a") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+if __name__ == "__main__":
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    main(*sys.argv[1:])
