@@ -46,10 +46,6 @@ def _ask_tell(**arguments: Any) -> Any:
     return import_module("dre_plugins").AskTell({"x": Float(0.0, 1.0)}, **arguments)
 
 
-def _table(**arguments: Any) -> Any:
-    return import_module("dre_plugins").DRETable(**arguments)
-
-
 SAMPLERS = {
     "DRESampler": ("optuna", _optuna),
     "DRESearch": ("ray", _ray_tune),
@@ -58,7 +54,6 @@ SAMPLERS = {
         for name in ("DRE", "ASHADRE", "MODRE", "DRESearcher", "MultiObjectiveDRESearcher")
     },
     "AskTell": ("numpy", _ask_tell),
-    "DRETable": ("numpy", _table),
 }
 every_sampler = pytest.mark.parametrize(
     "make",
