@@ -19,12 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dre_plugins.adapters.common.options import Options, seed_from
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.prior import AUTO, UNIVERSAL
+from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace, Seen
-from dre_plugins.transfer.knowledge import GivenPrior
 
 Matrix = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.plots.fitted import SEED, Array, Fitted, Study
 from dre_plugins.plots.style import GREY, blue, legend_below, new_panel
 from dre_plugins.recommend.coverage import INTERVALS, covered
+from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.transfer.knowledge import GivenPrior
 
 N_FOLDS = 5
 # Below, a fold has too little to learn from.

@@ -19,11 +19,11 @@ from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.lists import final_value
 from dre_plugins.recommend.pareto import single_objective
+from dre_plugins.recommend.prior import GivenPrior, prior_from
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, feasible
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.knowledge import GivenPrior, prior_from
 
 if TYPE_CHECKING:
     from dre_plugins.adapters.optuna import history

@@ -20,7 +20,7 @@ from dre_plugins.recommend.directions import Directions, checked_constraints, ch
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
 from dre_plugins.recommend.kept_trials import KeptTrials, locked
 from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
-from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, NamedPrior, loaded
+from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, GivenPrior, prior_from
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.results import has_tried_all
@@ -99,7 +99,7 @@ class AskTell(KeptTrials):
         *,
         direction: str | Sequence[str] = "minimize",
         seed: int | None = None,
-        prior: NamedPrior = AUTO,
+        prior: GivenPrior = AUTO,
         n_startup_trials: int | None = None,
         allow_duplicates: bool = False,
         failed: str = "worst",
@@ -130,7 +130,7 @@ class AskTell(KeptTrials):
             logger=self._logger,
         )
         self._remembered = remembered(self._memory, prior, self.space)
-        self._prior = self._remembered or loaded(prior, self._settings.preset)
+        self._prior = self._remembered or prior_from(prior, self._settings.preset)
         if isinstance(self._prior, FoundPrior) and len(self.directions) > 1:
             self._prior = UNIVERSAL  # what was found is good by one objective
         self._recommenders = self._new_recommenders()

@@ -14,7 +14,7 @@ from dre_plugins.recommend.prior import (
     UNIVERSAL,
     FoundPrior,
     GivenPrior,
-    NamedPrior,
+    LoadedPrior,
     PriorLike,
     gives_way,
 )
@@ -80,7 +80,7 @@ def memory_of_study(
 
 
 def remembered(
-    memory: MemoryOfStudy | None, prior: NamedPrior, space: SearchSpace
+    memory: MemoryOfStudy | None, prior: GivenPrior, space: SearchSpace
 ) -> PriorLike | None:
     """Return the prior of past studies from which a study starts, None if there is none.
 
@@ -102,7 +102,7 @@ class Recommenders:
     def __init__(
         self,
         new: Callable[..., Recommender],
-        prior: GivenPrior,
+        prior: LoadedPrior,
         memory: MemoryOfStudy | None,
         remembered: PriorLike | None,
     ) -> None:

@@ -20,7 +20,7 @@ from dre_plugins.recommend.pareto import draw_weights, n_objectives
 from dre_plugins.recommend.pending import parts_of
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
-    GivenPrior,
+    LoadedPrior,
     Universal,
     UniversalFile,
     aligned,
@@ -84,7 +84,7 @@ class Recommender:
         *,
         seed: int,
         stats: Counter[str] | None = None,
-        prior: GivenPrior = UNIVERSAL,
+        prior: LoadedPrior = UNIVERSAL,
         n_objectives: int | None = None,
         logger: logging.Logger | None = None,
         rule: Rule | None = None,

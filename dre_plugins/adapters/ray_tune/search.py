@@ -34,12 +34,11 @@ from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import AUTO
+from dre_plugins.recommend.prior import AUTO, GivenPrior, LoadedPrior
 from dre_plugins.recommend.settings import Settings, takes_settings
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.knowledge import GivenPrior, LoadedPrior
 
 
 class DRESearch(RestorableSearcher):
@@ -316,7 +315,7 @@ class DRESearch(RestorableSearcher):
                 "of a Tuner with a param_space."
             )
 
-    def _knowledge(self, space: SearchSpace) -> LoadedPrior | None:
+    def _knowledge(self, space: SearchSpace) -> LoadedPrior:
         if self._past_results is None:
             return self._prior
         tasks = past_tasks(self._past_results, self._metric, self._mode, space)
