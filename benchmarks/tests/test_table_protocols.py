@@ -245,7 +245,7 @@ def test_variants_change_what_they_say(tmp_path, monkeypatch):
     def rows_of(name, trials):
         return tuple(perform(sources, a_run(f"ablation:{name}", trials=trials))["rows"])
 
-    names = ("default", "no-meta-features", "no-fine-tuning", "loss-pair", "members-1")
+    names = ("default", "no-meta-features", "no-fine-tuning", "loss-list", "members-1")
     names = (*names, "own-context", "no-meta-training")
     # From 11 observations on, what is in contexts of past tasks is fine-tuned.
     assert len({rows_of(name, 16) for name in names}) == 7
