@@ -116,9 +116,6 @@ def read_syne_tune(path: Path) -> MetaDataset:
 
 READERS = {
     "prior": Reader(make_prior, Prior.load, "a.safetensors"),
-    "ensemble": Reader(
-        lambda path: ensemble().save(path), DeepRankingEnsemble.load, "a.safetensors"
-    ),
     "universal prior": Reader(
         lambda path: write(path, untrained()),
         universal.load,

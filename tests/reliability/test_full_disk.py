@@ -43,7 +43,6 @@ def metadata(seed: int) -> MetaDataset:
 
 
 SAVES: dict[str, tuple[str, Save]] = {
-    "ensemble": ("a.safetensors", lambda path, seed: ensemble(seed).save(path)),
     "prior": ("a.safetensors", lambda path, seed: prior(seed).save(path)),
     "JSON": ("a.json", lambda path, seed: metadata(seed).save(path)),
     "archive": ("a.npz", lambda path, seed: metadata(seed).save(path)),
