@@ -142,7 +142,7 @@ class Recommender:
                 `[C, P]`, such as a table of what was evaluated elsewhere; None searches the
                 whole space.
             is_whole: Which trials needed nothing that their configuration lacks `[N]`, so that
-                configurations which have more are the same ones, see `define_by_run`; None: none.
+                configurations which have more are the same ones, as of define-by-run; None: none.
 
         Returns:
             `count` suggestions, different from each other and from the history unless the space

@@ -14,6 +14,7 @@ from typing import Any
 
 from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
 
+from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.options import DURATION, Options, checked_cost_name, seed_from
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
@@ -32,7 +33,6 @@ from dre_plugins.adapters.ray_tune.state import RestorableSearcher
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior, LoadedPrior
 from dre_plugins.recommend.settings import Settings, takes_settings
