@@ -25,7 +25,7 @@ from dre_plugins.transfer.task_lists import TaskLists
 RESHUFFLE = 50
 # Validation draws this many times from each list, with supports of these shares of the largest.
 VALIDATION_SHARES = (0.0, 0.1, 0.4, 1.0)
-# Validation lists at most, evenly spaced: a look at more would take longer than the steps between.
+# Validation lists at most, evenly spaced: more would take longer than the steps between.
 MAX_VALIDATION = 256
 
 

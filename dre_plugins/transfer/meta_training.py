@@ -32,12 +32,12 @@ __all__ = ["MetaTrained", "MetaTrainingSettings", "Progress", "meta_train"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Hold what one look at the validation tasks found.
+    """Hold what a validation found.
 
     Args:
         step: Steps done.
         n_steps: Steps planned.
-        loss: Mean training loss since the last look.
+        loss: Mean training loss since the last validation.
         validation_loss: Mean validation loss; that of training without validation tasks.
         best: Smallest validation loss so far.
     """
@@ -55,7 +55,7 @@ class MetaTrained:
 
     Args:
         parameters: Weights of the smallest validation loss, on the CPU.
-        history: One entry a look.
+        history: One entry for each validation.
     """
 
     parameters: Parameters
@@ -110,12 +110,12 @@ def _train(
 ) -> Iterator[Progress]:
     """Take steps, which change the parameters, until the plan or the patience ends.
 
-    Yields at every look at the validation tasks.
+    Yields at every validation.
     """
     loss = get_loss(settings.loss)
     optimiser = torch.optim.Adam([*parameters.values()], lr=settings.learning_rate, fused=True)
     total = torch.zeros((), device=next(iter(parameters.values())).device)
-    looked_at, losses = 0, list[float]()
+    last_validation, losses = 0, list[float]()
     for step in range(1, settings.n_steps + 1):
         annealed = 0.5 * (1.0 + math.cos(math.pi * (step - 1) / settings.n_steps))
         optimiser.param_groups[0]["lr"] = settings.learning_rate * annealed
@@ -126,7 +126,7 @@ def _train(
         total += value.detach()
         if step % settings.validate_every and step < settings.n_steps:
             continue
-        training_loss = validation_loss = float(total) / (step - looked_at)
+        training_loss = validation_loss = float(total) / (step - last_validation)
         if held_out is not None:
             with torch.no_grad():
                 validation_loss = float(_loss(parameters, held_out, scorer, loss))
@@ -140,7 +140,7 @@ def _train(
         if len(losses) > settings.patience and min(losses[-settings.patience :]) > min(losses):
             return
         total.zero_()
-        looked_at = step
+        last_validation = step
 
 
 def _loss(parameters: Parameters, batch: Batch, scorer: ScorerSettings, loss: Loss) -> Tensor:

@@ -20,8 +20,8 @@ class MetaTrainingSettings:
         list_length: Entries L of a query; shorter lists are taken whole.
         max_support: Largest support S; sizes are drawn uniformly from 0 to S, and at most half of
             a list. It counts only if the scorers have a context.
-        validate_every: Steps between two looks at the validation tasks.
-        patience: Looks without a better validation loss after which training ends.
+        validate_every: Steps between two validations.
+        patience: Validations without a better loss after which training ends.
 
     Raises:
         ValueError: If a setting is invalid.
