@@ -24,7 +24,7 @@ from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, GivenPrior,
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.results import has_tried_all
-from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
+from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.stopping import ExpectedGain, expected_gain
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Domain
@@ -92,7 +92,6 @@ class AskTell(KeptTrials):
 
     DERIVED = ("_recommenders", "_rule")
 
-    @takes_settings
     def __init__(
         self,
         space: SearchSpace | Mapping[str, Domain | Sequence[Any]],

@@ -1,4 +1,4 @@
-"""`settings=` is the same in every framework, and a field passed by itself names the remedy."""
+"""`settings=` and other arguments are the same in every framework."""
 
 from __future__ import annotations
 
@@ -63,14 +63,6 @@ every_sampler = pytest.mark.parametrize(
         if find_spec(package)
     ],
 )
-
-
-@every_sampler
-def test_a_field_by_itself_is_an_error_that_says_where_it_goes(make: Callable[..., Any]) -> None:
-    for name in FIELDS:
-        remedy = rf"pass settings=dre_plugins\.Settings\({name}=\.\.\.\)"
-        with pytest.raises(TypeError, match=remedy):
-            make(**{name: getattr(Settings(), name)})
 
 
 # A wrong argument that all of them share, and what is said of it.

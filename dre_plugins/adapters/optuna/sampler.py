@@ -36,7 +36,7 @@ from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
-from dre_plugins.recommend.settings import Settings, takes_settings
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace, sobol_point
 from dre_plugins.space.rules import Valid
@@ -149,7 +149,6 @@ class DRESampler(BaseSampler):
         ValueError: If an argument is invalid, or no past study has anything to learn from.
     """
 
-    @takes_settings
     def __init__(
         self,
         *,

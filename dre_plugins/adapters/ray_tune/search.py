@@ -35,7 +35,7 @@ from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior, LoadedPrior
-from dre_plugins.recommend.settings import Settings, takes_settings
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
@@ -151,7 +151,6 @@ class DRESearch(RestorableSearcher):
         UnsupportedDomainError: If a domain cannot be searched (a ValueError, too).
     """
 
-    @takes_settings
     def __init__(
         self,
         space: Mapping[str, Any] | None = None,
