@@ -1,10 +1,9 @@
 """The ensemble of a suggestion: members that come from a prior beside freshly drawn ones.
 
-Ranks of different members are comparable whatever they were trained on, so a
-mixture is nothing but their ranks, one below the other. Each part reads features of its own.
+Ranks of different members are comparable whatever they were trained on, so a mixture is nothing
+but their ranks, one below the other. Each part reads features of its own.
 
-Notation: see docs/architecture.md. `Mp` members come from the prior, `M - Mp` are untrained; `O`
-objectives.
+Notation: see docs/architecture.md; `O` objectives.
 """
 
 from __future__ import annotations
