@@ -7,7 +7,6 @@ stays fast:
     DRESearch: the search algorithm for Ray Tune.
     DRE, ASHADRE, DRETransfer, MODRE: the schedulers for Syne Tune.
     DRESearcher, MultiObjectiveDRESearcher: the searchers for other schedulers of Syne Tune.
-    DRETable: for tables of candidates, as HPO-B's handler calls its methods.
     AskTell: ask-and-tell tuning without a framework.
     Prior: what past tasks taught, to start a study from.
     Memory: the folder where studies are recorded, and learnt from by later ones.
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
         DRETransfer,
         MultiObjectiveDRESearcher,
     )
-    from dre_plugins.adapters.table import DRETable
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.memory import Memory
     from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Settings
@@ -52,7 +50,6 @@ __all__ = [
     "DRESampler",
     "DRESearch",
     "DRESearcher",
-    "DRETable",
     "DRETransfer",
     "DeepRankingEnsemble",
     "Memory",
@@ -74,7 +71,6 @@ _HOMES = {
     "DRESearch": "dre_plugins.adapters.ray_tune",
     "DRESearcher": "dre_plugins.adapters.syne_tune",
     "DRETransfer": "dre_plugins.adapters.syne_tune",
-    "DRETable": "dre_plugins.adapters.table",
     "DeepRankingEnsemble": "dre_plugins.engine.surrogate",
     "MODRE": "dre_plugins.adapters.syne_tune",
     "Memory": "dre_plugins.memory",

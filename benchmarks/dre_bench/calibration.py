@@ -18,7 +18,7 @@ from dre_bench.samplers import prior_for
 from dre_bench.tables import Table, tables_of
 from dre_bench.tasks import Split
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.recommend.coverage import INTERVALS, covered, half_width
+from dre_plugins.plots.calibration import INTERVALS, covered, half_width
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.transfer.prior import Prior

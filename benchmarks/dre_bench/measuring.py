@@ -95,7 +95,7 @@ def calibration(
     from dre_bench import calibration as measured
     from dre_bench.runs import Sources
     from dre_bench.tasks import SPLITS, Split
-    from dre_plugins.recommend.coverage import INTERVALS
+    from dre_plugins.plots.calibration import INTERVALS
 
     require(tasks >= 1, "--tasks", tasks, "at least 1")
     require(bool(trials), "--trials", trials, "numbers separated by commas")

@@ -116,7 +116,6 @@ SABOTAGES: dict[str, Callable[[], Any]] = {
     "one member": lambda: preset(scorer=replace(DEFAULT.scorer, n_members=1)),
     "3 members": lambda: preset(scorer=replace(DEFAULT.scorer, n_members=3)),
     "first layer as torch draws it": lambda: preset(first_slope=None),
-    "the loss of the pairs": lambda: fit(lambda settings: replace(settings, loss="rank-net")),
     "no evolution of candidates": lambda: patch.multiple(search, N_ROUNDS=0, N_SOBOL=64),
     "the paper's acquisition": lambda: acquisition(lambda _: get_acquisition("ei")),
     "only exploit": lambda: acquisition(lambda _: get_acquisition("average-rank")),

@@ -11,6 +11,7 @@ import pytest
 from dre_bench import runs
 from dre_bench.gate import EXTRACT
 from dre_bench.hpob_files import load_hpob, load_hpob_initialisations, to_hpob_json
+from dre_bench.hpob_method import DRETable
 from dre_bench.problems import ablations, catalogue
 from dre_bench.problems import tables as problem
 from dre_bench.problems.tables import method_chooser, visit
@@ -20,7 +21,6 @@ from dre_bench.runs import Run, Sources
 from dre_bench.suites import SUITES
 from dre_bench.tables import tables_of
 from dre_bench.tasks import load_extract
-from dre_plugins.adapters.table import DRETable
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -245,7 +245,7 @@ def test_variants_change_what_they_say(tmp_path, monkeypatch):
     def rows_of(name, trials):
         return tuple(perform(sources, a_run(f"ablation:{name}", trials=trials))["rows"])
 
-    names = ("default", "no-meta-features", "no-fine-tuning", "loss-pair", "members-1")
+    names = ("default", "no-meta-features", "no-fine-tuning", "loss-list", "members-1")
     names = (*names, "own-context", "no-meta-training")
     # From 11 observations on, what is in contexts of past tasks is fine-tuned.
     assert len({rows_of(name, 16) for name in names}) == 7

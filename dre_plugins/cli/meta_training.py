@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +14,6 @@ from dre_plugins.cli.options import (
     Seed,
     Tasks,
     Threads,
-    check_folder,
     check_machine,
     check_writable,
     load_tasks,
@@ -33,71 +31,38 @@ def meta_train(
     seed: Seed = 0,
     device: Device = "cpu",
     threads: Threads = 1,
-    members: Annotated[int, typer.Option(help="Scorers of the ensemble.")] = 10,
-    hidden: Annotated[
-        str, typer.Option(metavar="WIDTHS", help="Widths of the hidden layers.")
-    ] = "32,32,32,32",
-    loss: Annotated[str, typer.Option(help="Ranking loss.")] = "weighted-list-mle",
-    no_context: Annotated[
-        bool,
-        typer.Option(
-            "--no-context",
-            help="Leave out the part that recognises a task by what was evaluated so far.",
-        ),
-    ] = False,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="File that the state of the training is written to now and then."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")
-    ] = False,
 ) -> None:
     """Learn from past tasks what tends to be good; the result is a prior.
 
     With 10 tasks or more, every fifth is held out to tell when to stop. The default takes
-    minutes; a GPU (--device cuda) makes it shorter. Run the command again with --resume to
-    continue a training that was interrupted.
+    minutes; a GPU (--device cuda) makes it shorter. In Python, `Prior.train` takes the shape of
+    the ensemble and all settings of the training.
 
     Examples:
 
         dre meta-train tasks.json -o prior.safetensors
 
         dre meta-train sqlite:///studies.db -o prior.safetensors
-
-        dre meta-train tasks.json -o prior.safetensors --checkpoint state.ckpt --resume
     """
-    widths = _widths(hidden)
-    if resume and checkpoint is None:
-        raise typer.BadParameter("--resume needs --checkpoint FILE.")
     check_writable(output, PRIOR_FILES)
-    if checkpoint is not None:
-        check_folder(checkpoint)
     check_machine(seed, device, threads)
 
     from dre_plugins.cli.tables import card_table
-    from dre_plugins.engine.checkpoint import check_size
     from dre_plugins.engine.fitting import FittingError
     from dre_plugins.transfer.meta_training import MetaTrainingSettings
     from dre_plugins.transfer.prior import Prior
-    from dre_plugins.transfer.training import SCORER
 
-    scorer = replace(SCORER, n_members=members, hidden=widths)
-    check_size(scorer)
-    settings = MetaTrainingSettings(n_steps=steps, loss=loss)
+    settings = MetaTrainingSettings(n_steps=steps)
     metadata = load_tasks(tasks)
     try:
         prior = Prior.train(
             metadata,
             name=output.stem if name is None else name,
             description=description,
-            scorer=replace(scorer, context=None) if no_context else scorer,
             settings=settings,
             seed=seed,
             device=device,
             n_threads=threads,
-            checkpoint=checkpoint,
-            resume=resume,
             progress=True,
         )
     except FittingError as error:
@@ -105,12 +70,3 @@ def meta_train(
     prior.save(output)
     console().print(card_table(prior.card))
     console().print(f"written to {output}", soft_wrap=True)
-
-
-def _widths(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(width) for width in text.split(","))
-    except ValueError as error:
-        raise typer.BadParameter(
-            f"--hidden takes widths such as 32,32,32,32, not {text!r}."
-        ) from error

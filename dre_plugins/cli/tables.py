@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
+from dre_plugins.transfer.spaces.conversion import some_in_words, values_in_words
 
 if TYPE_CHECKING:
     from dre_plugins.space.search_space import SearchSpace
     from dre_plugins.transfer.prior import Card
-
-# Tasks of a card, values of a parameter.
-_MOST_LISTED = 12
 
 
 def card_table(card: Card) -> Table:
     """Return a card, one row an entry; empty entries are left out."""
     entries = {k: v for k, v in card.to_dict().items() if k != "name" and v not in ("", {})}
     texts = {k: _entries(v) if isinstance(v, Mapping) else str(v) for k, v in entries.items()}
-    texts["tasks"] = f"{len(card.tasks)}: {_listed(card.tasks)}"
+    texts["tasks"] = f"{len(card.tasks)}: {some_in_words(card.tasks)}"
     return entry_table(f"prior {card.name}", texts)
 
 
@@ -45,7 +42,7 @@ def space_table(space: SearchSpace) -> Table:
         ]
         conditions += ["not always known"] if name in space.optional else []
         kind = type(domain).__name__.lower()
-        table.add_row(name, kind, _values(domain), " and ".join(conditions) or "always")
+        table.add_row(name, kind, values_in_words(domain), " and ".join(conditions) or "always")
     return table
 
 
@@ -63,24 +60,9 @@ def names_table(space: SearchSpace) -> Table:
     return table
 
 
-def _values(domain: Domain) -> str:
-    if isinstance(domain, (Float, Integer)):
-        text = f"{domain.low:g} … {domain.high:g}"
-        if domain.scale != "linear":
-            text += f", {domain.scale}"
-        return text if domain.step in (None, 1) else f"{text}, step {domain.step:g}"
-    if isinstance(domain, Normal):
-        return f"{domain.mean:g} ± {domain.sd:g}"
-    if isinstance(domain, Ordinal):
-        return _listed(domain.values, " < ")
-    if isinstance(domain, Categorical):
-        return _listed(domain.choices)
-    return repr(domain.value) if isinstance(domain, Constant) else repr(domain)
-
-
 def _condition(condition: AnyCondition) -> str:
     if isinstance(condition, Condition):
-        return f"{condition.parent} is {_listed(condition.values, ' or ')}"
+        return f"{condition.parent} is {some_in_words(condition.values, ' or ')}"
     return _range(condition)
 
 
@@ -89,12 +71,6 @@ def _range(condition: RangeCondition) -> str:
     parts.append(condition.parent)
     parts += [] if condition.high is None else [f"≤ {condition.high!r}"]
     return " ".join(parts)
-
-
-def _listed(values: Iterable[Any], separator: str = ", ") -> str:
-    texts = [str(value) for value in values]
-    more = len(texts) - _MOST_LISTED
-    return separator.join(texts[:_MOST_LISTED]) + (f"{separator}… {more} more" if more > 0 else "")
 
 
 def _entries(values: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from dre_plugins.engine.files import regular, replacing
+from dre_plugins.engine.files import replacing
 from dre_plugins.engine.scorers import Parameters, layer_shapes
 from dre_plugins.engine.settings import ScorerSettings, require
 
@@ -34,7 +34,7 @@ def save(
     parameters: Mapping[str, Tensor],
     settings: ScorerSettings,
     n_features: int,
-    card: str = "",
+    card: str,
 ) -> None:
     """Write an ensemble; an old file is replaced, and left as it was if writing fails.
 
@@ -57,31 +57,15 @@ def save(
         unfinished.write_bytes(to_bytes(tensors, metadata=header))
 
 
-def load(
-    path: str | os.PathLike[str], device: str | torch.device = "cpu"
-) -> tuple[Parameters, ScorerSettings, int, str]:
-    """Return the parameters, settings, number of features D and card that `save` wrote.
+def parse(name: str, content: bytes) -> tuple[Parameters, ScorerSettings, int, str]:
+    """Return the parameters, settings, number of features D and card of what `save` wrote.
 
-    Every tensor is checked against the header.
+    Every tensor is checked against the header. `name` is that of the file, for messages.
 
     Raises:
-        CheckpointError: If the file is missing, damaged, foreign, from a newer version, or asks
-            for more than `check_size` allows.
+        CheckpointError: If the content is damaged, foreign, from a newer version, or asks for more
+            than `check_size` allows.
     """
-    name = os.fspath(path)
-    if not os.path.isfile(name):
-        raise CheckpointError(f"{name}: there is no such file.")
-    try:
-        content = regular(name).read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{name}: cannot be read ({error}).") from error
-    return parse(name, content, device)
-
-
-def parse(
-    name: str, content: bytes, device: str | torch.device = "cpu"
-) -> tuple[Parameters, ScorerSettings, int, str]:
-    """Return what `load` does, of the content of a file; errors are the same."""
     try:
         header, tensors = parsed(content)
     except SafetensorError as error:
@@ -99,8 +83,7 @@ def parse(
             )
         if not bool(torch.isfinite(value).all()):
             raise CheckpointError(f"{name}: holds weights that are not finite.")
-    parameters = {key: tensors[key].to(device) for key in expected}
-    return parameters, settings, n_features, header.get("card", "")
+    return {key: tensors[key] for key in expected}, settings, n_features, header.get("card", "")
 
 
 def parsed(content: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
@@ -145,7 +128,7 @@ def _read_header(name: str, header: Mapping[str, str]) -> tuple[ScorerSettings, 
     if header.get("format") != FORMAT:
         raise CheckpointError(
             f"{name}: format is {header.get('format')!r}, expected {FORMAT!r}; "
-            "write it with DeepRankingEnsemble.save."
+            "write it with Prior.save."
         )
     try:
         version = int(header["version"])

@@ -17,8 +17,8 @@ Conventions that hold for every loss:
 - A list in which nothing is real has loss 0 and gradient 0, and "mean" leaves it out.
 - Equal values are never ordered: the result depends neither on chance nor on the order in which
   the entries come.
-- All but `mse` read only the order of the values, so that any strictly increasing transformation
-  of them changes nothing, bit for bit.
+- Only the order of the values counts: any strictly increasing transformation of them changes
+  nothing, bit for bit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from dre_plugins.engine.plackett_luce import (
     prepare_list_mle,
 )
 from dre_plugins.engine.settings import LOSS_NAMES, require
-from dre_plugins.engine.sorting import rank_normalised
 
 Reduction = Literal["mean", "sum"] | None
 
@@ -59,8 +58,7 @@ class Loss:
     # `(values, mask, dtype) -> parts`
     precompute: Callable[[Tensor, Tensor, torch.dtype], tuple[Tensor, ...]]
     per_list: Callable[..., Tensor]  # `(scores, *parts) -> [...]`
-    # `(scores, *parts) -> [..., N]`; None: autograd
-    derivatives: Callable[..., Tensor] | None = None
+    derivatives: Callable[..., Tensor]  # `(scores, *parts) -> [..., N]`
 
     def prepare(
         self,
@@ -118,24 +116,14 @@ class Loss:
             prepared = self.prepare(values, mask, dtype=dtype)
         if prepared.padding is not None:
             scores = scores.masked_fill(prepared.padding, 0.0)
-        losses: Tensor
-        if self.derivatives is None or scores.numel() == 0:
-            losses = self.per_list(scores, *prepared.parts)
-        else:
-            losses = _ClosedForm.apply(scores, self, *prepared.parts)  # type: ignore[no-untyped-call]
+        losses = _ClosedForm.apply(scores, self, *prepared.parts)  # type: ignore[no-untyped-call]
         return _reduce(losses, prepared.has_entries, reduction)
 
     def gradient(self, scores: Tensor, prepared: Prepared) -> Tensor:
         """Return the derivatives of each list's loss by its scores `[..., N]`, 0 at padding."""
         if prepared.padding is not None:
             scores = scores.masked_fill(prepared.padding, 0.0)
-        if self.derivatives is not None:
-            gradient: Tensor = self.derivatives(scores, *prepared.parts)
-        else:
-            with torch.enable_grad():
-                leaf = scores.detach().requires_grad_()
-                losses = self.per_list(leaf, *prepared.parts)
-                (gradient,) = torch.autograd.grad(losses.sum(), leaf)
+        gradient = self.derivatives(scores, *prepared.parts)
         if prepared.padding is None:
             return gradient
         return gradient.masked_fill(prepared.padding, 0.0)
@@ -171,52 +159,6 @@ def _reduce(losses: Tensor, has_entries: Tensor | None, reduction: Reduction) ->
     return losses.sum() / has_entries.expand(losses.shape).sum().clamp_min(1)
 
 
-# ---------------------------------------------------------------------------- pair- and point-wise
-
-
-def _prepare_rank_net(values: Tensor, mask: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """Return `[..., N, N]`: 1 / number of pairs where row i is better than column j, else 0."""
-    real = mask[..., :, None] & mask[..., None, :]
-    pairs = ((values[..., :, None] > values[..., None, :]) & real).to(dtype)
-    return (pairs / pairs.sum((-2, -1), keepdim=True).clamp_min(1.0),)
-
-
-def _rank_net(scores: Tensor, pair_weights: Tensor) -> Tensor:
-    """Return the mean of ln(1 + exp(s_j - s_i)) over pairs v_i > v_j (Burges et al. 2005).
-
-    Averaged within each list, so that a long list does not outweigh a short one; the published
-    code averages over all pairs of the batch. Equal values make no pair.
-    """
-    margins = scores[..., :, None] - scores[..., None, :]
-    return -(pair_weights * torch.nn.functional.logsigmoid(margins)).sum((-2, -1))
-
-
-def _entry_weights(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return `[..., N]`: 1 / k where real, 0 where masked."""
-    return mask.to(dtype) / mask.sum(-1, keepdim=True).clamp_min(1).to(dtype)
-
-
-def _prepare_subset_regression(
-    values: Tensor, mask: Tensor, dtype: torch.dtype
-) -> tuple[Tensor, ...]:
-    """Return what is regressed onto: the rank, in (-1, 1) (Cossock and Zhang 2006).
-
-    The published "pointwise" loss is the root mean square of v - N s, on raw values: it depends
-    on their scale, and has no finite gradient where the fit is perfect. Neither holds here.
-    """
-    return rank_normalised(values, mask, dtype), _entry_weights(mask, dtype)
-
-
-def _prepare_mse(values: Tensor, mask: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """Return what is regressed onto: the value itself, the baseline without ranks."""
-    return values.to(dtype), _entry_weights(mask, dtype)
-
-
-def _squared_error(scores: Tensor, target: Tensor, weights: Tensor) -> Tensor:
-    """Return the mean squared error per list."""
-    return (weights * (scores - target).square()).sum(-1)
-
-
 # ----------------------------------------------------------------------------------- public losses
 
 
@@ -227,9 +169,6 @@ def _named_list_mle(name: str, weighting: str) -> Loss:
 
 list_mle = _named_list_mle("list-mle", "uniform")
 weighted_list_mle = _named_list_mle("weighted-list-mle", "inverse-log")
-rank_net = Loss("rank-net", _prepare_rank_net, _rank_net)
-subset_regression = Loss("subset-regression", _prepare_subset_regression, _squared_error)
-mse = Loss("mse", _prepare_mse, _squared_error)
 
 LOSSES: Mapping[str, Loss] = {
     loss.name: loss
@@ -238,9 +177,6 @@ LOSSES: Mapping[str, Loss] = {
         _named_list_mle("weighted-list-mle-inverse-linear", "inverse-linear"),
         _named_list_mle("weighted-list-mle-position-attention", "position-attention"),
         list_mle,
-        rank_net,
-        subset_regression,
-        mse,
     )
 }
 

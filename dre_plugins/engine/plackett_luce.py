@@ -115,5 +115,7 @@ def list_mle_derivatives(
     scores: Tensor, order: Tensor, mirrored: Tensor, item_weights: Tensor, end_weights: Tensor
 ) -> Tensor:
     """Return the derivatives of `list_mle_losses` by the scores `[..., N]`."""
+    if scores.numel() == 0:
+        return scores
     _, _, pulls = _plackett_luce(scores, order, mirrored, end_weights)
     return (pulls - item_weights).to(scores.dtype)

@@ -24,16 +24,16 @@ def ranks_against(scores: Tensor, reference: Tensor) -> Tensor:
     best reference point, where all would tie at 1/2, ranks go on towards 0 with the lead, so that
     the best of the best can still be told apart.
     """
-    return ranks_among(scores, ascending(reference))
+    return ranks_among(scores, sorted_reference(reference))
 
 
-def ascending(reference: Tensor) -> Tensor:
+def sorted_reference(reference: Tensor) -> Tensor:
     """Return the reference scores `[M, K]` as `ranks_among` takes them, to sort them once."""
     return reference.sort(dim=-1).values.contiguous()
 
 
 def ranks_among(scores: Tensor, reference: Tensor) -> Tensor:
-    """Rank each score as `ranks_against` does, within scores that `ascending` has sorted."""
+    """Rank each score as `ranks_against` does, within what `sorted_reference` returned."""
     chunks = [_ranks(chunk.contiguous(), reference) for chunk in scores.split(CHUNK, dim=-1)]
     return chunks[0] if len(chunks) == 1 else torch.cat(chunks, dim=-1)
 

@@ -15,9 +15,6 @@ LOSS_NAMES = (
     "weighted-list-mle-inverse-linear",
     "weighted-list-mle-position-attention",
     "list-mle",
-    "rank-net",
-    "subset-regression",
-    "mse",
 )
 ACQUISITION_NAMES = ("log-rank-ei", "ei", "pi", "lcb", "average-rank", "thompson")
 # Those that a user of the default preset chooses among; the others were worse or level in whole

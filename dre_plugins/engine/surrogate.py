@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from dre_plugins.engine import checkpoint
 from dre_plugins.engine.fitting import RankingLists, fit, side_by_side
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.scorers import (
@@ -190,22 +188,6 @@ class DeepRankingEnsemble:
             return context_vectors(
                 self.parameters, lists.features, quantiles, lists.mask, self.settings.activation
             )[0]
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write settings and weights (not the support) as one safetensors file."""
-        checkpoint.save(path, self.parameters, self.settings, self.n_features)
-
-    @classmethod
-    def load(
-        cls, path: str | os.PathLike[str], *, device: str = "cpu", n_threads: int = 1
-    ) -> DeepRankingEnsemble:
-        """Read an ensemble that `save` wrote.
-
-        Raises:
-            CheckpointError: If the file is damaged, foreign, or from a newer version.
-        """
-        parameters, settings, n_features, _ = checkpoint.load(path, device)
-        return cls(settings, n_features, parameters, n_threads=n_threads)
 
 
 def fit_together(

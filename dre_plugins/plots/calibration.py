@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.plots.fitted import SEED, Array, Fitted, Study
 from dre_plugins.plots.style import GREY, blue, legend_below, new_panel
-from dre_plugins.recommend.coverage import INTERVALS, covered
+from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.transfer.knowledge import GivenPrior
 
 N_FOLDS = 5
+# Probabilities of the intervals whose coverage is reported.
+INTERVALS = (0.5, 0.8, 0.9)
 # Below, a fold has too little to learn from.
 MIN_TRIALS = 10
 
@@ -81,3 +82,13 @@ def _held_out(fitted: Fitted) -> tuple[Array, Array, Array]:
         ensemble = fitted.blind_ensemble(rows[fold].tolist())
         mean[fold], spread[fold] = ensemble.predicted(fitted.units[rows[fold]])
     return true, mean, spread
+
+
+def half_width(probability: float) -> float:
+    """Return half of the width of the interval of a normal distribution, in standard errors."""
+    return float(norm.ppf(0.5 + 0.5 * probability))
+
+
+def covered(errors: Array, probability: float) -> float:
+    """Return the share of errors `[N]`, in standard errors, that an interval holds."""
+    return float((np.abs(errors) <= half_width(probability)).mean())

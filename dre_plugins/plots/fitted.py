@@ -17,13 +17,13 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
-from dre_plugins.recommend.lists import final_value
+from dre_plugins.recommend.lists import final_values
 from dre_plugins.recommend.pareto import single_objective
+from dre_plugins.recommend.prior import GivenPrior, prior_from
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, feasible
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.knowledge import GivenPrior, prior_from
 
 if TYPE_CHECKING:
     from dre_plugins.adapters.optuna import history
@@ -71,10 +71,7 @@ class Fitted:
         self.space, begun = _begun_in(study)
         single = single_objective(begun, chosen)
         self._trials = [replace(trial, objectives=()) for trial in single if trial.configuration]
-        finals = [final_value(trial) for trial in self._trials]
-        self.values: Array = np.array(
-            [np.nan if final is None else final for final in finals], dtype=np.float64
-        )
+        self.values: Array = final_values(self._trials)
         n = int((~np.isnan(self.values)).sum())
         require(
             n >= least, "study", f"{n} trials with a value", f"of at least {least} such trials"

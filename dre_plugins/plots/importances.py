@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.plots.fitted import SEED, Array, Fitted, Study
 from dre_plugins.plots.style import blue, ink, new_panel, plain
+from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.candidates import sobol
-from dre_plugins.transfer.knowledge import GivenPrior
 
 # Points spread over the space, as those that ranks are taken against.
 N_POINTS = 512

@@ -29,8 +29,8 @@ from dre_plugins.plots.style import (
     new_panels,
 )
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
+from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.settings import RecommenderSettings
-from dre_plugins.transfer.knowledge import GivenPrior
 
 N_POINTS = 201
 N_POINTS_IN_PLANE = 41

@@ -20,11 +20,11 @@ from dre_plugins.recommend.directions import Directions, checked_constraints, ch
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
 from dre_plugins.recommend.kept_trials import KeptTrials, locked
 from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
-from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, NamedPrior, loaded
+from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, GivenPrior, prior_from
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.results import has_tried_all
-from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
+from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.stopping import ExpectedGain, expected_gain
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Domain
@@ -92,14 +92,13 @@ class AskTell(KeptTrials):
 
     DERIVED = ("_recommenders", "_rule")
 
-    @takes_settings
     def __init__(
         self,
         space: SearchSpace | Mapping[str, Domain | Sequence[Any]],
         *,
         direction: str | Sequence[str] = "minimize",
         seed: int | None = None,
-        prior: NamedPrior = AUTO,
+        prior: GivenPrior = AUTO,
         n_startup_trials: int | None = None,
         allow_duplicates: bool = False,
         failed: str = "worst",
@@ -130,7 +129,7 @@ class AskTell(KeptTrials):
             logger=self._logger,
         )
         self._remembered = remembered(self._memory, prior, self.space)
-        self._prior = self._remembered or loaded(prior, self._settings.preset)
+        self._prior = self._remembered or prior_from(prior, self._settings.preset)
         if isinstance(self._prior, FoundPrior) and len(self.directions) > 1:
             self._prior = UNIVERSAL  # what was found is good by one objective
         self._recommenders = self._new_recommenders()

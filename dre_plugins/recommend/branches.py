@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.lists import final_value
+from dre_plugins.recommend.lists import final_values
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
 from dre_plugins.space.search_space import SearchSpace
 
@@ -85,10 +85,8 @@ def is_within(units: Units, branch: Units) -> NDArray[np.bool_]:
 
 def _values(history: Sequence[Trial]) -> NDArray[np.float64]:
     """Return final values `[N]`, minus infinity for trials without one and infeasible ones."""
-    values = np.array(
-        [-math.inf if value is None else value for value in map(final_value, history)]
-    )
-    return np.where(feasible(history), values, -math.inf)
+    values = final_values(history)
+    return np.where(feasible(history) & ~np.isnan(values), values, -math.inf)
 
 
 def _branches(

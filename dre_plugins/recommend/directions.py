@@ -11,7 +11,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Trial, TrialState, number_of
 from dre_plugins.space.base import is_real
 
-_SIGNS: Mapping[str, float] = {"maximize": 1.0, "minimize": -1.0}
+SIGNS: Mapping[str, float] = {"maximize": 1.0, "minimize": -1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Directions:
     def of(cls, direction: str | Sequence[str]) -> Directions:
         """Return the directions that an argument names; a ValueError says that it names none."""
         names = [direction] if isinstance(direction, str) else [*direction]
-        is_valid = bool(names) and all(name in _SIGNS for name in names)
+        is_valid = bool(names) and all(name in SIGNS for name in names)
         require(is_valid, "direction", direction, "'minimize' or 'maximize', or a list of these")
-        return cls(tuple(_SIGNS[name] for name in names))
+        return cls(tuple(SIGNS[name] for name in names))
 
     @property
     def names(self) -> tuple[str, ...]:

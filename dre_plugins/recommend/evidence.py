@@ -168,38 +168,38 @@ class Evidence:
     # ---- incumbents
 
     @cached_property
-    def may_lead(self) -> Mask:
+    def may_be_incumbent(self) -> Mask:
         """Return which trials of the first list may be the incumbent `[N]`.
 
         These are the trials with a value that are known to meet all constraints; until there is
-        one, those with a value of which that is unknown. Failures lead only where no trial has a
+        one, those with a value of which that is unknown. Failures only where no trial has a
         value.
         """
-        return self.may_lead_among(self.lists[0])
+        return self.may_be_incumbent_in(self.lists[0])
 
-    def may_lead_among(self, ranked: TrialList) -> Mask:
+    def may_be_incumbent_in(self, ranked: TrialList) -> Mask:
         """Return the same of the trials of any list `[N]`."""
         has_value = ranked.ranks > WORST
         candidates = has_value if has_value.any() else ~has_value
         states = [self.constraint_states[trial] for trial in ranked.trials]
         for wanted in (ConstraintState.MET, ConstraintState.UNKNOWN):
-            leads = candidates & np.array([state is wanted for state in states], dtype=np.bool_)
-            if leads.any():
-                return leads
+            eligible = candidates & np.array([state is wanted for state in states], dtype=np.bool_)
+            if eligible.any():
+                return eligible
         return np.zeros(len(ranked.trials), dtype=np.bool_)
 
     def incumbents(self, branch: Units | None = None) -> Positions:
-        """Return the positions of the best trials that may lead, all of one rank.
+        """Return the positions of the best trials that may be the incumbent, all of one rank.
 
-        They lie in the branch that coordinates `[P]` lead into if any trial that may lead does.
+        They lie in the branch that coordinates `[P]` lead into if any trial there may be one.
         """
-        if not self.lists or not self.may_lead.any():
+        if not self.lists or not self.may_be_incumbent.any():
             return np.empty(0, dtype=np.intp)
-        ranked, leads = self.lists[0], self.may_lead
+        ranked, eligible = self.lists[0], self.may_be_incumbent
         if branch is not None:
-            within = leads & is_within(self.units[ranked.trials], branch)
-            leads = within if within.any() else leads
-        best: Positions = ranked.trials[leads & (ranked.ranks == ranked.ranks[leads].max())]
+            within = eligible & is_within(self.units[ranked.trials], branch)
+            eligible = within if within.any() else eligible
+        best: Positions = ranked.trials[eligible & (ranked.ranks == ranked.ranks[eligible].max())]
         return best
 
     @property

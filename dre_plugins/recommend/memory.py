@@ -7,14 +7,14 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     FoundPrior,
     GivenPrior,
-    NamedPrior,
+    LoadedPrior,
     PriorLike,
     gives_way,
 )
@@ -24,32 +24,9 @@ from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.memory import Memory
+    from dre_plugins.memory.study import StudyMemory
 
 GivenMemory: TypeAlias = "bool | str | os.PathLike[str] | Memory | None"
-
-
-class MemoryOfStudy(Protocol):
-    """Describe what one study has of a memory (for type checking; do not subclass)."""
-
-    stats: Counter[str]
-
-    def prior_for(self, space: SearchSpace) -> PriorLike | None:
-        """Return a prior of the past studies that help, None if there are none."""
-
-    def turns(
-        self, prior: PriorLike, space: SearchSpace, history: Sequence[Trial], numbers: range
-    ) -> int:
-        """Return how many suggestions start from the memory's prior, and the others without."""
-
-    def record(
-        self,
-        number: int,
-        make: Callable[[], tuple[Trial, SearchSpace]],
-        *,
-        is_stopped: bool = False,
-        source: str = "",
-    ) -> None:
-        """Record a trial that has ended, larger values are better, with its search space."""
 
 
 def memory_of_study(
@@ -60,7 +37,7 @@ def memory_of_study(
     directions: Sequence[str],
     stats: Counter[str],
     logger: logging.Logger,
-) -> MemoryOfStudy | None:
+) -> StudyMemory | None:
     """Return what a new study has of a memory, None if it is to have none.
 
     A ValueError says that `given` is no memory, see `Memory.of`.
@@ -80,7 +57,7 @@ def memory_of_study(
 
 
 def remembered(
-    memory: MemoryOfStudy | None, prior: NamedPrior, space: SearchSpace
+    memory: StudyMemory | None, prior: GivenPrior, space: SearchSpace
 ) -> PriorLike | None:
     """Return the prior of past studies from which a study starts, None if there is none.
 
@@ -102,8 +79,8 @@ class Recommenders:
     def __init__(
         self,
         new: Callable[..., Recommender],
-        prior: GivenPrior,
-        memory: MemoryOfStudy | None,
+        prior: LoadedPrior,
+        memory: StudyMemory | None,
         remembered: PriorLike | None,
     ) -> None:
         self._new = new

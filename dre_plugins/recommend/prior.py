@@ -1,11 +1,15 @@
-"""What the recommender asks of a prior; `dre_plugins.transfer` has the real ones."""
+"""What a user gives as a prior, and what the recommender asks of it.
+
+`dre_plugins.transfer` has the trained ones; it is imported, and torch with it, only for those who
+give one.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +55,9 @@ class AlignedPrior:
     past_studies: tuple[str, ...] = ()  # names of the user's studies that it was made of
 
 
+@runtime_checkable
 class PriorLike(Protocol):
-    """Describe where meta-trained ensembles come from (for type checking; do not subclass)."""
+    """Describe where meta-trained ensembles come from."""
 
     def on(self, space: SearchSpace) -> AlignedPrior | None:
         """Return the prior for a search space, which need not be the one it was trained on.
@@ -60,6 +65,12 @@ class PriorLike(Protocol):
         None says that it has nothing to say of such a space, and is no error. A ValueError says
         that the two spaces have no parameter in common.
         """
+
+    def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
+        """Say whether a parameter of a study, beside others, is one of the prior's."""
+
+    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
+        """Fill up the parameters known of a define-by-run study with the prior's own."""
 
 
 @runtime_checkable
@@ -74,11 +85,12 @@ class FoundPrior(PriorLike, Protocol):
         """Return the values that the prior expects most of, of the parameters that it knows."""
 
 
-Several: TypeAlias = "list[PriorLike | None] | tuple[PriorLike | None, ...]"
 Universal: TypeAlias = "Literal['universal'] | UniversalFile"
-GivenPrior: TypeAlias = "PriorLike | Several | Universal | None"
-Name: TypeAlias = "str | os.PathLike[str]"
-NamedPrior: TypeAlias = "GivenPrior | Name | Sequence[PriorLike | Name | None]"
+# A list has one for each objective, None where there is none.
+Several: TypeAlias = "list[PriorLike | None] | tuple[PriorLike | None, ...]"
+LoadedPrior: TypeAlias = "PriorLike | Several | Universal | None"
+SinglePrior: TypeAlias = "PriorLike | str | os.PathLike[str] | None"
+GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior] | UniversalFile"
 
 
 def gives_way(prior: object) -> bool:
@@ -86,19 +98,59 @@ def gives_way(prior: object) -> bool:
     return isinstance(prior, FoundPrior) or prior in (UNIVERSAL, AUTO)
 
 
-def loaded(prior: NamedPrior, preset: str | Preset) -> GivenPrior:
-    """Return a prior that may be given by its name or path, see `transfer.knowledge`."""
-    is_loaded = isinstance(prior, UniversalFile) or prior in (None, UNIVERSAL)
-    parts = prior if isinstance(prior, (list, tuple)) else (prior,)
-    if is_loaded or all(part is None or hasattr(part, "on") for part in parts):
-        return cast(GivenPrior, prior)
-    from dre_plugins.transfer.knowledge import prior_from
+def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPrior:
+    """Return a prior that was given itself, by name, by path, or not at all.
 
-    return prior_from(cast("Name | Sequence[Name | None]", prior), preset)
+    Args:
+        given: The prior; "universal", which stays what it is; "auto", which recognises the
+            learner; or a list with one prior for each objective, None where there is none.
+        preset: That of the study. In one in which the universal prior takes no turns, "auto" is
+            "universal": an untrained ensemble alone.
+
+    Raises:
+        ValueError: If there is no such prior, its file cannot be read, or a list has none at all.
+    """
+    if given == AUTO:
+        if not get_preset(preset).universal_turns:
+            return UNIVERSAL
+        from dre_plugins.transfer.recognition import AutoPrior
+
+        return AutoPrior()
+    if given == UNIVERSAL:
+        return UNIVERSAL
+    if isinstance(given, UniversalFile):
+        return given
+    if not isinstance(given, (list, tuple)):
+        return _universal(given) or _trained(given)
+    is_any = any(part is not None for part in given)
+    require(is_any, "prior", given, "a prior for one objective at least")
+    return tuple(_trained(part) for part in given)
+
+
+def _universal(given: object) -> UniversalFile | None:
+    if not isinstance(given, (str, os.PathLike)) or not os.path.isfile(given):
+        return None
+    from dre_plugins.universal.file import digest_of  # imports torch
+
+    digest = digest_of(given)  # raises at once if the network is damaged
+    return None if digest is None else UniversalFile(os.fspath(given), digest)
+
+
+def _trained(given: object) -> PriorLike | None:
+    if given is None or isinstance(given, PriorLike):
+        return given
+    if not isinstance(given, (str, os.PathLike)):
+        raise ValueError(
+            "prior must be a Prior, a name, a path, None, or a list of these with one for each "
+            f"objective, got {given!r}."
+        )
+    from dre_plugins.transfer.prior import Prior
+
+    return Prior.load(given)
 
 
 def aligned(
-    prior: GivenPrior,
+    prior: LoadedPrior,
     space: SearchSpace,
     n_objectives: int | None,
 ) -> tuple[AlignedPrior | None, ...]:

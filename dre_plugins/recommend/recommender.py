@@ -20,7 +20,7 @@ from dre_plugins.recommend.pareto import draw_weights, n_objectives
 from dre_plugins.recommend.pending import parts_of
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
-    GivenPrior,
+    LoadedPrior,
     Universal,
     UniversalFile,
     aligned,
@@ -84,7 +84,7 @@ class Recommender:
         *,
         seed: int,
         stats: Counter[str] | None = None,
-        prior: GivenPrior = UNIVERSAL,
+        prior: LoadedPrior = UNIVERSAL,
         n_objectives: int | None = None,
         logger: logging.Logger | None = None,
         rule: Rule | None = None,
@@ -142,7 +142,7 @@ class Recommender:
                 `[C, P]`, such as a table of what was evaluated elsewhere; None searches the
                 whole space.
             is_whole: Which trials needed nothing that their configuration lacks `[N]`, so that
-                configurations which have more are the same ones, see `define_by_run`; None: none.
+                configurations which have more are the same ones, as of define-by-run; None: none.
 
         Returns:
             `count` suggestions, different from each other and from the history unless the space

@@ -38,8 +38,6 @@ MAX_TABLE = 4096
 # near as that to an earlier trial improved the best value by a millionth of its range on average,
 # those within twice the distance by two ten-thousandths (lab/2026-11-23-branches.md).
 MIN_STEP = 5e-4
-
-
 # Trials whose distances are computed at once: all of 5000 would take 30 MB in each thread.
 BLOCK = 512
 

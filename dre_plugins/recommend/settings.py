@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import wraps
-from typing import ParamSpec, TypeVar
 
 from dre_plugins.engine.settings import (
     ACQUISITION_NAMES,
@@ -17,9 +14,6 @@ from dre_plugins.engine.settings import (
     require,
 )
 from dre_plugins.space.base import is_integer
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,20 +124,3 @@ def checked_settings(settings: Settings | None) -> Settings:
             f"{settings!r}."
         )
     return settings
-
-
-def takes_settings(init: Callable[P, R]) -> Callable[P, R]:
-    """Let a constructor say, to who passes a field of `Settings` by itself, where it belongs."""
-    names = [field.name for field in fields(Settings)]
-
-    @wraps(init)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        misplaced = [name for name in names if name in kwargs]
-        if misplaced:
-            remedy = ", ".join(f"{name}=..." for name in misplaced)
-            raise TypeError(
-                f"{' and '.join(misplaced)}: pass settings=dre_plugins.Settings({remedy}) instead."
-            )
-        return init(*args, **kwargs)
-
-    return checked

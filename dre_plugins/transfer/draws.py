@@ -17,15 +17,15 @@ import torch
 from torch import Tensor
 
 from dre_plugins.engine.settings import ScorerSettings
+from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.task_lists import TaskLists
-from dre_plugins.transfer.training_state import MetaTrainingSettings, TrainingState
 
 # Steps that draw from one random order: its slices are distinct entries without sorting random
 # keys for every draw.
 RESHUFFLE = 50
 # Validation draws this many times from each list, with supports of these shares of the largest.
 VALIDATION_SHARES = (0.0, 0.1, 0.4, 1.0)
-# Validation lists at most, evenly spaced: a look at more would take longer than the steps between.
+# Validation lists at most, evenly spaced: more would take longer than the steps between.
 MAX_VALIDATION = 256
 
 
@@ -42,24 +42,20 @@ class Batch:
 
 
 def draws(
-    lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, state: TrainingState
+    lists: TaskLists,
+    scorer: ScorerSettings,
+    settings: MetaTrainingSettings,
+    generator: torch.Generator,
 ) -> Iterator[Batch]:
-    """Yield lists with supports for each step, others for every member (paper, section 3.2).
-
-    What is drawn is a function of the state's generator and step, so that a training that was
-    interrupted goes on with the same draws.
-    """
+    """Yield lists with supports for each step, others for every member (paper, section 3.2)."""
     shape, lengths = (scorer.n_members, settings.n_lists), _lengths(scorer, settings)
-    orders: Tensor | None = None
+    weights = lists.weights.cpu()
     while True:
-        # Counted from the last look, where a training that was interrupted goes on.
-        since = state.step % settings.validate_every
-        if orders is None or since % RESHUFFLE == 0:
-            orders = _shuffled(lists, state.generator)
-        weights = lists.weights.cpu()
-        chosen = torch.multinomial(weights, math.prod(shape), True, generator=state.generator)
-        start, share = _uniform((2, *shape), state.generator)
-        yield _slices(lists, orders, chosen.reshape(shape), start, share, *lengths)
+        orders = _shuffled(lists, generator)
+        for _ in range(RESHUFFLE):
+            chosen = torch.multinomial(weights, math.prod(shape), True, generator=generator)
+            start, share = _uniform((2, *shape), generator)
+            yield _slices(lists, orders, chosen.reshape(shape), start, share, *lengths)
 
 
 def validation_batch(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.lists import final_value, has_failed
+from dre_plugins.recommend.lists import final_values, has_failed
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
@@ -81,7 +81,6 @@ class Task:
         """
         ended = [trial for trial in trials if trial.state is not TrialState.RUNNING]
         failed = np.array([has_failed(trial) for trial in ended], dtype=np.bool_)
-        finals = [final_value(trial) for trial in ended]
         rungs: dict[float, NDArray[np.float64]] = {}
         for step in sorted({float(step) for trial in ended for step in trial.rungs}):
             reported = np.array([trial.rungs.get(step, math.nan) for trial in ended])
@@ -92,8 +91,7 @@ class Task:
             units = space.to_units([trial.configuration for trial in ended])
         except ValueError as error:
             raise ValueError(f"Task {name!r}: {error}") from error
-        values = np.array([math.nan if value is None else value for value in finals], dtype=float)
-        return cls(name, space, units, values, failed, rungs)
+        return cls(name, space, units, final_values(ended), failed, rungs)
 
     def trials(self) -> list[Trial]:
         """Return the evaluations as trials; what lies outside a range decodes to its bound."""

@@ -84,8 +84,6 @@ def parsed(path: str, content: bytes) -> Prior:
         parameters, settings, n_features, text = checkpoint.parse(path, content)
     except CheckpointError as error:
         raise PriorError(str(error)) from error
-    if not text:
-        raise PriorError(f"{path}: holds an ensemble without a card; write it by Prior.save.")
     try:
         header = json.loads(text)
         if int(header["schema"]) > SCHEMA:

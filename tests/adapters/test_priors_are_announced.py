@@ -68,14 +68,6 @@ def ask_tell() -> None:
         study.ask()
 
 
-def table() -> None:
-    names = ["learning_rate", "max_iter", "patience"]
-    method = dre_plugins.DRETable(seed=0, names=names, **OPTIONS)
-    for n in (1, 2):
-        rows = [[0.1 * i, 0.5, 0.9] for i in range(n + 2)]
-        method.observe_and_suggest(rows[:n], [0.0] * n, rows)
-
-
 @pytest.mark.parametrize(
     "study",
     [
@@ -85,7 +77,6 @@ def table() -> None:
             ("ray", ray_search),
             ("syne_tune", syne_tune_scheduler),
             ("numpy", ask_tell),
-            ("numpy", table),
         ]
         if find_spec(package)
     ],

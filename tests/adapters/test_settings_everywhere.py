@@ -1,4 +1,4 @@
-"""`settings=` is the same in every framework, and a field passed by itself names the remedy."""
+"""`settings=` and other arguments are the same in every framework."""
 
 from __future__ import annotations
 
@@ -46,10 +46,6 @@ def _ask_tell(**arguments: Any) -> Any:
     return import_module("dre_plugins").AskTell({"x": Float(0.0, 1.0)}, **arguments)
 
 
-def _table(**arguments: Any) -> Any:
-    return import_module("dre_plugins").DRETable(**arguments)
-
-
 SAMPLERS = {
     "DRESampler": ("optuna", _optuna),
     "DRESearch": ("ray", _ray_tune),
@@ -58,7 +54,6 @@ SAMPLERS = {
         for name in ("DRE", "ASHADRE", "MODRE", "DRESearcher", "MultiObjectiveDRESearcher")
     },
     "AskTell": ("numpy", _ask_tell),
-    "DRETable": ("numpy", _table),
 }
 every_sampler = pytest.mark.parametrize(
     "make",
@@ -68,14 +63,6 @@ every_sampler = pytest.mark.parametrize(
         if find_spec(package)
     ],
 )
-
-
-@every_sampler
-def test_a_field_by_itself_is_an_error_that_says_where_it_goes(make: Callable[..., Any]) -> None:
-    for name in FIELDS:
-        remedy = rf"pass settings=dre_plugins\.Settings\({name}=\.\.\.\)"
-        with pytest.raises(TypeError, match=remedy):
-            make(**{name: getattr(Settings(), name)})
 
 
 # A wrong argument that all of them share, and what is said of it.

@@ -23,7 +23,6 @@ from dre_plugins.adapters.syne_tune import (
     DRESearcher,
     MultiObjectiveDRESearcher,
 )
-from dre_plugins.adapters.table import DRETable
 from dre_plugins.engine import PRESETS
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
@@ -100,16 +99,6 @@ def by_recommender(stated: Mapping[str, Any]) -> Run:
     return points, recommender.stats["universal-prior"]
 
 
-def by_table(stated: Mapping[str, Any]) -> Run:
-    table = DRETable(**{"seed": 1, **stated})
-    points = [(0.1 * i, 0.9 - 0.1 * i) for i in range(6)]
-    for _ in range(N_TRIALS - len(points)):
-        values = [-value(*point) for point in points]
-        x, y = table.observe_and_suggest(points, values)
-        points.append((float(x), float(y)))
-    return points, table.stats["universal-prior"]
-
-
 WAYS: Mapping[str, tuple[Callable[[Mapping[str, Any]], Run], tuple[type, ...]]] = {
     "optuna": (by_framework(OptunaSearch), (DRESampler, Settings)),
     "ray": (by_framework(RaySearch), (DRESearch, Settings)),
@@ -126,7 +115,6 @@ WAYS: Mapping[str, tuple[Callable[[Mapping[str, Any]], Run], tuple[type, ...]]] 
     ),
     "ask-tell": (by_ask_and_tell, (AskTell, Settings)),
     "recommender": (by_recommender, (Recommender, RecommenderSettings)),
-    "table": (by_table, (DRETable, Settings)),
 }
 # What the runs above give themselves.
 GIVEN = {"space", "config_space", "metric", "mode", "seed", "random_seed"}

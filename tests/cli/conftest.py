@@ -65,7 +65,7 @@ def tasks(studies: str, dre: Run, tmp_path_factory: pytest.TempPathFactory) -> P
 def prior(tasks: Path, dre: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the file of a prior of the three studies."""
     path = tmp_path_factory.mktemp("prior") / "boosting.safetensors"
-    options = ("--steps", 30, "--members", 3, "--hidden", "16,16")
+    options = ("--steps", 30)
     result = dre("meta-train", tasks, "-o", path, *options, "--description", "Three studies")
     for text in ("boosting", "Three studies", "adult, bank, credit", "n_steps: 30", str(path)):
         assert text in result.output.replace("\n", "")

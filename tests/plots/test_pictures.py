@@ -12,7 +12,7 @@ import pytest
 from matplotlib.colors import same_color
 
 from dre_plugins.plots import plot_calibration, plot_members, plot_rank_importances
-from dre_plugins.recommend.coverage import covered
+from dre_plugins.plots.calibration import covered
 
 
 def slope(trial: optuna.Trial) -> float:

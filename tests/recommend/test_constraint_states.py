@@ -28,7 +28,7 @@ def trial(value: float | None = 0.0, **constraints: float) -> Trial:
 
 def leaders(history: list[Trial]) -> list[int]:
     evidence = Evidence.of(PLANE, history, weights=np.ones(1))
-    return sorted(evidence.lists[0].trials[evidence.may_lead].tolist())
+    return sorted(evidence.lists[0].trials[evidence.may_be_incumbent].tolist())
 
 
 def infeasible(n: int) -> list[Trial]:

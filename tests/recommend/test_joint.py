@@ -16,7 +16,7 @@ from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Tri
 from dre_plugins.recommend.ensemble.mixture import JointPart, Mixture, Part
 from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.pareto import scalarised
-from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.recommend.prior import AlignedPrior, PriorLike
 from dre_plugins.space import Float, SearchSpace
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
@@ -58,7 +58,7 @@ def fitted(objective: int) -> Part:
     return part(objective).fit([listed(objective)], GRID, 0, 1.0)
 
 
-class TaughtPrior:
+class TaughtPrior(PriorLike):
     """What is known of one objective."""
 
     def __init__(self, objective: int) -> None:

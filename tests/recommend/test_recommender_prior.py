@@ -12,7 +12,7 @@ from dre_plugins.engine import PRESETS, ContextSettings, ScorerSettings
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.prior import AlignedPrior
+from dre_plugins.recommend.prior import AlignedPrior, PriorLike
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.seen import keys
@@ -29,7 +29,7 @@ PRESET = replace(
 FAVOURITES = np.array([[0.1, 0.2], [0.8, np.nan], [0.5, 0.5]])
 
 
-class FixedPrior:
+class FixedPrior(PriorLike):
     """A prior of random weights: what it prefers is arbitrary, but always the same."""
 
     def __init__(self, favourites: np.ndarray = FAVOURITES) -> None:

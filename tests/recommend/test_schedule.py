@@ -13,7 +13,6 @@ from test_universal_proposer import PLANE, QUICK, SETTINGS, bowl, history_of
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.adapters.syne_tune import DRESearcher
-from dre_plugins.adapters.table import DRETable
 from dre_plugins.engine import PRESETS, FittingSettings, Preset, ScorerSettings, get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.schedule import TurnRules, is_universal_turn, proposer_for
@@ -75,12 +74,11 @@ MAKE = {
     "optuna": DRESampler,
     "ray": DRESearch,
     "syne-tune": lambda **given: DRESearcher({"x": uniform(0.0, 1.0)}, **given),
-    "table": DRETable,
 }
 
 
 @pytest.mark.parametrize("preset", ["paper", ENSEMBLE_ALONE], ids=["paper", "preset"])
-@pytest.mark.parametrize("way", ["optuna", "ray", "syne-tune", "table"])
+@pytest.mark.parametrize("way", ["optuna", "ray", "syne-tune"])
 def test_the_file_of_a_universal_prior_needs_a_preset_with_turns(way, preset) -> None:
     path = str(files("dre_plugins.universal") / "prior.safetensors")
     with pytest.raises(ValueError, match=r"prior must not be the file.*universal_turns=True"):

@@ -225,7 +225,7 @@ def test_a_small_file_cannot_claim_a_giant_prior(tmp_path: Path, claim: str) -> 
     scorer = ScorerSettings(n_members=CLAIMS[claim][0], hidden=CLAIMS[claim][1])
     made = DeepRankingEnsemble.initialise(scorer, SPACE.n_features, seed=0)
     with pytest.raises(ValueError, match=r"at most \d+ in a file"):
-        made.save(tmp_path / "other.safetensors")
+        Prior(made, SPACE, Card(name="b"), np.empty((0, 3))).save(tmp_path / "other.safetensors")
     assert [*tmp_path.iterdir()] == [path]
 
 

@@ -15,7 +15,6 @@ def each(*names: str) -> pytest.MarkDecorator:
 
 
 ALL = each(*LOSSES)
-ORDER_ONLY = each(*(name for name in LOSSES if name != "mse"))
 
 
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -238,13 +238,14 @@ def test_the_report_says_it_all() -> None:
     alignment = aligned(source, target, defaults=DEFAULTS)
     assert alignment.report().splitlines() == [
         "parameter      in the source  by       remark",
-        "learning_rate  eta            alias    linear scale in the target, log scale in the "
-        "source; 0.0001…0.1 in the target, 1e-06…1 in the source",
-        "max_depth      Max-Depth      name     float in the target, int in the source; "
-        "2…20 in the target, 1…15 in the source",
-        "tree           tree           name     only in the source: ['exact', 'approx']; "
-        "only in the target: ['gpu']",
-        "step           step           name     step 0.25 in the target, 0.1 in the source",
+        "learning_rate  eta            alias    float 0.0001 … 0.1 in the target, "
+        "float 1e-06 … 1, log in the source",
+        "max_depth      Max-Depth      name     float 2 … 20 in the target, "
+        "integer 1 … 15 in the source",
+        "tree           tree           name     categorical hist, gpu in the target, "
+        "categorical exact, hist, approx in the source",
+        "step           step           name     float 0 … 1, step 0.25 in the target, "
+        "float 0 … 1, step 0.1 in the source",
         "gamma          –              default  set to 1e-05; nearest to the default 0.0",
         "lambda         –              default  set to 1.0",
         "new            –              –        left missing",

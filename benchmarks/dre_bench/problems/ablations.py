@@ -89,14 +89,8 @@ DEFAULT = "default"
 # By what they vary; each is a suite of its own, see `dre_bench.suites`.
 GROUPS: Mapping[str, Mapping[str, Variant]] = {
     "losses": {
-        "loss-list": _loss("list-mle"),
-        "loss-pair": _loss("rank-net"),
-        "loss-point": _loss("subset-regression"),
-        "loss-regression": _loss("mse"),
-    },
-    "weights": {
-        "weights-inverse-linear": _loss("weighted-list-mle-inverse-linear"),
-        "weights-position-attention": _loss("weighted-list-mle-position-attention"),
+        "loss-inverse-linear": _loss("weighted-list-mle-inverse-linear"),
+        "loss-position-attention": _loss("weighted-list-mle-position-attention"),
         "loss-list": _loss("list-mle"),  # no weights
     },
     "acquisitions": {

@@ -25,7 +25,7 @@ from dre_bench.problems import ablations
 from dre_bench.runs import Record, Run, Sources
 from dre_bench.samplers import parse_arguments, prior_for
 from dre_bench.tables import Table, Units, tables_of
-from dre_plugins.recommend.prior import UNIVERSAL, GivenPrior
+from dre_plugins.recommend.prior import UNIVERSAL, LoadedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -152,7 +152,7 @@ def _chooser(sources: Sources, run: Run, table: Table) -> Chooser:
     return method_chooser(_baseline(sources, run, name, options), table)
 
 
-def _prior(sources: Sources, scenario: str, given: str | None) -> GivenPrior:
+def _prior(sources: Sources, scenario: str, given: str | None) -> LoadedPrior:
     if given is None:
         return None
     if given == UNIVERSAL:

@@ -13,12 +13,18 @@ from typing import Any
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.directions import checked_cost
 from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import AUTO, check_turns, gives_way
+from dre_plugins.recommend.prior import (
+    AUTO,
+    GivenPrior,
+    LoadedPrior,
+    check_turns,
+    gives_way,
+    prior_from,
+)
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_integer
 from dre_plugins.space.rules import Valid
-from dre_plugins.transfer.knowledge import GivenPrior, LoadedPrior, prior_from
 
 # `cost="duration"`: what a trial costs is how long it takes.
 DURATION = "duration"
@@ -79,7 +85,7 @@ class Options:
                 "prior on all of it with Prior.train."
             )
 
-    def load_prior(self) -> LoadedPrior | None:
+    def load_prior(self) -> LoadedPrior:
         """Return the prior, read from its file if it is not loaded yet.
 
         Raises:

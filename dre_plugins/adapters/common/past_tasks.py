@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from dre_plugins.transfer.knowledge import learning_from
 from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
@@ -41,7 +40,13 @@ def learnt_prior(metadata: MetaDataset, logger: logging.Logger) -> Prior:
     Raises:
         ValueError: If there is nothing to learn from.
     """
-    logger.info(learning_from(metadata))
+    left_out = f"; left out: {dict(metadata.skipped)}" if metadata.skipped else ""
+    logger.info(
+        "Learning from %d past tasks with %d evaluations, which takes some seconds%s.",
+        len(metadata),
+        metadata.n_evaluations,
+        left_out,
+    )
     from dre_plugins.transfer.prior import Prior  # imports torch
 
     names = tuple(task.name for task in metadata)

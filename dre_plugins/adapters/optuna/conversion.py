@@ -20,7 +20,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.domains import choice_of, naming_parameter
-from dre_plugins.recommend.define_by_run import absences_of
+from dre_plugins.adapters.optuna.define_by_run import absences_of
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.recommend.trials import number_of as real_of
 from dre_plugins.space import Domain, Float, Integer, UnsupportedDomainError

@@ -24,17 +24,15 @@ from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
 from dre_plugins.memory.study import StudyMemory
-from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, UniversalFile, gives_way
+from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, LoadedPrior, PriorLike, gives_way
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.transfer.found import turns_of_memory
-from dre_plugins.transfer.knowledge import LoadedPrior
 from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
-    from dre_plugins.transfer.recognition import AutoPrior
 
 PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
 
@@ -168,7 +166,7 @@ class Knowledge:
     as the trials contradict it.
     """
 
-    def __init__(self, prior: LoadedPrior | None, found: Prior | None = None) -> None:
+    def __init__(self, prior: LoadedPrior, found: Prior | None = None) -> None:
         self.prior = prior
         self._found = found
         # By the names of the parameters.
@@ -250,13 +248,12 @@ class Knowledge:
             space = prior.completed(space.domains)
         return space
 
-    def _priors(self) -> list[Prior | AutoPrior]:
+    def _priors(self) -> list[PriorLike]:
         given = self.prior if isinstance(self.prior, tuple) else (self.prior,)
-        no_parameters = (str, UniversalFile, type(None))
-        return [prior for prior in given if not isinstance(prior, no_parameters)]
+        return [prior for prior in given if isinstance(prior, PriorLike)]
 
 
-def _fits(prior: Prior, space: SearchSpace) -> bool:
+def _fits(prior: PriorLike, space: SearchSpace) -> bool:
     try:
         prior.on(space)
     except ValueError:
@@ -264,9 +261,7 @@ def _fits(prior: Prior, space: SearchSpace) -> bool:
     return True
 
 
-def _knows(
-    prior: Prior | AutoPrior, name: str, domain: Domain, beside: Mapping[str, Domain]
-) -> bool:
+def _knows(prior: PriorLike, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
     try:
         return prior.knows(name, domain, beside)
     except ValueError:  # the mapping names it, but their values have nothing in common

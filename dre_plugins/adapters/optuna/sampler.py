@@ -33,14 +33,13 @@ from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import AUTO
+from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
-from dre_plugins.recommend.settings import Settings, takes_settings
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace, sobol_point
 from dre_plugins.space.rules import Valid
-from dre_plugins.transfer.knowledge import GivenPrior
 
 
 class DRESampler(BaseSampler):
@@ -150,7 +149,6 @@ class DRESampler(BaseSampler):
         ValueError: If an argument is invalid, or no past study has anything to learn from.
     """
 
-    @takes_settings
     def __init__(
         self,
         *,

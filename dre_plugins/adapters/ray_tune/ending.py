@@ -9,13 +9,13 @@ from typing import Any
 
 from ray.tune import Result, ResultGrid, Stopper
 
+from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.adapters.ray_tune.history import logger
 from dre_plugins.adapters.ray_tune.search import DRESearch
 from dre_plugins.adapters.ray_tune.sources import run_of_result, trials_in
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.stopping import StoppingRule, StudyStopping
 

@@ -14,10 +14,10 @@ from ray.air.constants import TRAINING_ITERATION
 from ray.tune.result import TIME_TOTAL_S
 from ray.tune.search import Searcher
 
+from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.options import cost_from
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.recommend.ask_tell import AskTell
-from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.trials import TrialState, number_of
 
 logger = logging.getLogger("ray.tune.dre_plugins")

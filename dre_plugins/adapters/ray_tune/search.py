@@ -14,6 +14,7 @@ from typing import Any
 
 from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
 
+from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.options import DURATION, Options, checked_cost_name, seed_from
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
@@ -32,14 +33,12 @@ from dre_plugins.adapters.ray_tune.state import RestorableSearcher
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import AUTO
-from dre_plugins.recommend.settings import Settings, takes_settings
+from dre_plugins.recommend.prior import AUTO, GivenPrior, LoadedPrior
+from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.knowledge import GivenPrior, LoadedPrior
 
 
 class DRESearch(RestorableSearcher):
@@ -152,7 +151,6 @@ class DRESearch(RestorableSearcher):
         UnsupportedDomainError: If a domain cannot be searched (a ValueError, too).
     """
 
-    @takes_settings
     def __init__(
         self,
         space: Mapping[str, Any] | None = None,
@@ -316,7 +314,7 @@ class DRESearch(RestorableSearcher):
                 "of a Tuner with a param_space."
             )
 
-    def _knowledge(self, space: SearchSpace) -> LoadedPrior | None:
+    def _knowledge(self, space: SearchSpace) -> LoadedPrior:
         if self._past_results is None:
             return self._prior
         tasks = past_tasks(self._past_results, self._metric, self._mode, space)

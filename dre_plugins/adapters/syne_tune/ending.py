@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from syne_tune.constants import ST_TRIAL_ID
 from syne_tune.tuning_status import TuningStatus
 
+from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import Mode, check_mode
 from dre_plugins.adapters.syne_tune.history import StudySearcher, logger
 from dre_plugins.adapters.syne_tune.scheduler import TellingScheduler
 from dre_plugins.adapters.syne_tune.sources import Wanted, read_experiment
-from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.stopping import StoppingRule, StudyStopping
 

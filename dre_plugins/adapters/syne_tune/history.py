@@ -19,12 +19,11 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import AUTO
-from dre_plugins.recommend.settings import Settings, checked_settings, takes_settings
+from dre_plugins.recommend.prior import AUTO, GivenPrior
+from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import match_key
 from dre_plugins.space.rules import Valid
-from dre_plugins.transfer.knowledge import GivenPrior
 
 logger = logging.getLogger("syne_tune.dre_plugins")
 
@@ -39,7 +38,6 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     # What each searcher minimises; schedulers flip the sign of what is to be maximised.
     _direction: str | Sequence[str] = "minimize"
 
-    @takes_settings
     def __init__(
         self,
         config_space: Mapping[str, Any],

@@ -17,6 +17,7 @@ from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
 from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 
+from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.options import DURATION, checked_cost_name, cost_from
 from dre_plugins.adapters.common.past_tasks import Mode
 from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, random_seed_from
@@ -24,7 +25,6 @@ from dre_plugins.adapters.syne_tune.searcher import DRESearcher
 from dre_plugins.adapters.syne_tune.sources import Source, prior_from_evaluations
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.limits import Limits
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.transfer.metadata import MetaDataset
 

@@ -88,13 +88,13 @@ class FittedEnsemble:
         if incumbent is not None:
             preset = get_preset(self.settings.preset)
             gain = get_acquisition(self.settings.acquisition or preset.acquisition)
-            return self._shared(gain(ranks, incumbent), share)
+            return self._discounted(gain(ranks, incumbent), share)
         return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
 
     def incumbent_ranks(self, branch: Units | None = None) -> torch.Tensor | None:
         """Return the ranks `[M]` of the best observed configuration (section 3.4), if any.
 
-        It lies in the branch if any trial that may lead does, see `Evidence.incumbents`.
+        It lies in the branch if any trial there may be it, see `Evidence.incumbents`.
         """
         best = self.evidence.incumbents(branch)
         if not len(best):
@@ -103,15 +103,15 @@ class FittedEnsemble:
         return ranks[:, ranks.mean(0).argmin()]
 
     def elite(self) -> Units:
-        """Return the best trials and fantasies `[E, P]`, first those that may lead."""
+        """Return the best trials and fantasies `[E, P]`, first those that may be the incumbent."""
         if not self.lists:
             return self.units[:0]
         first, is_observed = self.lists[0], np.zeros(0, dtype=np.bool_)
         if self.evidence.lists:
-            is_observed = self.evidence.may_lead
+            is_observed = self.evidence.may_be_incumbent
         n_fantasies = len(first.trials) - len(is_observed)
-        leads = np.concatenate([is_observed, np.ones(n_fantasies, dtype=np.bool_)])
-        return self.units[first.trials[np.lexsort([-first.ranks, ~leads])[:N_PARENTS]]]
+        eligible = np.concatenate([is_observed, np.ones(n_fantasies, dtype=np.bool_)])
+        return self.units[first.trials[np.lexsort([-first.ranks, ~eligible])[:N_PARENTS]]]
 
     # ---- what plots and reports ask
 
@@ -159,7 +159,7 @@ class FittedEnsemble:
     def _mixture(self) -> Mixture:
         return Mixture(self.parts, _reference(self.search, self.lists, self.units))
 
-    def _shared(self, gain: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
+    def _discounted(self, gain: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
         """Return the expected constrained improvement, for its cost, `[C]`."""
         if self.feasibility is None and self.costs is None:
             return gain

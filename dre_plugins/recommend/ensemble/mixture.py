@@ -1,10 +1,9 @@
 """The ensemble of a suggestion: members that come from a prior beside freshly drawn ones.
 
-Ranks of different members are comparable whatever they were trained on, so a
-mixture is nothing but their ranks, one below the other. Each part reads features of its own.
+Ranks of different members are comparable whatever they were trained on, so a mixture is nothing
+but their ranks, one below the other. Each part reads features of its own.
 
-Notation: see docs/architecture.md. `Mp` members come from the prior, `M - Mp` are untrained; `O`
-objectives.
+Notation: see docs/architecture.md; `O` objectives.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dre_plugins.engine.ranks import ascending, ranks_among
+from dre_plugins.engine.ranks import ranks_among, sorted_reference
 from dre_plugins.engine.settings import FittingSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists, fit_together
 from dre_plugins.recommend.lists import TrialList, with_fantasies
@@ -73,7 +72,7 @@ class Mixture:
 
     def __init__(self, parts: Sequence[Members], reference: Units) -> None:
         self._parts = tuple(parts)
-        self._reference = [ascending(part.scores(reference)) for part in self._parts]
+        self._reference = [sorted_reference(part.scores(reference)) for part in self._parts]
 
     @property
     def n_reference(self) -> int:

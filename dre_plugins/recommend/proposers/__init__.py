@@ -32,7 +32,7 @@ class Batch:
     fixed: Units  # coordinates that are given `[P]`, NaN where they are free
     # canonical coordinates of what may be suggested `[C, P]`; None: all there is
     candidates: Units | None = None
-    # which given trials stand for all that agree with them `[N]`, see `define_by_run`
+    # which given trials stand for all that agree with them `[N]`, see `Recommender.suggest`
     is_whole: NDArray[np.bool_] | None = None
     shares_fit: bool = False  # whether all suggestions come from one fit
     may_repeat: bool = False  # whether a configuration may be suggested again

@@ -86,11 +86,11 @@ class UniversalProposer:
         self._expectation = expectation
         observed, values = evidence.single_list
         units = evidence.units[observed.trials]
-        leads = evidence.may_lead_among(observed)
-        order = np.lexsort([-observed.ranks, ~leads])
+        eligible = evidence.may_be_incumbent_in(observed)
+        order = np.lexsort([-observed.ranks, ~eligible])
         self._elite = units[order[:N_PARENTS]]
         self._reference = search.resolving(units)
-        self._leads = torch.from_numpy(leads)
+        self._eligible = torch.from_numpy(eligible)
         broken = units[:0]
         if len(units) >= MIN_TRIALS:
             broken = search.rule.broken(self._elite[:N_FAVOURED], N_MUTANTS, rng)[:N_BROKEN]
@@ -229,15 +229,15 @@ class UniversalProposer:
         return expected
 
     def _incumbent_target(self, branch: Units | None) -> float:
-        """Return the target of the incumbent: of the branch, if that has any trial that may lead.
+        """Return the target of the incumbent: of the branch, if any trial there may be it.
 
-        If none may lead, that of the worst trial.
+        If none may be the incumbent, that of the worst trial.
         """
-        leads = self._leads
+        eligible = self._eligible
         if branch is not None:
-            within = leads & torch.from_numpy(is_within(self._units[: len(leads)], branch))
-            leads = within if within.any() else leads
-        targets = self._targets[: len(leads)][leads]
+            within = eligible & torch.from_numpy(is_within(self._units[: len(eligible)], branch))
+            eligible = within if within.any() else eligible
+        targets = self._targets[: len(eligible)][eligible]
         return float(targets.max() if len(targets) else self._targets.min())
 
     def _acquisition(self, predictions: torch.Tensor, best: float) -> torch.Tensor:

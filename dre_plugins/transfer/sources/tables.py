@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from dre_plugins.engine.files import regular
+from dre_plugins.recommend.directions import SIGNS
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
@@ -18,8 +19,6 @@ from dre_plugins.transfer.spaces.inference import infer_space
 
 Columns: TypeAlias = dict[str, list[Any]]
 Direction: TypeAlias = Literal["minimize", "maximize"]
-
-SIGNS: Mapping[str, float] = {"minimize": -1.0, "maximize": 1.0}
 
 _DELIMITERS = ",;\t"
 _UNNAMED = "table"

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Normal, Ordinal
+from dre_plugins.space import Constant, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_real, match_key
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.transfer.spaces.prefixes import Change
@@ -25,8 +25,8 @@ Number: TypeAlias = Float | Integer | Normal
 
 # Numbers are the same value if they agree to this share: a scale may have rounded one of them.
 _SAME_NUMBER = 1e-9
-# Values that a difference names at most.
-_MOST_LISTED = 5
+# Values that a text lists at most.
+MOST_LISTED = 12
 
 
 def conversion(source: Domain, target: Domain, change: Change | None = None) -> Change | None:
@@ -161,58 +161,51 @@ def _plain(value: Any) -> Hashable:
     return str(value).strip().casefold()
 
 
-# ---- in words
+# ---- differences
 
 
 def difference(source: Domain, target: Domain) -> str:
-    """Return how two domains of a parameter differ, in words; empty if they hold the same."""
-    if source == target:
+    """Return two domains of a parameter in words; empty if they hold the same."""
+    if _hold_the_same(source, target):
         return ""
-    fixed = [
-        f"fixed at {domain.value!r} in the {where}"
-        for where, domain in (("source", source), ("target", target))
-        if isinstance(domain, Constant)
-    ]
-    if fixed:
-        return ", ".join(fixed)
-    remarks = []
-    if _kind(source) != _kind(target):
-        remarks.append(f"{_kind(target)} in the target, {_kind(source)} in the source")
-    if not isinstance(source, Number):
-        remarks += _only("source", source, target)
-        remarks += [] if isinstance(target, Number) else _only("target", target, source)
-    elif isinstance(target, Number):
-        remarks += [
-            f"{theirs} in the target, {ours} in the source"
-            for (value, ours), (other, theirs) in zip(
-                _traits(source), _traits(target), strict=True
-            )
-            if value != other
-        ]
-        if _kind(source) == _kind(target) and source.step != target.step:
-            remarks.append(f"step {target.step} in the target, {source.step} in the source")
-    return "; ".join(remarks)
+    return f"{_kind_and_values(target)} in the target, {_kind_and_values(source)} in the source"
 
 
-def _kind(domain: Domain) -> str:
-    if isinstance(domain, Number):
-        return "int" if isinstance(domain, Integer) else "float"
-    return "categorical" if isinstance(domain, Categorical) else "ordinal"
+def _hold_the_same(source: Domain, target: Domain) -> bool:
+    if source == target:
+        return True
+    if isinstance(source, Number) and isinstance(target, Number):
+        return _layout(source) == _layout(target)
+    if type(source) is not type(target) or isinstance(source, Constant):
+        return False
+    pairs = (source, target), (target, source)
+    return not any(np.isnan(placed(listed_values(a), b)).any() for a, b in pairs)
 
 
-def _traits(domain: Number) -> Iterator[tuple[object, str]]:
-    """Yield the scale and the range of numbers, each to compare and to read."""
+def _layout(domain: Number) -> tuple[object, ...]:
     scale = "normal" if isinstance(domain, Normal) else domain.scale
-    yield scale, f"{scale} scale"
-    low, high = float(domain.from_unit(0.0)), float(domain.from_unit(1.0))
-    yield (low, high), f"{low:g}…{high:g}"
+    bounds = float(domain.from_unit(0.0)), float(domain.from_unit(1.0))
+    return isinstance(domain, Integer), scale, bounds, domain.step
 
 
-def _only(where: str, here: Domain, there: Domain) -> list[str]:
-    """Name the values that only one of two domains has, at most a few of them."""
-    values = listed_values(here)
-    missing = [v for v, unit in zip(values, placed(values, there), strict=True) if unit != unit]
-    if not missing:
-        return []
-    more = f" and {len(missing) - _MOST_LISTED} more" if len(missing) > _MOST_LISTED else ""
-    return [f"only in the {where}: {missing[:_MOST_LISTED]!r}{more}"]
+def _kind_and_values(domain: Domain) -> str:
+    return f"{type(domain).__name__.lower()} {values_in_words(domain)}"
+
+
+def values_in_words(domain: Domain) -> str:
+    """Return the values of a domain as a short text, such as "1e-05 … 1, log"."""
+    if isinstance(domain, (Float, Integer)):
+        scale = "" if domain.scale == "linear" else f", {domain.scale}"
+        step = "" if domain.step in (None, 1) else f", step {domain.step:g}"
+        return f"{domain.low:g} … {domain.high:g}{scale}{step}"
+    if isinstance(domain, Normal):
+        return f"{domain.mean:g} ± {domain.sd:g}"
+    if isinstance(domain, Constant):
+        return repr(domain.value)
+    return some_in_words(listed_values(domain), " < " if domain.is_ordered else ", ")
+
+
+def some_in_words(values: Sequence[Any], separator: str = ", ") -> str:
+    """Return values as a text, the first ones of many and how many more there are."""
+    texts, n_more = [str(value) for value in values[:MOST_LISTED]], len(values) - MOST_LISTED
+    return separator.join([*texts, f"… {n_more} more"] if n_more > 0 else texts)

@@ -11,7 +11,7 @@ import optuna
 import pytest
 from presets import TINY
 
-from dre_plugins import DRESampler, DRETable
+from dre_plugins import DRESampler
 from dre_plugins.recommend.settings import Settings
 
 SETTINGS = Settings(preset=replace(TINY, universal_turns=True))
@@ -122,8 +122,3 @@ def test_past_studies_and_a_memory_take_its_place(tmp_path: Path) -> None:
     for known in ({"past_studies": past}, {"memory": tmp_path}):
         explanation = first_of(seed=1, **known).user_attrs["dre:explanation"]
         assert explanation["source"] == "prior" and "past" in explanation["past_studies"]
-
-
-def test_a_table_has_nothing_to_recognise() -> None:
-    with pytest.raises(ValueError, match="prior"):
-        DRETable(seed=0, prior="auto")

@@ -1,4 +1,4 @@
-"""Deep Ranking Ensembles on tables: which of some known rows to evaluate next.
+"""Our ensemble as a method that HPO-B drives: which row of a table to evaluate next.
 
 Columns are anonymous numbers in [0, 1]. The interface is that of HPO-B (Pineda Arango et al.,
 2021): its `HPOBHandler.evaluate` and `evaluate_continuous` drive `DRETable` unmodified.
@@ -19,12 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dre_plugins.adapters.common.options import Options, seed_from
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.prior import AUTO, UNIVERSAL
+from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.settings import RecommenderSettings, Settings, takes_settings
+from dre_plugins.recommend.settings import RecommenderSettings, Settings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace, Seen
-from dre_plugins.transfer.knowledge import GivenPrior
 
 Matrix = NDArray[np.float64]
 
@@ -61,7 +60,6 @@ class DRETable:
         ValueError: If an argument is invalid, or the prior knows none of the columns.
     """
 
-    @takes_settings
     def __init__(
         self,
         *,

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dre_plugins.recommend.limits import Limits
+from dre_plugins.adapters.common.limits import Limits
 
 
 def test_violations_by_hand() -> None:

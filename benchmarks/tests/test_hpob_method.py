@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from presets import TINY
 
-from dre_plugins.adapters.table import DRETable
+from dre_bench.hpob_method import DRETable
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings
 from dre_plugins.recommend.trials import Trial, TrialState

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from dre_plugins.recommend.define_by_run import Absences, absences_of
+from dre_plugins.adapters.optuna.define_by_run import Absences, absences_of
 from dre_plugins.recommend.trials import TrialState
 
 NAN = float("nan")
