@@ -14,6 +14,7 @@ from dre_plugins.cli.options import (
     Seed,
     Tasks,
     Threads,
+    check_folder,
     check_machine,
     check_writable,
     load_tasks,
@@ -31,20 +32,34 @@ def meta_train(
     seed: Seed = 0,
     device: Device = "cpu",
     threads: Threads = 1,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File that the state of the training is written to now and then."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")
+    ] = False,
 ) -> None:
     """Learn from past tasks what tends to be good; the result is a prior.
 
     With 10 tasks or more, every fifth is held out to tell when to stop. The default takes
-    minutes; a GPU (--device cuda) makes it shorter. In Python, `Prior.train` takes the shape of
-    the ensemble and all settings of the training.
+    minutes; a GPU (--device cuda) makes it shorter. Run the command again with --resume to
+    continue a training that was interrupted. In Python, `Prior.train` takes the shape of the
+    ensemble and all settings of the training.
 
     Examples:
 
         dre meta-train tasks.json -o prior.safetensors
 
         dre meta-train sqlite:///studies.db -o prior.safetensors
+
+        dre meta-train tasks.json -o prior.safetensors --checkpoint state.ckpt --resume
     """
+    if resume and checkpoint is None:
+        raise typer.BadParameter("--resume needs --checkpoint FILE.")
     check_writable(output, PRIOR_FILES)
+    if checkpoint is not None:
+        check_folder(checkpoint)
     check_machine(seed, device, threads)
 
     from dre_plugins.cli.tables import card_table
@@ -63,6 +78,8 @@ def meta_train(
             seed=seed,
             device=device,
             n_threads=threads,
+            checkpoint=checkpoint,
+            resume=resume,
             progress=True,
         )
     except FittingError as error:

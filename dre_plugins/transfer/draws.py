@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from dre_plugins.engine.settings import ScorerSettings
-from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.task_lists import TaskLists
+from dre_plugins.transfer.training_state import MetaTrainingSettings, TrainingState
 
 # Steps that draw from one random order: its slices are distinct entries without sorting random
 # keys for every draw.
@@ -42,20 +42,24 @@ class Batch:
 
 
 def draws(
-    lists: TaskLists,
-    scorer: ScorerSettings,
-    settings: MetaTrainingSettings,
-    generator: torch.Generator,
+    lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, state: TrainingState
 ) -> Iterator[Batch]:
-    """Yield lists with supports for each step, others for every member (paper, section 3.2)."""
+    """Yield lists with supports for each step, others for every member (paper, section 3.2).
+
+    What is drawn is a function of the state's generator and step, so that a training that was
+    interrupted goes on with the same draws.
+    """
     shape, lengths = (scorer.n_members, settings.n_lists), _lengths(scorer, settings)
-    weights = lists.weights.cpu()
+    orders: Tensor | None = None
     while True:
-        orders = _shuffled(lists, generator)
-        for _ in range(RESHUFFLE):
-            chosen = torch.multinomial(weights, math.prod(shape), True, generator=generator)
-            start, share = _uniform((2, *shape), generator)
-            yield _slices(lists, orders, chosen.reshape(shape), start, share, *lengths)
+        # Counted from the last look, where a training that was interrupted goes on.
+        since = state.step % settings.validate_every
+        if orders is None or since % RESHUFFLE == 0:
+            orders = _shuffled(lists, state.generator)
+        weights = lists.weights.cpu()
+        chosen = torch.multinomial(weights, math.prod(shape), True, generator=state.generator)
+        start, share = _uniform((2, *shape), state.generator)
+        yield _slices(lists, orders, chosen.reshape(shape), start, share, *lengths)
 
 
 def validation_batch(

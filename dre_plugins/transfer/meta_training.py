@@ -11,6 +11,7 @@ query, `S` largest support; see docs/architecture.md.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -23,30 +24,12 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.scorers import Parameters, context_vectors, initial_parameters, score
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.sorting import rank_normalised
+from dre_plugins.transfer import training_state
 from dre_plugins.transfer.draws import Batch, draws, validation_batch
-from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.task_lists import TaskLists
+from dre_plugins.transfer.training_state import MetaTrainingSettings, Progress, TrainingState
 
 __all__ = ["MetaTrained", "MetaTrainingSettings", "Progress", "meta_train"]
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Hold what a validation found.
-
-    Args:
-        step: Steps done.
-        n_steps: Steps planned.
-        loss: Mean training loss since the last validation.
-        validation_loss: Mean validation loss; that of training without validation tasks.
-        best: Smallest validation loss so far.
-    """
-
-    step: int
-    n_steps: int
-    loss: float
-    validation_loss: float
-    best: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +54,8 @@ def meta_train(
     seed: int,
     device: str = "cpu",
     n_threads: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> MetaTrained:
     """Meta-train an ensemble (Algorithm 1).
@@ -79,68 +64,116 @@ def meta_train(
         validation: Lists of other tasks; the weights that rank them best are returned, of many
             lists `MAX_VALIDATION`. None returns the last weights.
         seed: Seed of weights and draws; equal seeds give equal weights on the same machine.
+        checkpoint: File that the state of the training is written to at every validation.
+        resume: Whether to go on from that file if it exists. What comes out is the same as
+            without the interruption.
 
     Raises:
+        ValueError: If the checkpoint belongs to another training.
         FittingError: If the training diverged.
     """
     with isolated(device, n_threads):
-        generator = torch.Generator(device="cpu").manual_seed(seed)
-        drawn = initial_parameters(scorer, lists.n_features, generator)
-        parameters = {name: value.to(device).requires_grad_() for name, value in drawn.items()}
+        state = _initial_state(scorer, lists.n_features, seed, device)
+        plan = {"settings": settings.to_dict(), "scorer": scorer.to_dict(), "seed": seed}
+        plan["data"] = [lists.digest(), validation.digest() if validation is not None else None]
+        if checkpoint is not None and resume and os.path.exists(checkpoint):
+            training_state.load(checkpoint, state, plan)
         held_out = validation_batch(validation, scorer, settings, device)
-        batches = draws(lists.to(device), scorer, settings, generator)
-        kept, history = parameters, list[Progress]()
-        for progress in _train(parameters, batches, held_out, scorer, settings):
-            is_better = not history or progress.best < history[-1].best
-            if held_out is not None and is_better:
-                kept = {name: value.detach().clone() for name, value in parameters.items()}
-            history.append(progress)
+        loss = get_loss(settings.loss)
+        batches = draws(lists.to(device), scorer, settings, state)
+        for progress in _train(state, batches, held_out, scorer, settings, loss):
+            if checkpoint is not None:
+                training_state.save(checkpoint, state, plan)
             if on_progress is not None:
                 on_progress(progress)
-        kept = {name: value.detach().cpu().clone() for name, value in kept.items()}
-    return MetaTrained(kept, tuple(history))
+        best = state.best if validation is not None and state.best else state.parameters
+        parameters = {name: value.detach().cpu().clone() for name, value in best.items()}
+    return MetaTrained(parameters, tuple(state.history))
+
+
+def _initial_state(
+    scorer: ScorerSettings, n_features: int, seed: int, device: str
+) -> TrainingState:
+    generator = torch.Generator(device="cpu").manual_seed(seed)
+    drawn = initial_parameters(scorer, n_features, generator)
+    parameters = {name: value.to(device).requires_grad_() for name, value in drawn.items()}
+    return TrainingState(
+        parameters,
+        {name: torch.zeros_like(value) for name, value in parameters.items()},
+        {name: torch.zeros_like(value) for name, value in parameters.items()},
+        generator,
+    )
+
+
+def _optimiser(state: TrainingState, learning_rate: float) -> torch.optim.Adam:
+    """Return an Adam that goes on with the moments of the state, and updates them in place."""
+    optimiser = torch.optim.Adam(list(state.parameters.values()), lr=learning_rate, fused=True)
+    for name, value in state.parameters.items():
+        optimiser.state[value] = {
+            "step": torch.tensor(float(state.step), dtype=torch.float32, device=value.device),
+            "exp_avg": state.first_moments[name],
+            "exp_avg_sq": state.second_moments[name],
+        }
+    return optimiser
 
 
 def _train(
-    parameters: Parameters,
+    state: TrainingState,
     batches: Iterator[Batch],
     held_out: Batch | None,
     scorer: ScorerSettings,
     settings: MetaTrainingSettings,
+    loss: Loss,
 ) -> Iterator[Progress]:
-    """Take steps, which change the parameters, until the plan or the patience ends.
-
-    Yields at every validation.
-    """
-    loss = get_loss(settings.loss)
-    optimiser = torch.optim.Adam([*parameters.values()], lr=settings.learning_rate, fused=True)
-    total = torch.zeros((), device=next(iter(parameters.values())).device)
-    last_validation, losses = 0, list[float]()
-    for step in range(1, settings.n_steps + 1):
-        annealed = 0.5 * (1.0 + math.cos(math.pi * (step - 1) / settings.n_steps))
-        optimiser.param_groups[0]["lr"] = settings.learning_rate * annealed
-        value = _loss(parameters, next(batches), scorer, loss)
+    """Take steps until the plan or the patience ends; yield at every validation."""
+    optimiser = _optimiser(state, settings.learning_rate)
+    total = torch.zeros((), device=next(iter(state.parameters.values())).device)
+    while state.step < settings.n_steps and not _is_stagnating(state, settings):
+        annealed = 0.5 * (1.0 + math.cos(math.pi * state.step / settings.n_steps))
+        for group in optimiser.param_groups:
+            group["lr"] = settings.learning_rate * annealed
+        value = _loss(state.parameters, next(batches), scorer, loss)
         optimiser.zero_grad()
         value.backward()
         optimiser.step()
         total += value.detach()
-        if step % settings.validate_every and step < settings.n_steps:
-            continue
-        training_loss = validation_loss = float(total) / (step - last_validation)
-        if held_out is not None:
-            with torch.no_grad():
-                validation_loss = float(_loss(parameters, held_out, scorer, loss))
-        if not (math.isfinite(training_loss) and math.isfinite(validation_loss)):
-            raise FittingError(
-                f"meta-training diverged before step {step}: the loss is {training_loss}; "
-                f"use a smaller learning_rate than {settings.learning_rate}."
-            )
-        losses.append(validation_loss)
-        yield Progress(step, settings.n_steps, training_loss, validation_loss, min(losses))
-        if len(losses) > settings.patience and min(losses[-settings.patience :]) > min(losses):
-            return
-        total.zero_()
-        last_validation = step
+        state.step += 1
+        if state.step % settings.validate_every == 0 or state.step == settings.n_steps:
+            since = (state.step - 1) % settings.validate_every + 1
+            yield _validated(state, float(total) / since, held_out, scorer, settings, loss)
+            total.zero_()
+
+
+def _validated(
+    state: TrainingState,
+    training_loss: float,
+    held_out: Batch | None,
+    scorer: ScorerSettings,
+    settings: MetaTrainingSettings,
+    loss: Loss,
+) -> Progress:
+    """Validate, keep the best weights, and write one line of history."""
+    validation_loss = training_loss
+    if held_out is not None:
+        with torch.no_grad():
+            validation_loss = float(_loss(state.parameters, held_out, scorer, loss))
+    if not (math.isfinite(training_loss) and math.isfinite(validation_loss)):
+        raise FittingError(
+            f"meta-training diverged before step {state.step}: the loss is {training_loss}; "
+            f"use a smaller learning_rate than {settings.learning_rate}."
+        )
+    best = state.history[-1].best if state.history else math.inf
+    if validation_loss < best:
+        state.best = {name: value.detach().clone() for name, value in state.parameters.items()}
+    best = min(best, validation_loss)
+    progress = Progress(state.step, settings.n_steps, training_loss, validation_loss, best)
+    state.history.append(progress)
+    return progress
+
+
+def _is_stagnating(state: TrainingState, settings: MetaTrainingSettings) -> bool:
+    losses = [entry.validation_loss for entry in state.history]
+    return len(losses) > settings.patience and min(losses[-settings.patience :]) > min(losses)
 
 
 def _loss(parameters: Parameters, batch: Batch, scorer: ScorerSettings, loss: Loss) -> Tensor:

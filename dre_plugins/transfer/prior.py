@@ -117,7 +117,8 @@ class Prior:
             **options: As of `transfer.training.train_prior`: `name`, `description`, `validation`
                 (other tasks, which decide which weights are kept; every fifth task by default,
                 if there are 10), `space` (default: the union), `defaults`, `scorer`, `settings`
-                (`MetaTrainingSettings`), `seed`, `device`, `n_threads`, `progress` (show a bar).
+                (`MetaTrainingSettings`), `seed`, `device`, `n_threads`, `checkpoint` and `resume`,
+                `progress` (show a bar).
 
         Raises:
             ValueError: If there is nothing to learn from, or an option is invalid.

@@ -6,6 +6,7 @@ docs/architecture.md.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -62,6 +63,13 @@ class TaskLists:
         if len(chosen) == len(self):
             return self
         return TaskLists(*(getattr(self, name)[chosen] for name in self.__slots__))
+
+    def digest(self) -> str:
+        """Return a hash that differs for other lists."""
+        digest = hashlib.sha256()
+        for name in self.__slots__:
+            digest.update(getattr(self, name).cpu().numpy().tobytes())
+        return digest.hexdigest()
 
     @classmethod
     def of(cls, tasks: Sequence[Task], encode: Encode) -> TaskLists:

@@ -18,10 +18,10 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
-from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.spaces.alignment import align
 from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space, with_common_names
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced
+from dre_plugins.transfer.training_state import MetaTrainingSettings
 
 # From this many tasks on, every fifth is held out to tell when to stop.
 MIN_TASKS_TO_HOLD_OUT = 10
@@ -60,7 +60,7 @@ def train_prior(
     """Meta-train a prior, see `Prior.train`.
 
     Args:
-        machine: `device` and `n_threads`, see `meta_train`.
+        machine: `device`, `n_threads`, `checkpoint` and `resume`, see `meta_train`.
     """
     if not len(metadata):
         raise ValueError(

@@ -35,6 +35,19 @@ def test_options_reach_the_prior(dre, tasks, tmp_path):
     assert prior.card.training["seed"] == 3
 
 
+def test_a_training_goes_on_from_its_checkpoint(dre, tasks, tmp_path):
+    output, checkpoint = tmp_path / "p.safetensors", tmp_path / "state.ckpt"
+    arguments = ("meta-train", tasks, "-o", output, *FEW, "--checkpoint", checkpoint)
+    dre(*arguments)
+    first = Prior.load(output)
+    dre(*arguments, "--resume")
+    again = Prior.load(output)
+    for name, value in first.ensemble.parameters.items():
+        assert (value == again.ensemble.parameters[name]).all()
+    text = dre(*arguments, "--resume", "--seed", 1, code=1).stderr
+    assert "other data, settings or seed" in " ".join(text.split())
+
+
 def test_a_storage_is_taken_like_a_file(dre, studies, tasks, tmp_path):
     output, priors = tmp_path / "p.safetensors", []
     for source in (tasks, studies):
@@ -50,6 +63,8 @@ def test_a_storage_is_taken_like_a_file(dre, studies, tasks, tmp_path):
         (["--steps", 0], 1, "n_steps"),
         (["--device", "tpu"], 1, "'tpu'"),
         (["--seed", -1], 1, "--seed"),
+        (["--checkpoint", "no/such/state"], 1, "folder"),
+        (["--resume"], 2, "--checkpoint"),
     ],
 )
 def test_wrong_options_are_named(dre, tasks, tmp_path, options, code, message):

@@ -11,8 +11,8 @@ from dre_plugins import Prior
 from dre_plugins.memory import ahead, choices
 from dre_plugins.memory.ahead import groups_of, train_ahead
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
-from dre_plugins.transfer.settings import MetaTrainingSettings
 from dre_plugins.transfer.training import train_prior
+from dre_plugins.transfer.training_state import MetaTrainingSettings
 
 OTHER = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 

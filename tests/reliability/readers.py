@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from small_universal import untrained, write
 
 from dre_plugins.engine import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
+from dre_plugins.transfer import training_state
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
 from dre_plugins.transfer.sources.tables import from_table
+from dre_plugins.transfer.training_state import TrainingState
 from dre_plugins.universal import file as universal
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "n": Integer(1, 9), "kind": Categorical(["a", "b"])})
@@ -48,6 +51,11 @@ def metadata() -> MetaDataset:
     values = np.where(failed, np.nan, units[:, 0])
     rungs = {1.0: np.where(failed, np.nan, 1.0)}
     return MetaDataset.of([Task(name, SPACE, units, values, failed, rungs) for name in "ab"])
+
+
+def training() -> TrainingState:
+    weights = [ensemble(seed).parameters for seed in range(3)]
+    return TrainingState(*weights, torch.Generator().manual_seed(0))
 
 
 def make_csv(path: Path) -> None:
@@ -116,6 +124,11 @@ def read_syne_tune(path: Path) -> MetaDataset:
 
 READERS = {
     "prior": Reader(make_prior, Prior.load, "a.safetensors"),
+    "training": Reader(
+        lambda path: training_state.save(path, training(), {"plan": 1}),
+        lambda path: training_state.load(path, training(), {"plan": 1}),
+        "a.safetensors",
+    ),
     "universal prior": Reader(
         lambda path: write(path, untrained()),
         universal.load,

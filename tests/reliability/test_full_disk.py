@@ -13,14 +13,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from faults import full_disk
 from searches import RaySearch
 
 from dre_plugins.engine import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space import Float, SearchSpace
+from dre_plugins.transfer import training_state
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
+from dre_plugins.transfer.training_state import TrainingState
 
 pytest.importorskip("resource")
 
@@ -42,8 +45,14 @@ def metadata(seed: int) -> MetaDataset:
     return MetaDataset.of([Task("one", SPACE, units, units[:, 0], np.zeros(400, dtype=bool))])
 
 
+def state(seed: int) -> TrainingState:
+    weights = [ensemble(seed + place).parameters for place in range(3)]
+    return TrainingState(*weights, torch.Generator().manual_seed(seed))
+
+
 SAVES: dict[str, tuple[str, Save]] = {
     "prior": ("a.safetensors", lambda path, seed: prior(seed).save(path)),
+    "training": ("a.safetensors", lambda path, seed: training_state.save(path, state(seed), {})),
     "JSON": ("a.json", lambda path, seed: metadata(seed).save(path)),
     "archive": ("a.npz", lambda path, seed: metadata(seed).save(path)),
 }

@@ -11,14 +11,15 @@ from lists_of_tasks import PLAIN, QUICK, SCORER, numbered
 from torch import Tensor
 
 from dre_plugins.engine import ScorerSettings
-from dre_plugins.transfer import draws
+from dre_plugins.transfer import draws, meta_training
 from dre_plugins.transfer.draws import validation_batch
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.task_lists import TaskLists
 
 
 def draws_of(lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, seed=0):
-    return draws.draws(lists, scorer, settings, torch.Generator().manual_seed(seed))
+    state = meta_training._initial_state(scorer, lists.n_features, seed, "cpu")
+    return draws.draws(lists, scorer, settings, state), state
 
 
 def entries(features: Tensor, mask: Tensor) -> list[int]:
@@ -27,10 +28,10 @@ def entries(features: Tensor, mask: Tensor) -> list[int]:
 
 def test_support_and_query_are_different_entries_of_one_list() -> None:
     lists = numbered(30, 9, 3, 2)
-    drawing = draws_of(lists, SCORER, replace(QUICK, list_length=12, max_support=8))
+    drawing, state = draws_of(lists, SCORER, replace(QUICK, list_length=12, max_support=8))
     found: dict[int, set[int]] = {n: set() for n in (1, 2, 3, 4)}
     sizes = set()
-    for _ in range(60):  # beyond a reshuffle
+    for state.step in range(60):  # beyond a reshuffle
         batch = next(drawing)
         assert batch.features.shape == (2, 4, 12, 2)
         assert batch.support_features.shape == (2, 4, 8, 2)
@@ -54,7 +55,7 @@ def test_support_and_query_are_different_entries_of_one_list() -> None:
 
 
 def test_members_draw_different_lists_and_supports() -> None:
-    drawing = draws_of(numbered(*[30] * 20), SCORER, QUICK)
+    drawing, _ = draws_of(numbered(*[30] * 20), SCORER, QUICK)
     batch = next(drawing)
     first, second = batch.features[:, :, 0, 0].tolist()
     assert first != second
@@ -63,14 +64,14 @@ def test_members_draw_different_lists_and_supports() -> None:
 
 def test_weights_say_how_often_a_list_is_drawn() -> None:
     lists = replace(numbered(5, 5, 5), weights=torch.tensor([1.0, 0.25, 0.0]))
-    drawing = draws_of(lists, PLAIN, replace(QUICK, n_lists=2000))
+    drawing, _ = draws_of(lists, PLAIN, replace(QUICK, n_lists=2000))
     drawn = next(drawing).features[..., 0, 0].flatten().long().bincount(minlength=4)
     assert drawn[3] == 0
     assert float(drawn[1] / drawn[2]) == pytest.approx(4.0, rel=0.2)
 
 
 def test_without_a_context_nothing_is_spent_on_supports() -> None:
-    drawing = draws_of(numbered(30), PLAIN, QUICK)
+    drawing, _ = draws_of(numbered(30), PLAIN, QUICK)
     batch = next(drawing)
     assert batch.support_features.shape[2] == 0
     assert batch.mask.all()

@@ -1,9 +1,10 @@
-"""Meta-training: that it learns, and that it can be repeated."""
+"""Meta-training: that it learns, that it can be interrupted and repeated."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scipy.stats import spearmanr
 from dre_plugins.engine import ContextSettings, ScorerSettings
 from dre_plugins.engine.fitting import FittingError
 from dre_plugins.engine.losses import get_loss
-from dre_plugins.engine.scorers import Parameters
+from dre_plugins.engine.scorers import Parameters, initial_parameters
 from dre_plugins.engine.settings import LOSS_NAMES
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.transfer import meta_training
@@ -176,7 +177,7 @@ def test_an_invalid_setting_is_named(argument, value) -> None:
         MetaTrainingSettings(**{argument: value})
 
 
-# ---- that it can be repeated
+# ---- that it can be repeated and interrupted
 
 
 def test_equal_seeds_give_equal_weights_and_others_give_others() -> None:
@@ -185,6 +186,100 @@ def test_equal_seeds_give_equal_weights_and_others_give_others() -> None:
     assert first.history == again.history
     for name, value in first.parameters.items():
         assert not torch.equal(value, other.parameters[name])
+
+
+def test_the_start_is_that_of_the_seed() -> None:
+    state = meta_training._initial_state(SCORER, 1, 3, "cpu")
+    assert_equal(
+        {name: value.detach() for name, value in state.parameters.items()},
+        initial_parameters(SCORER, 1, torch.Generator().manual_seed(3)),
+    )
+
+
+class Interruption(Exception):
+    """Stands for whatever ends a process in the middle."""
+
+
+def interrupted(path: Path, settings: MetaTrainingSettings, validation: TaskLists | None) -> None:
+    def stop(progress: Progress) -> None:
+        raise Interruption
+
+    with pytest.raises(Interruption):
+        meta_train(
+            family(), validation, SCORER, settings, seed=0, checkpoint=path, on_progress=stop
+        )
+
+
+@pytest.mark.parametrize("validate_every", [20, 50, 70])
+@pytest.mark.parametrize("is_validated", [True, False])
+def test_a_resumed_training_ends_as_if_it_had_never_stopped(
+    tmp_path, validate_every, is_validated
+) -> None:
+    path = tmp_path / "state.safetensors"
+    settings = replace(QUICK, n_steps=120, validate_every=validate_every)
+    validation = family(20, seed=1) if is_validated else None
+    whole = meta_train(family(), validation, SCORER, settings, seed=0)
+    interrupted(path, settings, validation)
+    steps: list[int] = []
+    resumed = meta_train(
+        family(),
+        validation,
+        SCORER,
+        settings,
+        seed=0,
+        checkpoint=path,
+        resume=True,
+        on_progress=lambda progress: steps.append(progress.step),
+    )
+    assert steps == [entry.step for entry in whole.history[1:]]
+    assert_equal(whole.parameters, resumed.parameters)
+    assert whole.history == resumed.history
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_resuming_what_is_finished_or_was_never_begun(tmp_path) -> None:
+    path = tmp_path / "state.safetensors"
+    lists = family()
+    first, again = (
+        meta_train(lists, None, SCORER, QUICK, seed=0, checkpoint=path, resume=True)
+        for _ in range(2)
+    )
+    assert_equal(first.parameters, again.parameters)
+    assert first.history == again.history
+
+
+def test_without_resume_a_checkpoint_is_overwritten(tmp_path) -> None:
+    path = tmp_path / "state.safetensors"
+    interrupted(path, QUICK, None)
+    before = path.read_bytes()
+    meta_train(family(), None, SCORER, QUICK, seed=1, checkpoint=path)
+    assert path.read_bytes() != before
+
+
+def test_checkpoints_of_other_trainings_and_damaged_ones_are_refused(tmp_path) -> None:
+    path = tmp_path / "state.safetensors"
+    interrupted(path, QUICK, None)
+
+    def refused(
+        match: str, lists=None, validation=None, scorer=SCORER, settings=QUICK, seed=0
+    ) -> None:
+        lists = family() if lists is None else lists
+        resumed = {"seed": seed, "checkpoint": path, "resume": True}
+        with pytest.raises(ValueError, match=rf"state\.safetensors.*{match}.*delete it"):
+            meta_train(lists, validation, scorer, settings, **resumed)
+
+    refused("other data, settings or seed", seed=1)
+    refused("other data, settings or seed", settings=replace(QUICK, n_steps=61))
+    refused("other data, settings or seed", scorer=replace(SCORER, hidden=(8,)))
+    refused("other data, settings or seed", lists=family(seed=1))
+    refused("other data, settings or seed", validation=family())
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    refused("cannot be resumed")
+    path.write_bytes(b"no checkpoint")
+    refused("cannot be resumed")
+    DeepRankingEnsemble.initialise(SCORER, 1, seed=0).save(path)
+    refused("no checkpoint of this version")
 
 
 def test_the_users_torch_is_left_as_it_was() -> None:

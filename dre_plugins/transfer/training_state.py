@@ -1,0 +1,167 @@
+"""The settings of a meta-training, and its state, on disk as well so that it can be interrupted.
+
+One safetensors file holds weights, moments of Adam, the best weights and the state of the random
+generator; its header holds the counters and the plan, which must be that of the training that
+resumes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass, field
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from dre_plugins.engine.checkpoint import parsed
+from dre_plugins.engine.files import regular, replacing
+from dre_plugins.engine.scorers import Parameters
+from dre_plugins.engine.settings import LOSS_NAMES, require
+
+FORMAT = "dre-plugins/meta-training"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaTrainingSettings:
+    """Describe a meta-training.
+
+    Args:
+        n_steps: Adam steps.
+        learning_rate: Learning rate of the first step; it anneals to zero by a cosine.
+        loss: Name of a loss in `engine.losses.LOSSES`.
+        n_lists: Lists B that each member sees in one step.
+        list_length: Entries L of a query; shorter lists are taken whole.
+        max_support: Largest support S; sizes are drawn uniformly from 0 to S, and at most half of
+            a list. It counts only if the scorers have a context.
+        validate_every: Steps between two validations.
+        patience: Validations without a better loss after which training ends.
+
+    Raises:
+        ValueError: If a setting is invalid.
+    """
+
+    n_steps: int = 4000
+    learning_rate: float = 0.01
+    loss: str = "weighted-list-mle"
+    n_lists: int = 4
+    list_length: int = 100
+    max_support: int = 40
+    validate_every: int = 250
+    patience: int = 20
+
+    def __post_init__(self) -> None:
+        for name in ("n_steps", "n_lists", "max_support", "validate_every", "patience"):
+            value = getattr(self, name)
+            require(value >= 1, name, value, "at least 1")
+        require(self.learning_rate > 0, "learning_rate", self.learning_rate, "positive")
+        require(self.loss in LOSS_NAMES, "loss", self.loss, f"one of {LOSS_NAMES}")
+        require(self.list_length >= 2, "list_length", self.list_length, "at least 2")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON-ready values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Hold what a validation found.
+
+    Args:
+        step: Steps done.
+        n_steps: Steps planned.
+        loss: Mean training loss since the last validation.
+        validation_loss: Mean validation loss; that of training without validation tasks.
+        best: Smallest validation loss so far.
+    """
+
+    step: int
+    n_steps: int
+    loss: float
+    validation_loss: float
+    best: float
+
+
+@dataclass(slots=True)
+class TrainingState:
+    """Hold all that changes during a meta-training.
+
+    Args:
+        parameters: Present weights.
+        first_moments: Adam's mean of the gradients, by parameter.
+        second_moments: Adam's mean of their squares, by parameter.
+        generator: Source of all draws, on the CPU.
+        step: Steps done.
+        best: Weights of the smallest validation loss; empty before the first validation.
+        history: One entry for each validation.
+    """
+
+    parameters: Parameters
+    first_moments: Parameters
+    second_moments: Parameters
+    generator: torch.Generator
+    step: int = 0
+    best: Parameters = field(default_factory=dict)
+    history: list[Progress] = field(default_factory=list)
+
+
+def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, Any]) -> None:
+    """Write the state; the file is replaced as a whole, so that an interruption harms nothing.
+
+    Args:
+        plan: JSON-ready description of the training.
+    """
+    tensors = {name: value.cpu().contiguous() for name, value in _tensors(state).items()}
+    tensors["generator"] = state.generator.get_state()
+    header = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "plan": json.dumps(plan, sort_keys=True),
+        "step": str(state.step),
+        "history": json.dumps([astuple(entry) for entry in state.history]),
+    }
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(to_bytes(tensors, metadata=header))
+
+
+def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, Any]) -> None:
+    """Set a new state to what `save` wrote.
+
+    Raises:
+        ValueError: If the file is damaged, foreign, or belongs to another training.
+    """
+    name = os.fspath(path)
+    try:
+        header, tensors = parsed(regular(name).read_bytes())
+        if header.get("format") != FORMAT or header.get("version") != str(VERSION):
+            raise ValueError("it is no checkpoint of this version")
+        if json.loads(header["plan"]) != json.loads(json.dumps(plan)):
+            raise ValueError("it belongs to a training with other data, settings or seed")
+        for key, value in _tensors(state).items():
+            if tensors[key].shape != value.shape:  # `copy_` would repeat what is smaller
+                raise ValueError(f"{key} has not the shape {[*value.shape]}")
+            value.copy_(tensors[key])
+        device = next(iter(state.parameters.values())).device
+        best = {key: value for key, value in tensors.items() if key.startswith("best/")}
+        state.best = {key.removeprefix("best/"): value.to(device) for key, value in best.items()}
+        state.generator.set_state(tensors["generator"])
+        state.step = int(header["step"])
+        state.history = [Progress(*values) for values in json.loads(header["history"])]
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"checkpoint {name!r} cannot be resumed ({error}); delete it or name another file."
+        ) from error
+
+
+def _tensors(state: TrainingState) -> dict[str, Tensor]:
+    """Return all tensors of a state by name, without those of the generator."""
+    return {
+        f"{kind}/{name}": value.detach()
+        for kind in ("parameters", "first_moments", "second_moments", "best")
+        for name, value in getattr(state, kind).items()
+    }
