@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-import dill
 import pytest
 from presets import TINY
 from syne_tune.backend.trial_status import Trial
@@ -50,14 +49,6 @@ def test_limits_are_learnt() -> None:
     assert limited.searcher.stats["fallbacks"] == 0
 
 
-def test_limits_survive_dill() -> None:
-    limited = dre(constraints={"size": 0.5})
-    run(limited, n=8)
-    loaded = dill.loads(dill.dumps(limited))
-    assert run(loaded, 8, 4) == run(limited, 8, 4)
-    assert loaded.searcher.trials[-1].constraints.keys() == {"size"}
-
-
 def test_a_limit_on_what_is_not_reported_ends_nothing() -> None:
     limited = dre(constraints={"memory": 1.0})
     run(limited)
@@ -81,11 +72,6 @@ def test_stopped_trials_teach_their_constraints() -> None:
     assert stopped > 2
     assert all("size" in trial.constraints for trial in scheduler.searcher.trials)
     assert {trial.state.value for trial in scheduler.searcher.trials} == {"complete", "pruned"}
-
-
-def test_a_limit_must_be_one() -> None:
-    with pytest.raises(ValueError, match=r"constraints\['size'\] must be a number"):
-        dre(constraints={"size": "small"})
 
 
 @pytest.mark.parametrize("epoch", [None, "three", float("nan")])

@@ -372,10 +372,3 @@ def test_errors_that_are_heard_of_after_a_restore_are_failures() -> None:
 def test_bad_arguments_are_refused_at_once(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         searcher_of(space={"act": cs.choice(["relu", "tanh"])}, **arguments)
-
-
-def test_a_prior_suggests_from_the_first_trial_on() -> None:
-    space = {"eta": cs.loguniform(1e-4, 1), "max_depth": cs.randint(1, 15)}
-    configs = [searcher_of(space, prior="xgboost", n_startup_trials=None) for _ in range(2)]
-    assert configs[0].suggest() == configs[1].suggest()
-    assert configs[0].stats["prior"] == 1

@@ -32,7 +32,6 @@ from dre_plugins.space import (
     Integer,
     Ordinal,
     SearchSpace,
-    UnsupportedDomainError,
 )
 
 # ---- domains
@@ -82,16 +81,6 @@ def test_what_syne_tune_draws_is_in_the_domain(domain: Any) -> None:
 def test_choices_of_numbers_can_stay_unordered() -> None:
     space = space_of({"x": cs.choice([16, 32])}, order_numeric_choices=False)
     assert space == SearchSpace({"x": Categorical((16, 32))})
-
-
-@pytest.mark.parametrize(
-    "domain",
-    [{"lr": cs.uniform(0, 1)}, [cs.uniform(0, 1)], cs.Float(0, 1).normal(), cs.Domain()],
-    ids=["dict", "list", "normal", "base"],
-)
-def test_other_domains_are_refused_by_name(domain: Any) -> None:
-    with pytest.raises(UnsupportedDomainError, match="'model'"):
-        space_of({"model": domain})
 
 
 # ---- experiments
