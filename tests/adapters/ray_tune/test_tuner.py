@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -93,11 +92,6 @@ def test_trials_satisfy_a_rule_on_what_they_get(fit: Callable[..., Any]) -> None
     grid = fit(mixed, tiny_search(valid=is_sound), MIXED_SPACE, 12, max_concurrent_trials=2)
     assert len(grid) == 12 and not grid.errors
     assert all(is_sound(result.config) for result in grid)
-
-
-def test_a_tuner_refuses_a_rule_that_nothing_satisfies(fit: Callable[..., Any]) -> None:
-    with pytest.raises(ValueError, match="valid holds for none of"):
-        fit(mixed, tiny_search(valid=lambda config: config["rate"] > 1), MIXED_SPACE, 2)
 
 
 # ---- the end of an experiment, and what to use of it
@@ -221,43 +215,7 @@ def test_a_grid_and_a_missing_space_are_refused(fit: Callable[..., Any]) -> None
         fit(mixed, tiny_search(SMALL_SPACE, metric="loss", mode="min"), MIXED_SPACE, 2)
 
 
-def test_results_of_a_tuner_are_explained_also_when_read_from_the_disk(
-    fit: Callable[..., Any],
-) -> None:
-    search = tiny_search(points_to_evaluate=[{"x": 0.5}])
-    results = fit(lambda config: {"loss": config["x"]}, search, {"x": tune.uniform(0, 1)}, 7)
-    ids = [result.metrics["trial_id"] for result in results]
-    explained = [search.explain(trial_id) for trial_id in ids]
-    assert sorted(explanation.source for explanation in explained) == (
-        ["enqueued"] + ["model"] * 3 + ["random"] * 3
-    )
-    loaded = DRESearch()
-    loaded.restore_from_dir(results.experiment_path)
-    assert [loaded.explain(trial_id) for trial_id in ids] == explained
-
-
 # ---- concurrency
-
-
-def test_eight_trials_at_a_time_take_two_rounds(
-    fit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Older versions of Ray start one trial after the other unless told so.
-    monkeypatch.setenv("TUNE_MAX_PENDING_TRIALS_PG", "8")
-
-    def trainable(config: dict[str, Any]) -> dict[str, float]:
-        time.sleep(config["seconds"])
-        return {"loss": config["x"], "began": time.time() - config["seconds"]}
-
-    space = {"x": tune.uniform(0, 1), "seconds": 1.0}
-    search = tiny_search()
-    results = fit(trainable, search, space, 16, max_concurrent_trials=8)
-    assert results.num_errors == 0
-    began = sorted(result.metrics["began"] for result in results)
-    # What remains is start-up: eight processes on two real processors.
-    assert began[-1] + 1 - began[0] < 8 + 1.0 * (began[7] - began[0])
-    print(f"16 trials of 1 s: {began[-1] + 1 - began[0]:.1f} s, start {began[7] - began[0]:.1f} s")
-    assert len({result.config["x"] for result in results}) == 16
 
 
 def test_a_batch_limiter_and_a_repeater_come_to_an_end(fit: Callable[..., Any]) -> None:
