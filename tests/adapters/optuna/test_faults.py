@@ -17,24 +17,6 @@ from dre_plugins.space import UnsupportedDomainError
 MakeSampler = Callable[..., DRESampler]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("failure", ["nan", pytest.param("raise", marks=pytest.mark.long)])
-def test_a_region_that_fails_is_avoided(failure: str) -> None:
-    def objective(trial: Trial) -> float:
-        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
-        if x < 0.5 and failure == "raise":
-            raise OSError("out of memory")
-        return math.nan if x < 0.5 else (x - 0.8) ** 2 + (y - 0.3) ** 2
-
-    shares = []
-    for seed in range(3):
-        study = optuna.create_study(sampler=DRESampler(seed=seed))
-        study.optimize(objective, n_trials=40, catch=(OSError,))
-        shares.append(sum(trial.params["x"] < 0.5 for trial in study.trials[10:]) / 30)
-    print(shares)
-    assert max(shares) < 0.2, shares
-
-
 def test_a_study_in_which_every_trial_fails_goes_on(tiny_sampler: MakeSampler) -> None:
     def objective(trial: Trial) -> float:
         return trial.suggest_float("x", 0, 1) * math.nan

