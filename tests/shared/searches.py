@@ -123,9 +123,12 @@ class SyneTuneSearch:
 
         self.searcher = DRESearcher(
             {"x": uniform(0, 1), "n": randint(1, 9)},
-            [*points],
             random_seed=arguments.pop("seed", 0),
-            **{**(TINY_ARGUMENTS if is_tiny else {}), **arguments},
+            **{
+                "points_to_evaluate": [*points],
+                **(TINY_ARGUMENTS if is_tiny else {}),
+                **arguments,
+            },
         )
         self.configurations: list[Configuration] = []
 
