@@ -7,22 +7,16 @@ import datetime
 from typing import Any
 
 import pytest
-from presets import TINY
 from syne_tune import config_space as cs
 from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
+from syne_tune_rows import OPTIONS
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, MODRE, DRESearcher
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.settings import Settings
 
 SPACE = {"x": cs.uniform(0.0, 1.0), "y": cs.uniform(0.0, 1.0)}
-OPTIONS: dict[str, Any] = {
-    "random_seed": 0,
-    "settings": Settings(preset=TINY),
-    "n_startup_trials": 4,
-}
 
 
 def trial_of(trial_id: int, config: dict[str, Any]) -> Trial:

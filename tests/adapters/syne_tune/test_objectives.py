@@ -14,15 +14,14 @@ from typing import Any
 import dill
 import numpy as np
 import pytest
-from presets import TINY
 from syne_tune import config_space as cs
 from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
 from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
+from syne_tune_rows import OPTIONS
 
 from dre_plugins.adapters.syne_tune import MODRE, MultiObjectiveDRESearcher
-from dre_plugins.recommend.settings import Settings
 
 SPACE = {
     "x": cs.uniform(0.0, 1.0),
@@ -32,8 +31,6 @@ SPACE = {
 }
 GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.randint(1, 3), "epochs": 3}
 METRICS = ["error", "size"]
-SETTINGS: dict[str, Any] = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
-OPTIONS: dict[str, Any] = {"random_seed": 0, **SETTINGS}
 
 Report = Callable[[Trial], Any]
 

@@ -6,19 +6,13 @@ import datetime
 from typing import Any
 
 import pytest
-from presets import TINY
 from syne_tune.backend.trial_status import Trial
 from syne_tune.config_space import uniform
+from syne_tune_rows import OPTIONS
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRETransfer
-from dre_plugins.recommend.settings import Settings
 
 SPACE = {"x": uniform(0.0, 1.0), "y": uniform(0.0, 1.0), "epochs": 9}
-OPTIONS: dict[str, Any] = {
-    "random_seed": 0,
-    "settings": Settings(preset=TINY),
-    "n_startup_trials": 4,
-}
 
 
 def result_of(config: dict[str, float], epoch: int = 9) -> dict[str, float]:

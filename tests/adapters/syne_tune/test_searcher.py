@@ -13,32 +13,15 @@ import dill
 import numpy as np
 import pytest
 from labels import label_of
-from presets import TINY
 from syne_tune import config_space as cs
+from syne_tune_loop import searcher_of
+from syne_tune_rows import SPACE
 
 from dre_plugins.adapters.syne_tune import DRESearcher
 from dre_plugins.recommend import Trial, TrialState
 from dre_plugins.recommend.settings import Settings
 
-SPACE = {
-    "lr": cs.loguniform(1e-4, 1.0),
-    "layers": cs.randint(1, 6),
-    "act": cs.choice(["relu", "tanh"]),
-    "epochs": 9,
-}
 GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.randint(0, 5), "epochs": 9}  # 18 configurations
-
-
-def searcher_of(space: dict[str, Any] = SPACE, **arguments: Any) -> DRESearcher:
-    return DRESearcher(
-        space,
-        **{
-            "random_seed": 0,
-            "n_startup_trials": 4,
-            "settings": Settings(preset=TINY),
-            **arguments,
-        },
-    )
 
 
 def loss(config: dict[str, Any]) -> float:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from presets import TINY
 from syne_tune import Tuner
 from syne_tune import config_space as cs
 from syne_tune.backend import LocalBackend
@@ -31,8 +30,8 @@ from syne_tune.optimizer.schedulers.searchers.multi_fidelity_searcher import (
 )
 from syne_tune.results_callback import StoreResultsCallback
 from syne_tune.tuner_callback import TunerCallback
-from syne_tune_rows import FINITE
-from syne_tune_tuning import OPTIONS, SPACE, TRAIN, configs_of, descent, ended, reap, tuned
+from syne_tune_rows import FINITE, KNOWING, OPTIONS, SETTINGS
+from syne_tune_tuning import SPACE, TRAIN, configs_of, descent, ended, reap, tuned
 
 from dre_plugins.adapters.syne_tune import (
     ASHADRE,
@@ -43,7 +42,6 @@ from dre_plugins.adapters.syne_tune import (
 )
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.recommend import TrialState
-from dre_plugins.recommend.settings import Settings
 
 pytestmark = [
     pytest.mark.syne_tune,
@@ -57,9 +55,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep experiments apart from those of the user."""
     monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
     return tmp_path
-
-
-# ---- domains
 
 
 # ---- schedulers
@@ -90,8 +85,7 @@ def asha(searcher: Any) -> AsynchronousSuccessiveHalving:
 
 
 def by_class(wrapper: Any) -> Any:
-    settings = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
-    return wrapper(SPACE, random_seed=0, searcher=DRESearcher, searcher_kwargs=settings)
+    return wrapper(SPACE, random_seed=0, searcher=DRESearcher, searcher_kwargs=dict(SETTINGS))
 
 
 SCHEDULERS: dict[str, Callable[[], TrialScheduler]] = {
@@ -122,9 +116,7 @@ def test_an_experiment_teaches_the_next_one(folder: Path) -> None:
     (task,) = metadata_from_experiments(folder / "first")
     assert len(task) >= 25 and task.n_complete >= 25
     best = min(descent(config)[-1]["loss"] for config in configs_of(first)[:25])
-    second = DRETransfer(
-        SPACE, "loss", folder / "first", random_seed=0, settings=Settings(preset=TINY)
-    )
+    second = DRETransfer(SPACE, "loss", folder / "first", **KNOWING)
     assert descent(second.suggest().config)[-1]["loss"] <= 1.5 * best
 
 
