@@ -19,7 +19,6 @@ ALLOWED = RIVALS | {
         "pandas",
         "rich",
         "safetensors",
-        "scikit_posthocs",
     ),
     *("statsmodels", "typer", "xgboost"),
 }

@@ -125,17 +125,11 @@ def test_tests_count_each_task_once():
     assert tests.loc[["b", "c"], "ties"].tolist() == [3, 3]
 
 
-def test_asynchrony_is_measured_on_one_scale(tmp_path):
-    path = tmp_path / "runs.jsonl"
+def test_both_numbers_of_workers_are_measured_on_one_scale():
     lines = [workers("async-8", [0.6] * 10), workers("async-1", [0.9] * 10)]
-    path.write_text("\n".join(map(json.dumps, lines)))
-    text = report.text(report.load([path]))
-    # The best value of either is the best of both: 0.9.
-    assert "### Loss from asynchrony: 8 workers against 1" in text
-    assert "| a | +0.750 |" in text
-    other = [lines[0], workers("async-1", [0.9] * 10, task=11)]
-    path.write_text("\n".join(map(json.dumps, other)))
-    assert "Loss" not in report.text(report.load([path]))
+    eight, single = real_studies.collect(lines)
+    regrets = [table.means()["regret@10"].item() for table in (eight, single)]
+    np.testing.assert_allclose(regrets, [0.75, 0.0])
 
 
 def test_report_says_what_was_paired(tmp_path):

@@ -22,16 +22,6 @@ def test_normalised_regret():
     np.testing.assert_array_equal(nothing, 0)
 
 
-def test_bootstrap_bands_draw_whole_tasks():
-    # Two tasks, with 1 (twice) and 4: means of resamples are 1, 4 or (1 + 1 + 4) / 3 = 2.
-    runs = np.array([[[1.0], [1.0], [4.0]]])
-    rng = np.random.default_rng(0)
-    low, high = statistics.bootstrap_bands(runs, [0, 0, 1], rng, n_resamples=200)
-    np.testing.assert_array_equal([low[0, 0], high[0, 0]], [1, 4])
-    low, high = statistics.bootstrap_bands(runs, [0, 0, 1], rng, n_resamples=200, confidence=0.2)
-    np.testing.assert_array_equal([low[0, 0], high[0, 0]], [2, 2])
-
-
 def test_tests_are_adjusted_for_the_others():
     found = statistics.compare_all(by_task(*np.outer([2.0, 1.0, 3.0], np.arange(1, 9))), "s1")
     assert found[["wins", "ties", "losses"]].to_numpy().tolist() == [
@@ -67,23 +57,3 @@ def test_signed_rank_p_is_that_of_scipy(ties):
             difference = np.array([0.0, *np.round(difference[1:], 0)])
         expected = stats.wilcoxon(difference, zero_method="pratt").pvalue
         assert statistics.signed_rank_p(difference) == pytest.approx(expected)
-
-
-def test_critical_difference():
-    # The same order on 10 tasks: ranks 1, 2, 3. Friedman's statistic is then 2 n = 20, and with
-    # 2 degrees of freedom p = exp(-10).
-    regret = by_task(*np.outer([0.1, 0.2, 0.3], np.arange(1, 11)))
-    found = statistics.critical_difference(regret)
-    assert found.ranks.to_dict() == {"s0": 1, "s1": 2, "s2": 3}
-    assert found.friedman_p == pytest.approx(np.exp(-10)) and found.n_tasks == 10
-    # Demšar (2006), table 5: q = 2.343 for 3 classifiers.
-    assert found.difference == pytest.approx(2.343 * np.sqrt(3 * 4 / (6 * 10)), abs=1e-3)
-    assert found.p.loc["s0", "s2"] < 0.05 < found.p.loc["s0", "s1"]
-
-
-def test_critical_difference_of_equals_and_of_too_few():
-    found = statistics.critical_difference(by_task(*np.ones((3, 4))))
-    assert found.ranks.tolist() == [2, 2, 2] and found.friedman_p == 1.0
-    np.testing.assert_allclose(found.p, 1.0)
-    assert statistics.critical_difference(by_task(*np.ones((2, 9)))) is None
-    assert statistics.critical_difference(by_task(*np.ones((3, 1)))) is None

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from searches import OptunaSearch, RaySearch, Search, SyneTuneSearch
+from small_spaces import PLANE
 from syne_tune.backend.trial_status import Trial as SyneTuneTrial
 from syne_tune.config_space import uniform
 from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
@@ -26,10 +27,8 @@ from dre_plugins.adapters.syne_tune import (
 from dre_plugins.engine import PRESETS
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import Float, SearchSpace
 
 N_TRIALS = 13
-PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
 SPACE = {"x": uniform(-1.0, 1.0), "y": uniform(-1.0, 1.0)}  # of Syne Tune
 # What stands for None, the default of both.
 MEANT: Mapping[str, Any] = {"acquisition": "log-rank-ei", "preset": PRESETS["default"]}

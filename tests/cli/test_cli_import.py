@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from readers import make_ray, make_syne_tune
 
 from dre_plugins.space import Float, Integer
 from dre_plugins.transfer.metadata import MetaDataset
@@ -86,39 +85,23 @@ def test_a_missing_csv_file(dre, tmp_path):
 @pytest.mark.ray
 def test_ray(dre, tmp_path):
     pytest.importorskip("ray")
-    states = []
-    for trial, rate in enumerate((0.1, 0.2, 0.3)):
-        folder = tmp_path / "experiment" / f"trial_{trial}"
-        folder.mkdir(parents=True)
-        (folder / "params.json").write_text(json.dumps({"lr": rate}))
-        report = {"loss": rate**2, "training_iteration": 1, "done": True}
-        (folder / "result.json").write_text(json.dumps(report) + "\n")
-        state = {"relative_logdir": folder.name, "status": "TERMINATED"}
-        states.append([json.dumps(state), "{}"])
-    path = tmp_path / "experiment" / "experiment_state-2026-01-01_00-00-00.json"
-    path.write_text(json.dumps({"trial_data": states}))
     output = tmp_path / "tasks.json"
+    make_ray(tmp_path / "experiment")
     arguments = ("import", "ray", tmp_path / "experiment", "--mode", "min", "-o", output)
-    text = dre(*arguments, "--metric", "loss").output
-    assert "3 evaluations (3 complete)" in text
-    assert MetaDataset.load(output).tasks[0].values.tolist() == pytest.approx(
-        [-0.01, -0.04, -0.09]
-    )
+    assert "3 evaluations (3 complete)" in dre(*arguments, "--metric", "loss").output
+    assert MetaDataset.load(output).tasks[0].values.tolist() == [-1 / 3] * 3
     assert "'loss'" in dre(*arguments, "--metric", "los", code=1).stderr
 
 
 @pytest.mark.syne_tune
 def test_syne_tune(dre, tmp_path):
     pytest.importorskip("syne_tune")
-    folder = tmp_path / "experiment"
-    folder.mkdir()
-    (folder / "metadata.json").write_text('{"metric_names": ["loss"], "metric_mode": "min"}')
-    rows = "".join(f"{trial},{trial / 10},{trial}\n" for trial in range(4))
-    (folder / "results.csv").write_text("trial_id,config_lr,loss\n" + rows)
     output = tmp_path / "tasks.json"
-    arguments = ("import", "syne-tune", folder, "-o", output)
+    make_syne_tune(tmp_path / "experiment")
+    arguments = ("import", "syne-tune", tmp_path / "experiment", "-o", output)
     assert "4 evaluations (4 complete)" in dre(*arguments).output
-    assert MetaDataset.load(output).tasks[0].values.tolist() == [0.0, -1.0, -2.0, -3.0]
+    losses = [1 / 2, 1 / 4, 1 / 6, 1 / 8]
+    assert MetaDataset.load(output).tasks[0].values.tolist() == [-loss for loss in losses]
     dre(*arguments, "--metric", "loss", "--mode", "max")
-    assert MetaDataset.load(output).tasks[0].values.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert MetaDataset.load(output).tasks[0].values.tolist() == losses
     assert "'los'" in dre(*arguments, "--metric", "los", code=1).stderr

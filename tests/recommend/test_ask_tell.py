@@ -3,27 +3,14 @@ from __future__ import annotations
 import logging
 import math
 import pickle
-from dataclasses import replace
 
 import pytest
+from presets import QUICK
+from small_spaces import GRID, PLANE, sphere
 
-from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
-
-DEFAULT = get_preset("default")
-QUICK = replace(
-    DEFAULT,
-    scorer=replace(DEFAULT.scorer, n_members=5, hidden=(32, 32)),
-    from_random=replace(DEFAULT.from_random, n_steps=100),
-)
-PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
-GRID = SearchSpace({"a": Integer(0, 2), "b": Categorical(tuple("uvwxyz"))})  # 18 configurations
-
-
-def sphere(configuration) -> float:
-    return -((configuration["x"] - 0.4) ** 2) - (configuration["y"] + 0.7) ** 2
 
 
 def study_of(space=PLANE, **arguments) -> AskTell:

@@ -7,23 +7,15 @@ import pickle
 from typing import Any
 
 import pytest
+from presets import TINY
 
 from dre_plugins import Prior
-from dre_plugins.engine import FittingSettings, Preset, ScorerSettings
 from dre_plugins.recommend import AskTell
 from dre_plugins.recommend.explanation import SOURCES, Explanation
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 
-FITTING = FittingSettings(n_steps=12, learning_rate=0.02)
-TINY = Preset(
-    scorer=ScorerSettings(n_members=3, hidden=(8, 8), activation="silu"),
-    from_random=FITTING,
-    from_prior=FITTING,
-    from_tasks=FITTING,
-    universal_turns=False,
-)
 PLANE = {"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}
 
 

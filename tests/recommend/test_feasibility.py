@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from presets import QUICK
 
-from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.constraints import MAX_MODELLED, Constraint, constraints_of, joined
 from dre_plugins.recommend.feasibility import Feasibility, targets_of
@@ -16,12 +15,6 @@ from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import feasible
 from dre_plugins.space import Float, SearchSpace
 
-DEFAULT = get_preset("default")
-QUICK = replace(
-    DEFAULT,
-    scorer=replace(DEFAULT.scorer, n_members=5, hidden=(32, 32)),
-    from_random=replace(DEFAULT.from_random, n_steps=100),
-)
 PLANE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 
 

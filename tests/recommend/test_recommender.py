@@ -7,25 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from presets import QUICK
+from small_spaces import GRID, PLANE, sphere
 
-from dre_plugins.engine import get_preset
 from dre_plugins.engine.fitting import FittingError
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 
-DEFAULT = get_preset("default")
-QUICK = replace(
-    DEFAULT,
-    scorer=replace(DEFAULT.scorer, n_members=5, hidden=(32, 32)),
-    from_random=replace(DEFAULT.from_random, n_steps=100),
-)
 SETTINGS = RecommenderSettings(preset=QUICK, n_startup_trials=4)
-PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
-GRID = SearchSpace({"a": Integer(0, 2), "b": Categorical(tuple("uvwxyz"))})  # 18 configurations
-
-
-def sphere(configuration) -> float:
-    return -((configuration["x"] - 0.4) ** 2) - (configuration["y"] + 0.7) ** 2
 
 
 def history_of(n: int, space=PLANE, objective=sphere, seed: int = 0) -> list[Trial]:

@@ -9,6 +9,7 @@ import numpy as np
 import optuna
 import pytest
 from ray import tune
+from small_spaces import PLANE
 from syne_tune.config_space import uniform
 from test_universal_proposer import QUICK
 
@@ -18,9 +19,7 @@ from dre_plugins.adapters.syne_tune import DRESearcher
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import as_of_now
-from dre_plugins.space import Float, SearchSpace
 
-PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
 OPTIONS = {"settings": Settings(preset=QUICK), "n_startup_trials": 4}
 ROWS = np.random.default_rng(0).uniform(-1.0, 1.0, (10, 2)).tolist()
 # Of the ten trials two still run; how many of four steps each of them has reported.

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from small_spaces import PLANE
 
 from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
@@ -21,7 +22,6 @@ from dre_plugins.space.rules import Rule
 DEFAULT = get_preset("default")
 QUICK = replace(DEFAULT, from_random=replace(DEFAULT.from_random, n_steps=20))
 SETTINGS = RecommenderSettings(preset=QUICK, n_startup_trials=4)
-PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
 
 
 def bowl(configuration) -> float:

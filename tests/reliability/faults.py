@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,26 +13,6 @@ from dre_plugins.engine import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.space import SearchSpace
 from dre_plugins.transfer.prior import Card, Prior
-
-FITS: dict[str, Exception | None] = {
-    "fit raises": RuntimeError("injected"),
-    "memory": MemoryError(),
-    "weights are NaN": None,
-}
-
-
-def break_fits(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    """Let every fit raise, or return weights that are NaN."""
-    fit, error = DeepRankingEnsemble.fit, FITS[fault]
-
-    def broken(self: DeepRankingEnsemble, *arguments: Any, **keywords: Any) -> Any:
-        if error is not None:
-            raise error
-        fitted = fit(self, *arguments, **keywords)
-        spoilt = {name: value * math.nan for name, value in fitted.parameters.items()}
-        return dataclasses.replace(fitted, parameters=spoilt)
-
-    monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
 
 
 @contextlib.contextmanager

@@ -12,8 +12,6 @@ import pickle
 import shutil
 import sys
 import time
-from multiprocessing import get_context
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,13 +29,6 @@ from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.engine import surrogate  # noqa: F401  # imported before drivers are forked
 
 N_AT_ONCE = 2
-
-
-def server() -> ForkServerContext:
-    """Return where drivers are forked."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    return context
 
 
 def brief(config: dict[str, Any]) -> dict[str, float]:
@@ -123,22 +114,6 @@ def stored(study: Path) -> Stored:
     }
     n_forgotten = counted["counter"] - len(analysis.trials)
     return Stored(losses, search, files[1].stat().st_mtime, n_forgotten)
-
-
-class Event(NamedTuple):
-    """A line of the ledger."""
-
-    time: float
-    what: str
-    trial_id: str
-
-
-def ledger(folder: Path) -> list[Event]:
-    """Return what trials have written down; the last line of one that was killed may be torn."""
-    file = folder / "ledger"
-    lines = file.read_text().splitlines() if file.exists() else []
-    events = [line.split() for line in lines if len(line.split()) == 3]
-    return [Event(float(when), what, trial_id) for when, what, trial_id in events]
 
 
 def put_back(study: Path, copy: Path, session: Path) -> None:

@@ -40,9 +40,9 @@ def ensemble(seed: int = 0) -> DeepRankingEnsemble:
     return DeepRankingEnsemble.initialise(SCORER, SPACE.n_features, seed=seed)
 
 
-def make_prior(path: Path) -> None:
+def make_prior(path: Path, seed: int = 0) -> None:
     favourites = SPACE.canonical(np.full((1, 3), 0.3))
-    Prior(ensemble(), SPACE, Card(name="one"), favourites).save(path)
+    Prior(ensemble(seed), SPACE, Card(name=str(seed)), favourites).save(path)
 
 
 def metadata() -> MetaDataset:

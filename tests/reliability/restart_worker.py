@@ -9,7 +9,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
@@ -23,13 +22,6 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.settings import Settings
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
-
-
-def server() -> ForkServerContext:
-    """Return where workers are forked."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    return context
 
 
 def slow_objective(trial: Trial) -> float:

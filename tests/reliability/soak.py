@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import optuna
 from optuna.trial import Trial, TrialState
+from optuna_worker import open_storage
 from postgresql import Server, missing
 from presets import TINY
 
@@ -58,15 +59,6 @@ def objective(trial: Trial) -> float:
     if kind == "a":
         return x + y + abs(trial.suggest_int("depth", 1, 12) - 7)
     return (x - 0.3) ** 2 + (y - 0.7) ** 2 + "abc".index(kind)
-
-
-def open_storage(url: str) -> Any:
-    """Return the storage of a URL of a database, or of "journal:file"."""
-    if not url.startswith("journal:"):
-        return url
-    from optuna.storages.journal import JournalFileBackend
-
-    return optuna.storages.JournalStorage(JournalFileBackend(url.removeprefix("journal:")))
 
 
 def sampler_of(name: str) -> optuna.samplers.BaseSampler:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from multiprocessing import get_context
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
 from presets import TINY
-from syne_tune import StoppingCriterion, Tuner
+from syne_tune import StoppingCriterion
 from syne_tune.backend import LocalBackend
 from syne_tune.config_space import choice, loguniform, randint
 from syne_tune.constants import ST_TUNER_DILL_FILENAME
@@ -19,10 +17,8 @@ from syne_tune.results_callback import StoreResultsCallback
 from syne_tune.tuner_callback import TunerCallback
 
 from dre_plugins.adapters.syne_tune import DRE, DurableTuner, load_tuner
-from dre_plugins.adapters.syne_tune.conversion import space_of
 from dre_plugins.engine import surrogate  # noqa: F401  # imported before drivers are forked
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import SearchSpace
 
 SPACE = {
     "lr": loguniform(1e-4, 1.0),
@@ -30,18 +26,6 @@ SPACE = {
     "act": choice(["relu", "tanh"]),
 }
 N_AT_ONCE = 2
-
-
-def space() -> SearchSpace:
-    """Return the space as a prior has it."""
-    return space_of(SPACE)
-
-
-def server() -> ForkServerContext:
-    """Return where drivers are forked."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    return context
 
 
 def new_tuner(
@@ -84,10 +68,3 @@ def drive(folder: str, n_trials: int) -> None:
         # One that was killed before it was saved: a new one would read its reports as its own.
         shutil.rmtree(experiment, ignore_errors=True)
         new_tuner("study", n_trials).run()
-
-
-def reap(tuner: Tuner) -> Tuner:
-    """Wait for the processes of trials, so that Python does not warn of them."""
-    for process in tuner.trial_backend.trial_subprocess.values():
-        process.wait(timeout=30)
-    return tuner

@@ -13,26 +13,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from past_tasks import SPACE, length_of, past
-from readers import ensemble
+from past_tasks import length_of, past
+from readers import make_prior
 
 from dre_plugins.engine.files import replacing
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.prior import Card, Prior
+from dre_plugins.transfer.prior import Prior
 
 N_SAVES = 40
 
 
-def save_prior(path: Path, writer: int) -> None:
-    Prior(ensemble(writer), SPACE, Card(name=str(writer)), np.full((1, 3), 0.3)).save(path)
-
-
 SAVED: dict[str, tuple[str, Callable[[Path, int], None], Callable[[Path], object]]] = {
-    "prior": ("a.safetensors", save_prior, Prior.load),
+    "prior": ("a.safetensors", make_prior, Prior.load),
     "json": ("a.json", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
     "npz": ("a.npz", lambda path, writer: past(5 + writer).save(path), MetaDataset.load),
 }
@@ -172,7 +167,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "pipe.safetensors"
     os.mkfifo(path)
     with pytest.raises(OSError, match="named pipe"):
-        save_prior(path, 0)
+        make_prior(path, 0)
     assert path.is_fifo() and [*tmp_path.iterdir()] == [path]
     with pytest.raises(OSError, match="device"), replacing("/dev/null"):
         pass

@@ -76,14 +76,6 @@ def test_the_old_file_stays_whole(tmp_path: Path, kind: str, is_first: bool) -> 
     assert content(tmp_path) != before
 
 
-@pytest.mark.parametrize("kind", SAVES)
-def test_nothing_but_the_new_file_is_left(tmp_path: Path, kind: str) -> None:
-    name, save = SAVES[kind]
-    save(tmp_path / name, 1)
-    save(tmp_path / name, 2)
-    assert [file.name for file in tmp_path.iterdir()] == [name]
-
-
 # ---- the state of a search of Ray Tune
 
 

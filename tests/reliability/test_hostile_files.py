@@ -304,13 +304,6 @@ def _impatient() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(PriorError, match="path of a file"):
-            Prior.load(path)
-
-
 # ---- archives
 
 

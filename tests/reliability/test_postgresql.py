@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("optuna")
 
+import drivers
 import restart_worker as worker
 from optuna.trial import TrialState
 from postgresql import Server, missing
@@ -23,7 +24,7 @@ N_WORKERS, N_TRIALS, HEARTBEAT = 8, 80, 1
 
 
 def test_eight_workers_outlive_their_server() -> None:
-    context = worker.server()
+    context = drivers.server("restart_worker")
     with Server() as server:
         study = worker.study_in(server.url, HEARTBEAT)
         arguments = (server.url, N_TRIALS, HEARTBEAT)

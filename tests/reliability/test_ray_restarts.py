@@ -19,6 +19,7 @@ import pytest
 
 pytest.importorskip("ray.tune")
 
+import drivers
 import ray
 import ray_driver as driver
 from ray import tune
@@ -50,13 +51,6 @@ def session() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def wait_for_trials(folder: Path, began: float, n: int) -> None:
-    deadline = time.monotonic() + 240
-    while sum(event.time > began for event in driver.ledger(folder)) < n:
-        assert time.monotonic() < deadline, "not enough happened for four minutes"
-        time.sleep(0.02)
-
-
 def check(found: driver.Stored, before: dict[str, float], late: dict[str, float]) -> None:
     """Check what a driver has left that was killed: late trials are not stored, by their ends."""
     assert before.items() <= found.losses.items()
@@ -70,7 +64,7 @@ def check(found: driver.Stored, before: dict[str, float], late: dict[str, float]
 def test_a_driver_that_is_killed_at_any_moment(
     session: Path, tmp_path: Path, n_kills: int
 ) -> None:
-    study, rng, context = tmp_path / "study", random.Random(n_kills), driver.server()
+    study, rng, context = tmp_path / "study", random.Random(n_kills), drivers.server("ray_driver")
     n_trials = 10 + 12 * n_kills
     arguments = (ray.get_runtime_context().gcs_address, str(tmp_path), n_trials)
     before: dict[str, float] = {}
@@ -80,13 +74,13 @@ def test_a_driver_that_is_killed_at_any_moment(
         process = context.Process(target=driver.drive, args=arguments)
         process.start()
         if kill % 4 < 3:  # among the trials; the fourth anywhere, most likely before the first
-            wait_for_trials(tmp_path, began, rng.randint(1, 16))
+            drivers.wait_for_trials(tmp_path, began, rng.randint(1, 16))
         process.join(rng.uniform(0.1, 1.5))
         assert process.exitcode is None, "it has ended before it was killed"
         process.kill()
         process.join()
-        events = [event for event in driver.ledger(tmp_path) if event.time > began]
-        begun = {event.trial_id for event in events if event.what == "begin"}
+        events = [event for event in drivers.ledger(tmp_path) if event.time > began]
+        begun = {event.trial for event in events if event.what == "begin"}
         assert not begun & before.keys()  # what had been stored as ended did not run again
         try:
             found = driver.stored(study)
@@ -95,7 +89,7 @@ def test_a_driver_that_is_killed_at_any_moment(
             n_torn += 1
             driver.put_back(study, tmp_path / "copy", session)
             continue
-        ended = {event.trial_id: event.time for event in events if event.what == "end"}
+        ended = {event.trial: event.time for event in events if event.what == "end"}
         late = {name: when for name, when in ended.items() if name not in found.losses}
         check(found, before, late)
         figures = f"{len(found.losses)} stored, {len(late)} late, {found.n_forgotten} forgotten"

@@ -16,7 +16,7 @@ pytest.importorskip("ray.tune")
 
 import ray
 import ray_tune_worker
-from faults import FITS, break_fits, full_disk, write_prior
+from faults import full_disk
 from ray import cloudpickle, tune
 from ray_tune_worker import MIXED_SPACE, RunConfig, mixed, tiny_search
 
@@ -26,7 +26,6 @@ except ImportError:  # before Ray 2.44
     from ray.train import FailureConfig
 
 from dre_plugins.adapters.ray_tune import DRESearch
-from dre_plugins.space import Float, SearchSpace
 
 pytestmark = [
     pytest.mark.ray,
@@ -91,32 +90,6 @@ def ends(search: DRESearch, results: tune.ResultGrid) -> Counter[str]:
     assert len(results) == N_TRIALS == states["complete"] + states["failed"]
     assert results.num_errors == states["failed"]
     return states
-
-
-@pytest.mark.parametrize("fault", FITS)
-def test_space_filling_points_take_over(
-    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    break_fits(monkeypatch, fault)
-    search = tiny_search()
-    with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
-        results = tuner_of(tmp_path, search).fit()
-    assert ends(search, results)["failed"] == 0
-    assert search.stats["fallbacks"] == search.stats["fallback"] == N_TRIALS - 4
-    assert sum("surrogate failed" in record.getMessage() for record in caplog.records) == 1
-
-
-def test_a_prior_whose_file_vanishes(tmp_path: Path) -> None:
-    file = tmp_path / "prior.safetensors"
-    write_prior(file, SearchSpace({"rate": Float(1e-4, 1.0)}))
-    search = tiny_search(prior=str(file), n_startup_trials=0)
-    vanish = After(lambda n: file.unlink(missing_ok=True))
-    assert ends(search, tuner_of(tmp_path, search, vanish).fit())["failed"] == 0
-    assert not file.exists()
-    assert search.stats["random"] == search.stats["fallbacks"] == 0 < search.stats["prior"]
-    # One that is restored does not need it either.
-    tuner = tune.Tuner.restore(str(tmp_path / "study"), trainable=mixed)
-    assert len(tuner.fit()) == N_TRIALS
 
 
 def test_a_full_disk_while_the_search_is_saved(

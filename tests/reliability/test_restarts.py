@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("optuna")
 
+import drivers
 import restart_worker as worker
 from optuna.trial import TrialState
 
@@ -44,7 +45,8 @@ def check(url: str, n_killed: int, before: dict[int, tuple[object, float]]) -> N
 @STORAGES
 @pytest.mark.parametrize("n_kills", [3, pytest.param(20, marks=pytest.mark.long)])
 def test_a_worker_that_is_killed_at_any_moment(tmp_path: Path, kind: str, n_kills: int) -> None:
-    url, rng, context = f"{kind}{tmp_path / 'storage'}", random.Random(n_kills), worker.server()
+    url, rng = f"{kind}{tmp_path / 'storage'}", random.Random(n_kills)
+    context = drivers.server("restart_worker")
     study, before = worker.study_in(url), {}
     for kill in range(n_kills):
         n_before = len(before)
@@ -59,7 +61,7 @@ def test_a_worker_that_is_killed_at_any_moment(tmp_path: Path, kind: str, n_kill
 
 @STORAGES
 def test_a_worker_that_is_killed_in_the_middle_of_a_suggestion(tmp_path: Path, kind: str) -> None:
-    url, context = f"{kind}{tmp_path / 'storage'}", worker.server()
+    url, context = f"{kind}{tmp_path / 'storage'}", drivers.server("restart_worker")
     study = worker.study_in(url)
     study.optimize(worker.slow_objective, n_trials=6)
     before = worker.complete(study)

@@ -9,15 +9,16 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 pytest.importorskip("syne_tune")
 pytest.importorskip("dill")
 
+import drivers
 import syne_tune_driver as driver
 from syne_tune import Tuner
+from syne_tune_tuning import reap
 
 from dre_plugins.adapters.syne_tune import load_tuner
 from dre_plugins.recommend import Trial, TrialState
@@ -39,20 +40,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-class Event(NamedTuple):
-    """A line of the ledger of trials."""
-
-    time: float
-    what: str
-    name: str
-
-
-def ledger(folder: Path) -> list[Event]:
-    file = folder / "ledger"
-    lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
-    return [Event(float(when), what, name) for when, what, name in lines]
-
-
 def name_of(trial: Trial) -> str:
     lr, layers, act = (trial.configuration[key] for key in driver.SPACE)
     return f"{lr!r},{layers},{act}"
@@ -64,16 +51,10 @@ def complete(tuner: Tuner) -> dict[str, float | None]:
     return {name_of(trial): trial.value for trial in trials if trial.state is TrialState.COMPLETE}
 
 
-def wait_for_trials(folder: Path, began: float, n: int) -> None:
-    deadline = time.monotonic() + 240
-    while sum(event.time > began for event in ledger(folder)) < n:
-        assert time.monotonic() < deadline, "not enough happened for four minutes"
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("n_kills", [2, pytest.param(20, marks=pytest.mark.long)])
 def test_a_driver_that_is_killed_at_any_moment(folder: Path, n_kills: int) -> None:
-    rng, context, n_trials = random.Random(n_kills), driver.server(), 4 + 12 * n_kills
+    rng, n_trials = random.Random(n_kills), 4 + 12 * n_kills
+    context = drivers.server("syne_tune_driver")
     before: dict[str, float | None] = {}
     n_late = 0
     for kill in range(n_kills):
@@ -81,7 +62,7 @@ def test_a_driver_that_is_killed_at_any_moment(folder: Path, n_kills: int) -> No
         process = context.Process(target=driver.drive, args=(str(folder), n_trials))
         process.start()
         if kill % 4 < 3:  # among the trials; the fourth anywhere, most likely before the first
-            wait_for_trials(folder, began, rng.randint(1, 16))
+            drivers.wait_for_trials(folder, began, rng.randint(1, 16))
         process.join(rng.uniform(0.0, 0.5))
         assert process.exitcode is None, "it has ended before it was killed"
         process.kill()
@@ -91,17 +72,17 @@ def test_a_driver_that_is_killed_at_any_moment(folder: Path, n_kills: int) -> No
         if not saved.exists():
             assert not before
             continue
-        tuner = driver.reap(Tuner.load(str(folder / "study")))
+        tuner = reap(Tuner.load(str(folder / "study")))
         found = complete(tuner)
         assert before.items() <= found.items()
         assert tuner.scheduler.searcher.stats["fallbacks"] == 0
-        events = [event for event in ledger(folder) if event.time > began]
-        begun = {event.name for event in events if event.what == "begin"}
+        events = [event for event in drivers.ledger(folder) if event.time > began]
+        begun = {event.trial for event in events if event.what == "begin"}
         assert not begun & before.keys()  # what had been saved as complete did not run again
         late = {
-            event.name: event.time
+            event.trial: event.time
             for event in events
-            if event.what == "end" and event.name not in found
+            if event.what == "end" and event.trial not in found
         }
         assert all(when > saved.stat().st_mtime - WITHIN for when in late.values())
         print(f"kill {kill}: {len(found)} complete, {len(late)} late")
@@ -110,7 +91,7 @@ def test_a_driver_that_is_killed_at_any_moment(folder: Path, n_kills: int) -> No
     process.start()
     process.join(120)
     assert process.exitcode == 0
-    tuner = driver.reap(load_tuner(folder / "study"))
+    tuner = reap(load_tuner(folder / "study"))
     found, trials = complete(tuner), tuner.scheduler.searcher.trials
     print(f"{n_kills} kills: {n_late} late, {len(found)} of {len(trials)} complete")
     assert before.items() <= found.items()

@@ -14,10 +14,11 @@ pytest.importorskip("syne_tune")
 pytest.importorskip("dill")
 
 import syne_tune_driver as driver
-from faults import FITS, break_fits, full_disk, write_prior
+from faults import full_disk
 from syne_tune import Tuner
 from syne_tune.backend.trial_status import Status
 from syne_tune.tuner_callback import TunerCallback
+from syne_tune_tuning import reap
 
 from dre_plugins.adapters.syne_tune import DurableTuner, load_tuner
 
@@ -50,7 +51,7 @@ class After(TunerCallback):
 def run(*callbacks: TunerCallback, **arguments: Any) -> DurableTuner:
     tuner = driver.new_tuner("study", N_TRIALS, callbacks, **arguments)
     tuner.run()
-    driver.reap(tuner)
+    reap(tuner)
     return tuner
 
 
@@ -64,33 +65,6 @@ def ends(tuner: Tuner) -> Counter[str]:
     return states
 
 
-@pytest.mark.parametrize("fault", FITS)
-def test_space_filling_points_take_over(
-    fault: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    break_fits(monkeypatch, fault)
-    with caplog.at_level(logging.WARNING, logger="syne_tune.dre_plugins"):
-        tuner = run()
-    stats = tuner.scheduler.searcher.stats
-    assert ends(tuner)["failed"] == 0
-    assert stats["fallbacks"] == stats["fallback"] == stats["suggestions"] - stats["random"] > 0
-    assert sum("surrogate failed" in record.getMessage() for record in caplog.records) == 1
-
-
-def test_a_prior_whose_file_vanishes(folder: Path) -> None:
-    file = folder / "prior.safetensors"
-    write_prior(file, driver.space())
-    vanish = After(lambda n: file.unlink(missing_ok=True))
-    tuner = run(vanish, prior=file, n_startup_trials=0)
-    stats = tuner.scheduler.searcher.stats
-    assert not file.exists() and ends(tuner)["failed"] == 0
-    assert stats["fallbacks"] == 0 < stats["prior"]
-    assert stats["random"] == 0 < stats["model"]
-    # A loaded one does not need it either.
-    loaded = driver.reap(load_tuner(folder / "study"))
-    assert loaded.scheduler.suggest().config.keys() == driver.SPACE.keys()
-
-
 def test_a_full_disk_while_the_tuner_is_saved(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -102,7 +76,7 @@ def test_a_full_disk_while_the_tuner_is_saved(
             return save(self, folder)
         with full_disk():
             save(self, folder)
-        loaded.append(driver.reap(Tuner.load(str(self.tuner_path))))  # the one before is whole
+        loaded.append(reap(Tuner.load(str(self.tuner_path))))  # the one before is whole
         assert {path.name for path in self.tuner_path.iterdir() if "unsaved" in path.name} == set()
 
     after = After(lambda n: None)
@@ -112,7 +86,7 @@ def test_a_full_disk_while_the_tuner_is_saved(
     assert ends(tuner)["failed"] == 0
     assert tuner.n_unsaved == len(loaded) > 0
     assert sum("could not be saved" in record.getMessage() for record in caplog.records) == 1
-    last = driver.reap(Tuner.load(str(folder / "study")))  # there was room again
+    last = reap(Tuner.load(str(folder / "study")))  # there was room again
     assert last.scheduler.searcher.trials == tuner.scheduler.searcher.trials
     monkeypatch.undo()
     with full_disk(), pytest.raises(OSError, match="File too large"):

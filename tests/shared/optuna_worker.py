@@ -25,6 +25,11 @@ def open_storage(name: str) -> Any:
     return name
 
 
+def params_of(study: optuna.Study) -> list[dict[str, Any]]:
+    """Return what each trial was given."""
+    return [trial.params for trial in study.trials]
+
+
 def small_objective(trial: Trial) -> float:
     """Return a value on a space of 18 points."""
     x = trial.suggest_categorical("x", ["a", "b", "c"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -37,9 +37,11 @@ def loss(configuration: Configuration) -> float:
 
 
 class OptunaSearch:
-    """A study in memory."""
+    """A study in memory; points are enqueued."""
 
-    def __init__(self, *, is_tiny: bool = True, **arguments: Any) -> None:
+    def __init__(
+        self, *, is_tiny: bool = True, points: Sequence[Configuration] = (), **arguments: Any
+    ) -> None:
         import optuna
 
         from dre_plugins.adapters.optuna import DRESampler
@@ -48,6 +50,8 @@ class OptunaSearch:
             **{"seed": 0, **(TINY_ARGUMENTS if is_tiny else {}), **arguments}
         )
         self.study = optuna.create_study(sampler=self.sampler)
+        for point in points:
+            self.study.enqueue_trial(point)
 
     def run(self, n_trials: int) -> Outcome:
         """Run trials and return all so far."""
@@ -74,14 +78,17 @@ class OptunaSearch:
 class RaySearch:
     """`DRESearch`, called as the Tuner calls it."""
 
-    def __init__(self, *, is_tiny: bool = True, **arguments: Any) -> None:
+    def __init__(
+        self, *, is_tiny: bool = True, points: Sequence[Configuration] = (), **arguments: Any
+    ) -> None:
         from ray import tune
 
         from dre_plugins.adapters.ray_tune import DRESearch
 
         space = {"x": tune.uniform(0, 1), "n": tune.randint(1, 10)}
         defaults = TINY_ARGUMENTS if is_tiny else {}
-        self.search = DRESearch(**{"seed": 0, **defaults, **arguments})
+        begun = {"seed": 0, "points_to_evaluate": [*points], **defaults}
+        self.search = DRESearch(**{**begun, **arguments})
         self.search.set_search_properties("loss", "min", space)
         self.configurations: list[Configuration] = []
 
@@ -107,7 +114,9 @@ class RaySearch:
 class SyneTuneSearch:
     """The searcher, called as a scheduler calls it."""
 
-    def __init__(self, *, is_tiny: bool = True, **arguments: Any) -> None:
+    def __init__(
+        self, *, is_tiny: bool = True, points: Sequence[Configuration] = (), **arguments: Any
+    ) -> None:
         from syne_tune.config_space import randint, uniform
 
         from dre_plugins.adapters.syne_tune import DRESearcher
@@ -115,7 +124,11 @@ class SyneTuneSearch:
         self.searcher = DRESearcher(
             {"x": uniform(0, 1), "n": randint(1, 9)},
             random_seed=arguments.pop("seed", 0),
-            **{**(TINY_ARGUMENTS if is_tiny else {}), **arguments},
+            **{
+                "points_to_evaluate": [*points],
+                **(TINY_ARGUMENTS if is_tiny else {}),
+                **arguments,
+            },
         )
         self.configurations: list[Configuration] = []
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from searches import OptunaSearch, RaySearch
 
 from dre_plugins.recommend.settings import Settings
 
@@ -101,31 +102,13 @@ def in_ask_tell(preset: Any) -> int:
 
 
 def in_optuna(preset: Any) -> int:
-    import optuna
-
-    from dre_plugins import DRESampler
-
-    def objective(trial: Any) -> float:
-        x = trial.suggest_float("x", -1.0, 1.0)
-        return x**2 + (trial.suggest_int("n", 0, 9) if trial.suggest_categorical("k", "ab") else 0)
-
-    study = optuna.create_study(sampler=DRESampler(seed=0, settings=Settings(preset=preset)))
-    study.optimize(objective, n_trials=N_SUGGESTIONS)
-    return study.sampler.stats["fallbacks"]
+    search = OptunaSearch(is_tiny=False, settings=Settings(preset=preset))
+    return search.run(N_SUGGESTIONS).stats["fallbacks"]
 
 
 def in_ray_tune(preset: Any) -> int:
-    from ray import tune
-
-    from dre_plugins import DRESearch
-
-    space = {"x": tune.uniform(-1.0, 1.0), "kind": tune.choice(["a", "b"])}
-    search = DRESearch(space, metric="loss", mode="min", seed=0, settings=Settings(preset=preset))
-    for number in range(N_SUGGESTIONS):
-        config = search.suggest(str(number))
-        search.on_trial_result(str(number), {"loss": config["x"], "training_iteration": 1})
-        search.on_trial_complete(str(number), {"loss": config["x"], "training_iteration": 1})
-    return search.stats["fallbacks"]
+    search = RaySearch(is_tiny=False, settings=Settings(preset=preset))
+    return search.run(N_SUGGESTIONS).stats["fallbacks"]
 
 
 def in_syne_tune(preset: Any) -> int:

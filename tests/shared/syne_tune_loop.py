@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from presets import TINY
 from syne_tune import config_space as cs
 from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
@@ -22,25 +21,14 @@ from syne_tune.optimizer.schedulers.searchers.multi_fidelity_searcher import (
 )
 from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
-from syne_tune_rows import SPACE, evaluations
+from syne_tune_rows import KNOWING, OPTIONS, SETTINGS, SPACE, evaluations
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer
 from dre_plugins.engine import get_preset
-from dre_plugins.recommend.settings import Settings
 
 GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.ordinal([0.1, 0.2, 0.5], kind="nn"), "epochs": 9}
-OPTIONS: dict[str, Any] = {
-    "random_seed": 0,
-    "settings": Settings(preset=TINY),
-    "n_startup_trials": 4,
-}
-SETTINGS: dict[str, Any] = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
 DEFAULT = get_preset("default")
 QUICK = replace(DEFAULT, from_random=replace(DEFAULT.from_random, n_steps=100))
-KNOWING: dict[str, Any] = {
-    "random_seed": 0,
-    "settings": Settings(preset=TINY),
-}  # a prior suggests from the start
 
 
 def asha(searcher: Any, space: dict[str, Any] = SPACE) -> AsynchronousSuccessiveHalving:

@@ -1,4 +1,4 @@
-"""What the tests of Syne Tune share: every domain, a space, past evaluations."""
+"""What the tests of Syne Tune share: settings, every domain, a space, past evaluations."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from presets import TINY
 from syne_tune import config_space as cs
 from syne_tune.optimizer.schedulers.transfer_learning.transfer_learning_task_evaluation import (
     TransferLearningTaskEvaluations,
 )
 
+from dre_plugins.recommend.settings import Settings
+
+SETTINGS: dict[str, Any] = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
+OPTIONS: dict[str, Any] = {"random_seed": 0, **SETTINGS}
+# A prior suggests from the start.
+KNOWING: dict[str, Any] = {"random_seed": 0, "settings": Settings(preset=TINY)}
 SPACE = {
     "lr": cs.loguniform(1e-4, 1.0),
     "layers": cs.randint(1, 6),

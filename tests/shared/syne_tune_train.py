@@ -28,4 +28,4 @@ for epoch in range(1, options.epochs + 1):
     if options.act == options.silent:
         report(epoch=epoch, accuracy=-loss)
     else:
-        report(epoch=epoch, loss=loss)
+        report(epoch=epoch, loss=loss, accuracy=options.layers * epoch)

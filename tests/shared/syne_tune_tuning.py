@@ -7,30 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from presets import TINY
+import syne_tune_rows as rows
 from syne_tune import StoppingCriterion, Tuner
-from syne_tune import config_space as cs
 from syne_tune.backend.trial_backend import TrialBackend
 from syne_tune.backend.trial_status import Status, TrialResult
 from syne_tune.optimizer.scheduler import TrialScheduler
 
 from dre_plugins.adapters.syne_tune import DRESearcher
 from dre_plugins.recommend import TrialState
-from dre_plugins.recommend.settings import Settings
 
 # Run it with rotate_gpus=False: counting GPUs, Syne Tune leaves a file where it was started.
 TRAIN = str(Path(__file__).parent / "syne_tune_train.py")
-SPACE = {
-    "lr": cs.loguniform(1e-4, 1.0),
-    "layers": cs.randint(1, 6),
-    "act": cs.choice(["relu", "tanh"]),
-    "epochs": 4,
-}
-OPTIONS: dict[str, Any] = {
-    "random_seed": 0,
-    "settings": Settings(preset=TINY),
-    "n_startup_trials": 4,
-}
+SPACE = {**rows.SPACE, "epochs": 4}
 Train = Callable[[dict[str, Any]], list[dict[str, Any]]]
 
 

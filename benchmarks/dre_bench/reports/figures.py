@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import io
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,8 @@ import matplotlib
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
-from scikit_posthocs import critical_difference_diagram
 
-from dre_bench.reports.results import Analysis, Results, by_sampler, ranks
-from dre_bench.reports.statistics import ALPHA, CriticalDifference
+from dre_bench.reports.results import Results, by_sampler, ranks, standard_error
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)))
@@ -45,28 +42,15 @@ STYLE: Any = {
 }
 
 
-def draw_all(analysis: Analysis) -> dict[str, Figure]:
+def draw_all(results: Results) -> dict[str, Figure]:
     """Draw every figure of a report, by the name of its file."""
-    results = analysis.results
-    drawn = {"regret": regret_curves(results), "rank": rank_curves(analysis)}
-    for n, found in analysis.differences.items():
-        title = f"after {n} {results.protocol.step}"
-        drawn[f"critical-difference-{n}"] = critical_difference(found, title)
-    if len(results.scenarios) > 1:
-        for name in results.scenarios:
-            drawn[scenario_file(name)] = regret_curves(results.of_scenario(name))
-    return drawn
-
-
-def scenario_file(scenario: str) -> str:
-    """Return the name of the figure of a scenario."""
-    return f"regret-{re.sub(r'[^A-Za-z0-9._-]', '_', scenario)}"
+    return {"regret": regret_curves(results), "rank": rank_curves(results)}
 
 
 @matplotlib.rc_context(STYLE)
 def regret_curves(results: Results) -> Figure:
     """Draw mean regret over runs, logarithmic; bands are standard errors over tasks."""
-    mean, error = by_sampler(results.regret), results.standard_error()
+    mean, error = by_sampler(results.regret), standard_error(results.regret)
     positive = mean.to_numpy()[mean.to_numpy() > LEAST_REGRET]
     floor = max(LEAST_REGRET, float(positive.min()) / 1.6) if positive.size else LEAST_REGRET
     figure = _figure(results)
@@ -83,37 +67,15 @@ def regret_curves(results: Results) -> Figure:
 
 
 @matplotlib.rc_context(STYLE)
-def rank_curves(analysis: Analysis) -> Figure:
-    """Draw average ranks over runs with bootstrap confidence bands over tasks."""
-    results = analysis.results
+def rank_curves(results: Results) -> Figure:
+    """Draw average ranks over runs; bands are standard errors over tasks."""
+    places = ranks(results.regret)
+    mean, error = by_sampler(places), standard_error(places)
     figure = _figure(results)
     panel = figure.subplots()
-    _draw(panel, by_sampler(ranks(results.regret)), *analysis.rank_bands)
+    _draw(panel, mean, mean - error, mean + error)
     panel.set(xlabel=results.protocol.step, ylabel="average rank (lower is better)")
     _legend(figure, panel, results)
-    return figure
-
-
-@matplotlib.rc_context(STYLE | {"axes.grid": False})
-def critical_difference(found: CriticalDifference, title: str = "") -> Figure:
-    """Draw mean ranks; a bar joins samplers that do not differ significantly."""
-    names = short_names([*found.ranks.index])
-    figure = Figure(figsize=(WIDTH, 1.9 + 0.15 * len(names)), layout="constrained")
-    panel = figure.subplots()
-    drawn = critical_difference_diagram(
-        dict(zip(names, found.ranks.tolist(), strict=True)),
-        pd.DataFrame(found.p.to_numpy(), index=names, columns=names),
-        alpha=ALPHA,
-        ax=panel,
-        # Spaces that do not break: others are dropped at the ends of a text.
-        label_fmt_left="{label}  {rank:.2f}\u00a0",
-        label_fmt_right="\u00a0{rank:.2f}  {label}",
-        text_h_margin=0.02 * len(names),
-        color_palette={name: style_of(i)["color"] for i, name in enumerate(names)},
-    )
-    for label in drawn["labels"]:  # the lighter colours are hard to read as text
-        label.set_color("black")
-    panel.set_title(f"{title}: critical difference {found.difference:.2f}".removeprefix(": "))
     return figure
 
 

@@ -15,12 +15,11 @@ from matplotlib.figure import Figure
 
 import dre_plugins
 from dre_bench.reports import results, statistics
-from dre_bench.reports.figures import data_uri, scenario_file
+from dre_bench.reports.figures import data_uri
 from dre_bench.reports.part import Part
 from dre_bench.reports.real_studies import DEFINITIONS
-from dre_bench.reports.results import by_sampler, by_task, ranks
-from dre_bench.reports.tables import Table, by_checkpoint, texts
-from dre_bench.reports.words import in_words
+from dre_bench.reports.results import by_task
+from dre_bench.reports.tables import Table, texts
 
 if TYPE_CHECKING:
     from dre_bench.reports.report import Report
@@ -70,30 +69,14 @@ def _part(part: Part, prefix: str, figures: Mapping[str, Figure]) -> dict[str, A
     shown = {"part": part, "prefix": prefix, "figures": {n: data_uri(f) for n, f in mine.items()}}
     if part.curves is None:
         return shown
-    results, steps = part.curves.results, [*part.curves.checkpoints]
-    mean, error = by_sampler(results.regret), results.standard_error()
-    places, (low, high) = by_sampler(ranks(results.regret)), part.curves.rank_bands
-    last = by_task(results.regret[steps[-1]])
+    results, last = part.curves.results, part.curves.checkpoints[-1]
     overview, *rest = part.tables.items()
-
-    def regret(name: str, n: int) -> str:
-        return f"{mean.loc[name, n]:.4f} ± {error.loc[name, n]:.4f}"
-
-    def rank(name: str, n: int) -> str:
-        return f"{places.loc[name, n]:.2f} [{low.loc[name, n]:.2f}, {high.loc[name, n]:.2f}]"
-
     return shown | {
         "analysis": part.curves,
-        "words": in_words(part.curves),
         "overview": overview,
-        "scenarios": [
-            (name, scenario_file(name), *table)
-            for name, table in zip(results.scenarios, rest, strict=False)  # none of a single one
-        ],
-        "regret": by_checkpoint(mean[steps], regret),
-        "ranks": by_checkpoint(places[steps], rank),
+        "scenarios": rest,
         "tasks": Table.of(
-            {name: texts(row, "{:.4f}") for name, row in last.iterrows()},
+            {n: texts(row, "{:.4f}") for n, row in by_task(results.regret[last]).iterrows()},
             [f"{scenario} / {task}" for scenario, task in results.tasks],
             "task",
         ),

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ def _records(file: Path) -> list[Record]:
         content = json.loads(regular(file).read_text())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: no JSON, {error}.") from error
-    found = [*_read(file.stem, content, f"{file}")]
+    found = [_record(file, path, curve) for path, curve in _leaves(file, (), content)]
     lengths = {record["trials"] for record in found}
     if len(lengths) != 1:
         raise ValueError(
@@ -108,35 +108,28 @@ def _records(file: Path) -> list[Record]:
     return found
 
 
-def _read(method: str, content: Any, file: str) -> Iterator[Record]:
-    for space, datasets in _items(content, file):
-        for dataset, starts in _items(datasets, f"{file}: {space}"):
-            for start, incumbents in _items(starts, f"{file}: {space}/{dataset}"):
-                where = f"{file}: {space}/{dataset}/{start}"
-                seed = re.fullmatch(r"test(\d+)", start)
-                if not seed:
-                    raise ValueError(f"{where}: expected test0, test1, … as the name of a seed.")
-                _check(incumbents, where)
-                yield {
-                    "sampler": method,
-                    "problem": "table",
-                    "scenario": f"{PREFIX}{space}",
-                    "task": dataset,
-                    "seed": int(seed[1]),
-                    "trials": len(incumbents),
-                    "n_initial": 1,  # all of them are one number
-                    "values": np.clip(incumbents, 0.0, 1.0),
-                    "reference": {"best": 1.0, "worst": 0.0},
-                }
-
-
-def _items(content: Any, where: str) -> Iterable[tuple[str, Any]]:
+def _leaves(
+    file: Path, path: tuple[str, ...], content: Any
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the names of space, data set and start, and what the file has there."""
+    if len(path) == 3:
+        yield path, content
+        return
     if not isinstance(content, dict) or not content:
-        raise ValueError(f"{where} is {content!r:.60}; {SHAPE}.")
-    return content.items()
+        raise ValueError(f"{_place(file, path)} is {content!r:.60}; {SHAPE}.")
+    for name, inner in content.items():
+        yield from _leaves(file, (*path, name), inner)
 
 
-def _check(incumbents: Any, where: str) -> None:
+def _place(file: Path, path: tuple[str, ...]) -> str:
+    return f"{file}: {'/'.join(path)}".removesuffix(": ")
+
+
+def _record(file: Path, path: tuple[str, ...], incumbents: Any) -> Record:
+    where, (space, dataset, start) = _place(file, path), path
+    seed = re.fullmatch(r"test(\d+)", start)
+    if not seed:
+        raise ValueError(f"{where}: expected test0, test1, … as the name of a seed.")
     if not isinstance(incumbents, list) or not incumbents:
         raise ValueError(f"{where} is {incumbents!r:.60}; expected a list of incumbents.")
     values = pd.to_numeric(pd.Series(incumbents, dtype=object), errors="coerce")
@@ -147,3 +140,14 @@ def _check(incumbents: Any, where: str) -> None:
         )
     if (values.diff() < -1e-9).any():
         raise ValueError(f"{where} falls; expected the best value so far, not that of each step.")
+    return {
+        "sampler": file.stem,
+        "problem": "table",
+        "scenario": f"{PREFIX}{space}",
+        "task": dataset,
+        "seed": int(seed[1]),
+        "trials": len(incumbents),
+        "n_initial": 1,  # all of them are one number
+        "values": np.clip(incumbents, 0.0, 1.0),
+        "reference": {"best": 1.0, "worst": 0.0},
+    }

@@ -149,19 +149,6 @@ def tables(paired: Paired, against: str) -> dict[str, Table]:
     return found
 
 
-def asynchrony(many: Paired, single: Paired) -> Table:
-    """Return what it costs, at equal evaluations, that suggestions do not wait for results.
-
-    Args:
-        many: With several workers.
-        single: With one worker.
-    """
-    columns = [c for c in many.ranked if c in single.ranked and not c.endswith("%")]
-    samplers = [name for name in many.samplers if name in single.samplers]
-    cost = (many.means() - single.means()).loc[samplers, columns]
-    return Table.of({column: texts(cost[column], "{:+.3f}") for column in columns}, samplers)
-
-
 def _paired(
     records: Sequence[Record],
     best: Mapping[tuple[str, str, int | str], float],

@@ -32,7 +32,6 @@ from dre_bench.runs import MAXIMISE, Record, Run, read_records, run_of
 STUDIES = (MAXIMISE, "ray", "syne-tune")
 """Problems that differ only in what runs the study: they share the best values known."""
 TABLES = "table"
-WORKERS = ("async-8", "async-1")
 OURS = ("dre", "ablation:default")
 """Ours at its defaults: what others are compared with."""
 MANY_SCENARIOS = 4
@@ -159,7 +158,7 @@ def write(
     drawn = {
         prefix + name: figure
         for prefix, analysis in curves.items()
-        for name, figure in drawing.draw_all(analysis).items()
+        for name, figure in drawing.draw_all(analysis.results).items()
     }
     if figures:
         drawing.save(drawn, figures)
@@ -234,12 +233,6 @@ def _parts(contents: Contents, against: str | None, checkpoints: Sequence[int]) 
             shown = _tables(analysis)
         else:
             shown = real_studies.tables(content, rival)
-            eight, single = WORKERS
-            for other, many in contents:
-                if (other, problem) == (eight, single) and many.keys == content.keys:
-                    assert isinstance(many, Paired)
-                    title = "Loss from asynchrony: 8 workers against 1"
-                    shown[title] = real_studies.asynchrony(many, content)
         yield Part(name, about, shown, analysis, problem_of(problem).purpose)
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from dre_bench.reports import statistics
-from dre_bench.reports.statistics import CriticalDifference, Floats
+from dre_bench.reports.statistics import Floats
 from dre_bench.runs import Record, run_of
 from dre_bench.samplers import N_STARTUP_TRIALS
 
@@ -24,8 +23,6 @@ Key: TypeAlias = tuple[str, int | str, int]
 TaskKey: TypeAlias = tuple[str, int | str]
 RUN = ["scenario", "task", "seed"]
 INDEX = ["sampler", *RUN]
-SEED = 0
-"""Of the bootstrap, so that a report can be repeated."""
 STAGNATION_TRIALS = 20
 STAGNATION_REGRET = 0.02
 
@@ -72,6 +69,12 @@ def by_sampler(runs: pd.DataFrame) -> pd.DataFrame:
 def ranks(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the place of each sampler among those of the same run; ties share their mean."""
     return runs.groupby(level=RUN, sort=False).rank()
+
+
+def standard_error(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return that of the mean over tasks, ``[samplers, steps]``; 0 for a single task."""
+    tasks = runs.groupby(level=INDEX[:3], sort=False).mean()
+    return tasks.groupby(level="sampler", sort=False).sem().fillna(0.0)
 
 
 def by_task(column: pd.Series) -> pd.DataFrame:
@@ -136,22 +139,6 @@ class Results:
             )
         return [*steps]
 
-    def standard_error(self) -> pd.DataFrame:
-        """Of the mean over tasks, ``[samplers, steps]``; 0 where there is only one task."""
-        tasks = self.regret.groupby(level=INDEX[:3], sort=False).mean()
-        return tasks.groupby(level="sampler", sort=False).sem().fillna(0.0)
-
-    def rank_bands(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Ends of the confidence bands of the mean ranks, each ``[samplers, steps]``."""
-        places = ranks(self.regret).to_numpy()
-        shape = (len(self.samplers), len(self.keys), -1)
-        tasks = [self.tasks.index(key[:2]) for key in self.keys]
-        bands = statistics.bootstrap_bands(
-            places.reshape(shape), tasks, np.random.default_rng(SEED)
-        )
-        low, high = (pd.DataFrame(band, self.samplers, self.regret.columns) for band in bands)
-        return low, high
-
     def stagnating(self) -> pd.Series:
         """Share of runs that are stuck: no gain in their last trials, and not good."""
         last = self.regret.iloc[:, -1]
@@ -167,7 +154,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Curves and what is computed from them, once and where it is needed.
+    """Curves, and how they are compared.
 
     Attributes:
         results: The paired runs.
@@ -178,18 +165,6 @@ class Analysis:
     results: Results
     against: str
     checkpoints: tuple[int, ...]
-
-    @cached_property
-    def rank_bands(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """See `Results.rank_bands`."""
-        return self.results.rank_bands()
-
-    @cached_property
-    def differences(self) -> dict[int, CriticalDifference]:
-        """By checkpoint; none of fewer than three samplers or two tasks."""
-        regret = self.results.regret
-        found = {n: statistics.critical_difference(by_task(regret[n])) for n in self.checkpoints}
-        return {n: difference for n, difference in found.items() if difference is not None}
 
 
 def finished(records: Sequence[Record]) -> list[Record]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,13 +61,6 @@ def pointed_out(table: Table, values: Mapping[str, pd.Series]) -> Table:
     for column, numbers in values.items():
         best[column] = np.isclose(numbers, numbers.min(), rtol=0, atol=SAME)
     return Table(table.cells, best)
-
-
-def by_checkpoint(values: pd.DataFrame, text: Callable[[str, int], str]) -> Table:
-    """Return a table whose lowest values are pointed out: a column for each checkpoint."""
-    columns = {f"after {n}": [text(name, n) for name in values.index] for n in values}
-    table = Table.of(columns, [*values.index])
-    return pointed_out(table, {f"after {n}": values[n] for n in values})
 
 
 def overview(results: Results, against: str, checkpoints: Sequence[int]) -> Table:

@@ -8,8 +8,6 @@ from typing import Any
 
 import optuna
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -113,51 +111,6 @@ def test_unknown_distributions_are_refused_by_name() -> None:
 
     with pytest.raises(UnsupportedDomainError, match=r"'x'.*FloatDistribution"):
         conversion.domain_of("x", Strange())
-
-
-@st.composite
-def distributions(draw: st.DrawFn) -> BaseDistribution:
-    kind = draw(st.sampled_from(["float", "log", "step", "int", "int-step", "int-log", "choice"]))
-    if kind == "choice":
-        value = st.one_of(
-            st.none(), st.booleans(), st.integers(-5, 5), st.floats(-5, 5), st.text(max_size=3)
-        )
-        choices = st.lists(value, min_size=1, max_size=6, unique_by=lambda v: (type(v), repr(v)))
-        return CategoricalDistribution(draw(choices))
-    if kind.startswith("int"):
-        low = draw(st.integers(1 if kind == "int-log" else -(10**6), 10**6))
-        high = low + draw(st.integers(0, 10**6))
-        step = draw(st.integers(1, 10**3)) if kind == "int-step" else 1
-        return IntDistribution(low, high, log=kind == "int-log", step=step)
-    low_bound = 1e-6 if kind == "log" else -1e6
-    low = draw(st.floats(low_bound, 1e6))
-    if kind == "step":  # Optuna itself misses grid points of large numbers with small steps
-        low = round(low % 1000, 3)
-        step = round(draw(st.floats(1e-3, 10.0)), 3)
-        return FloatDistribution(low, low + step * draw(st.integers(0, 1000)), step=step)
-    return FloatDistribution(low, low + draw(st.floats(0.0, 1e6)), log=kind == "log")
-
-
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(
-    space=st.dictionaries(st.text("abcdef", min_size=1, max_size=2), distributions(), max_size=5),
-    seed=st.integers(0, 2**40),
-)
-@pytest.mark.filterwarnings("ignore:The distribution is specified")
-def test_every_suggestion_is_exactly_in_its_domain(
-    tiny_sampler: Any, space: dict[str, BaseDistribution], seed: int
-) -> None:
-    sampler = tiny_sampler(seed=seed, n_startup_trials=2)
-    study = optuna.create_study(sampler=sampler)
-    for number in range(5):
-        trial = study.ask(space)
-        for name, distribution in space.items():
-            if not distribution.single():
-                assert is_exact(distribution, trial.params[name]), (name, trial.params[name])
-        study.tell(trial, float(number % 3))
-    assert sampler.stats["fallbacks"] == 0
 
 
 def test_both_ends_of_an_integer_range_are_as_likely_as_the_middle() -> None:

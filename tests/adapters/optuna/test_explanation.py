@@ -10,12 +10,10 @@ from typing import Any
 import optuna
 import pytest
 from optuna.trial import Trial, TrialState, create_trial
-from optuna_worker import mixed_objective, small_objective
+from optuna_worker import mixed_objective
 
-from dre_plugins import Prior
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.space import Float
 
 MakeSampler = Callable[..., DRESampler]
 KEY = "dre:explanation"
@@ -23,12 +21,6 @@ KEY = "dre:explanation"
 
 def slope(trial: Trial) -> float:
     return trial.suggest_float("x", 0.0, 1.0) + trial.suggest_float("y", 0.0, 1.0)
-
-
-@pytest.fixture(scope="module")
-def prior() -> Prior:
-    """What knows that small x are good."""
-    return Prior.of_beliefs({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, [{"x": 0.0}])
 
 
 def explained(study: optuna.Study) -> list[Explanation]:
@@ -76,65 +68,6 @@ def test_the_stored_figures_are_those_of_the_suggestion(
     assert explanation.predicted_rank == pytest.approx(wanted.explanation.predicted_rank, rel=1e-3)
     assert explanation.spread == pytest.approx(wanted.explanation.spread, rel=1e-3)
     assert explanation.n_reference == wanted.explanation.n_reference
-
-
-def test_with_a_prior_its_weight_is_told(tiny_sampler: MakeSampler, prior: Prior) -> None:
-    study = optuna.create_study(sampler=tiny_sampler(prior=prior, n_startup_trials=None))
-    study.optimize(slope, n_trials=6)
-    first, *rest = explained(study)
-    assert (first.source, first.prior_weight) == ("prior", 1.0)
-    assert first.predicted_rank is not None
-    assert {explanation.source for explanation in rest} == {"model", "contrast"}
-    # The prior is right, so that it keeps its weight; a contrast has no predicted rank.
-    assert all(
-        explanation.prior_weight is not None and explanation.prior_weight >= 0.8
-        for explanation in rest
-    )
-    assert [explanation.predicted_rank is None for explanation in rest] == [
-        explanation.source == "contrast" for explanation in rest
-    ]
-
-
-def test_a_wrong_prior_loses_its_weight(tiny_sampler: MakeSampler, prior: Prior) -> None:
-    study = optuna.create_study(
-        sampler=tiny_sampler(prior=prior, n_startup_trials=None), direction="maximize"
-    )
-    study.optimize(slope, n_trials=15)
-    weights = [explanation.prior_weight for explanation in explained(study)]
-    assert weights[0] == 1.0
-    assert weights[-1] == 0.0
-
-
-def test_fallback(tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dre_plugins.engine.surrogate import DeepRankingEnsemble
-
-    def broken(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("injected")
-
-    monkeypatch.setattr(DeepRankingEnsemble, "fit", broken)
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.optimize(slope, n_trials=5)
-    assert explained(study)[-1] == Explanation("fallback")
-
-
-def test_exhausted(tiny_sampler: MakeSampler) -> None:
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.optimize(small_objective, n_trials=19)  # of 18 configurations
-    last = explained(study)[-1]
-    assert last.source == "exhausted"
-    assert last.n_reference == 18  # a small space is ranked whole
-    assert "every configuration was tried" in str(last)
-
-
-def test_exploration(tiny_sampler: MakeSampler) -> None:
-    study = optuna.create_study(sampler=tiny_sampler(prior=None))
-    study.enqueue_trial({"x": 0.0, "y": 0.0})  # no other is as good
-    study.optimize(slope, n_trials=40)
-    found = [
-        explanation for explanation in explained(study) if explanation.source == "exploration"
-    ]
-    assert found
-    assert all(explanation.predicted_rank is not None for explanation in found)
 
 
 @pytest.mark.parametrize("wanted", [{"x": 0.5, "y": 0.5}, {"x": 0.5}])

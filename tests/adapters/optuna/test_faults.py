@@ -17,64 +17,6 @@ from dre_plugins.space import UnsupportedDomainError
 MakeSampler = Callable[..., DRESampler]
 
 
-def sources(study: optuna.Study) -> list[str]:
-    return [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials]
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        [1.0],
-        [math.inf],
-        [-math.inf],
-        [math.inf, -math.inf, 0.0],
-        [1e300, -1e300, 1e-300],
-        [5e-324, 0.0, -0.0],
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_any_objective_value_is_as_good_as_another(
-    tiny_sampler: MakeSampler, values: list[float], direction: str
-) -> None:
-    def objective(trial: Trial) -> float:
-        mixed_objective(trial)
-        return values[trial.number % len(values)]
-
-    sampler = tiny_sampler(n_startup_trials=1)  # the model starts from a single observation
-    study = optuna.create_study(sampler=sampler, direction=direction)
-    study.optimize(objective, n_trials=12)
-    assert set(sources(study)[1:]) <= {"model", "exploration"}
-    assert sampler.stats["fallbacks"] == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("failure", ["nan", pytest.param("raise", marks=pytest.mark.long)])
-def test_a_region_that_fails_is_avoided(failure: str) -> None:
-    def objective(trial: Trial) -> float:
-        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
-        if x < 0.5 and failure == "raise":
-            raise OSError("out of memory")
-        return math.nan if x < 0.5 else (x - 0.8) ** 2 + (y - 0.3) ** 2
-
-    shares = []
-    for seed in range(3):
-        study = optuna.create_study(sampler=DRESampler(seed=seed))
-        study.optimize(objective, n_trials=40, catch=(OSError,))
-        shares.append(sum(trial.params["x"] < 0.5 for trial in study.trials[10:]) / 30)
-    print(shares)
-    assert max(shares) < 0.2, shares
-
-
-def test_failed_trials_may_be_ignored(tiny_sampler: MakeSampler) -> None:
-    def objective(trial: Trial) -> float:
-        return math.nan if trial.suggest_float("x", 0, 1) < 0.5 else 1.0
-
-    study = optuna.create_study(sampler=tiny_sampler(failed="ignore"))
-    study.optimize(objective, n_trials=15)
-    assert study.sampler.stats["fallbacks"] == 0
-
-
 def test_a_study_in_which_every_trial_fails_goes_on(tiny_sampler: MakeSampler) -> None:
     def objective(trial: Trial) -> float:
         return trial.suggest_float("x", 0, 1) * math.nan

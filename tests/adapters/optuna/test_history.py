@@ -19,7 +19,7 @@ from optuna.distributions import (
 )
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
-from optuna_worker import mixed_objective
+from optuna_worker import mixed_objective, params_of
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna import history as optuna_history
@@ -29,10 +29,6 @@ from dre_plugins.adapters.optuna.history import History, trial_of
 MakeSampler = Callable[..., DRESampler]
 Space = dict[str, BaseDistribution]
 MINIMIZE = [StudyDirection.MINIMIZE]
-
-
-def params_of(study: optuna.Study) -> list[dict[str, Any]]:
-    return [trial.params for trial in study.trials]
 
 
 # --- suggestions -------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.trial import TrialState
 from optuna_worker import (
     leave_pending,
     mixed_objective,
@@ -108,16 +107,6 @@ def test_4_processes_with_the_same_seed_share_a_storage(
     points = points_of(study)
     assert len(points) == 16 + n_ended
     assert len(set(points)) == 16 + n_ended, stats
-
-
-@pytest.mark.slow
-def test_200_trials_with_8_jobs(tiny_sampler: MakeSampler) -> None:
-    sampler = tiny_sampler()
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(mixed_objective, n_trials=200, n_jobs=8)
-    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 200
-    assert sampler.stats["fallbacks"] == 0
-    assert len(set(points_of(study))) == 200
 
 
 @pytest.mark.slow

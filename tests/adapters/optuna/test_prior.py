@@ -1,8 +1,5 @@
 """`DRESampler` with a prior, also one for each objective."""
 
-import copy
-import pickle
-
 import numpy as np
 import optuna
 import pytest
@@ -68,13 +65,6 @@ def test_the_gamma_of_support_vectors_is_not_that_of_boosted_trees():
 
     sampler = DRESampler(seed=0, prior="xgboost", warn_independent_sampling=False)
     assert source_of(tuned(sampler, 1, support_vectors).trials[0]) == "independent"
-
-
-def test_a_prior_can_be_a_file(prior, tmp_path):
-    path = tmp_path / "prior.safetensors"
-    prior.save(path)
-    given, loaded = (tuned(sampler_of(prior=form), 4).trials for form in (prior, path))
-    assert [trial.params for trial in given] == [trial.params for trial in loaded]
 
 
 def test_unknown_priors_are_refused_at_once():
@@ -274,14 +264,6 @@ def test_what_the_prior_cannot_tell_apart_is_learnt(prior):
         DRESampler(seed=seed, settings=Settings(preset=PRESET), prior=prior) for seed in range(3)
     ]
     assert np.median([tuned(sampler, 25, far).best_value for sampler in samplers]) < 0.4
-
-
-def test_copies_of_a_sampler_suggest_the_same(prior):
-    sampler = sampler_of(prior=prior)
-    for copied in (copy.deepcopy(sampler), pickle.loads(pickle.dumps(sampler))):
-        trials = tuned(copied, 5).trials
-        expected = tuned(sampler_of(prior=prior), 5).trials
-        assert [trial.params for trial in trials] == [trial.params for trial in expected]
 
 
 def test_a_partly_enqueued_first_trial_is_completed_by_the_prior(prior):

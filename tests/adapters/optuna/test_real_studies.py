@@ -9,6 +9,7 @@ from typing import Any
 
 import optuna
 import pytest
+from optuna_worker import params_of
 
 from dre_plugins.adapters.optuna import DRESampler
 
@@ -21,10 +22,6 @@ def plane(trial: optuna.Trial) -> tuple[float, float]:
 
 def circle(x: float, y: float) -> float:
     return x * x + y * y - 0.25
-
-
-def params_of(study: optuna.Study) -> list[dict[str, Any]]:
-    return [trial.params for trial in study.trials]
 
 
 def constrained_by_trial(sampler: DRESampler, n_trials: int = 12) -> optuna.Study:

@@ -156,21 +156,6 @@ def test_a_narrowed_or_moved_range_is_re_encoded(tiny_sampler: MakeSampler) -> N
 # --- ordered choices and small spaces ----------------------------------------------------------
 
 
-def trials_to_the_best_batch_size(choices: list[Any], seed: int) -> int:
-    """Return how many trials find the best of the choices; the value falls with their order."""
-
-    def objective(trial: Trial) -> float:
-        batch = trial.suggest_categorical("batch", choices)
-        return float(choices.index(batch)) + trial.suggest_float("x", 0, 1)
-
-    study = optuna.create_study(sampler=DRESampler(seed=seed), direction="maximize")
-    for number in range(1, 41):
-        study.optimize(objective, n_trials=1)
-        if study.trials[-1].params["batch"] == choices[-1] and number > 10:
-            return number - 10
-    return 40
-
-
 def test_numeric_choices_may_be_left_unordered() -> None:
     space = {"size": CategoricalDistribution([16, 32, 64])}
     for ordered, kind in ((True, Ordinal), (False, Categorical)):
@@ -181,15 +166,6 @@ def test_numeric_choices_may_be_left_unordered() -> None:
     )
     study.optimize(lambda trial: trial.suggest_categorical("size", [16, 32, 64]), n_trials=3)
     assert {trial.params["size"] for trial in study.trials} == {16, 32, 64}
-
-
-@pytest.mark.slow
-def test_ordered_numbers_need_half_the_trials_of_unordered_ones() -> None:
-    sizes = [2**power for power in range(4, 20)]
-    names = [str(size) for size in sizes]
-    ordered = sum(trials_to_the_best_batch_size(sizes, seed) for seed in range(14))
-    unordered = sum(trials_to_the_best_batch_size(names, seed) for seed in range(14))
-    assert ordered <= 0.6 * unordered
 
 
 def test_a_small_space_is_exhausted_without_repeats(
@@ -205,21 +181,6 @@ def test_a_small_space_is_exhausted_without_repeats(
     assert len(set(points[:18])) == 18
     assert sources(study)[18:] == ["exhausted"] * 4
     assert len([text for text in messages(caplog, logging.INFO) if "repeats" in text]) == 1
-
-
-def test_a_small_space_with_conditions_is_exhausted_without_repeats(
-    tiny_sampler: MakeSampler,
-) -> None:
-    def objective(trial: Trial) -> float:
-        if trial.suggest_categorical("kind", ["tree", "line"]) == "tree":
-            return trial.suggest_int("depth", 1, 4)
-        return trial.suggest_int("width", 1, 5)
-
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.optimize(objective, n_trials=12)
-    points = [tuple(sorted(trial.params.items())) for trial in study.trials]
-    assert len(set(points[:9])) == 9
-    assert sources(study)[9:] == ["exhausted"] * 3
 
 
 # --- queues and foreign trials -----------------------------------------------------------------
@@ -302,32 +263,6 @@ def test_both_ways_of_ask_and_tell(tiny_sampler: MakeSampler) -> None:
 
 
 # --- pruners and other samplers ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "pruner",
-    [
-        optuna.pruners.MedianPruner(n_startup_trials=3),
-        optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9, reduction_factor=3),
-    ],
-    ids=lambda sampler: type(sampler).__name__,
-)
-def test_pruned_trials_are_learnt_from(tiny_sampler: MakeSampler, pruner: Any) -> None:
-    def objective(trial: Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        for step in range(9):
-            trial.report(x + 1 / (step + 1), step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return x
-
-    study = optuna.create_study(sampler=tiny_sampler(), pruner=pruner)
-    study.optimize(objective, n_trials=40)
-    states = [trial.state for trial in study.trials]
-    assert states.count(TrialState.PRUNED) >= 5
-    assert sources(study).count("model") >= 20
-    assert study.sampler.stats["fallbacks"] == 0
-    assert study.best_value < 0.1
 
 
 def test_partially_fixed(tiny_sampler: MakeSampler) -> None:

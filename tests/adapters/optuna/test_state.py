@@ -17,7 +17,7 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial
-from optuna_worker import mixed_objective, optimize, run_together
+from optuna_worker import mixed_objective, optimize, params_of, run_together
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna import state as optuna_process
@@ -29,10 +29,6 @@ def run_here(sampler: DRESampler, n_trials: int = 15, **arguments: Any) -> optun
     study = optuna.create_study(sampler=sampler, **arguments)
     study.optimize(mixed_objective, n_trials=n_trials)
     return study
-
-
-def params_of(study: optuna.Study) -> list[dict[str, Any]]:
-    return [trial.params for trial in study.trials]
 
 
 # --- seeds -------------------------------------------------------------------------------------

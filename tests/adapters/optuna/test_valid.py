@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -96,25 +95,6 @@ def test_a_branch_lacks_what_the_rule_reads() -> None:
     assert 3 < len(gammas) < 24
 
 
-def test_what_is_enqueued_is_kept(caplog) -> None:
-    sampler = DRESampler(seed=1, settings=FAST, valid=rising)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(leaves, n_trials=3)
-    study.enqueue_trial({"low": 50, "high": 3, "x": 0.5})
-    study.enqueue_trial({"low": 60})
-    study.enqueue_trial({"low": 50, "high": 4})
-    optuna.logging.enable_propagation()
-    with caplog.at_level(logging.WARNING):
-        study.optimize(leaves, n_trials=4)
-    optuna.logging.disable_propagation()
-    given, completed, partly, free = (trial.params for trial in study.trials[3:])
-    assert (given["low"], given["high"]) == (50, 3) and (partly["low"], partly["high"]) == (50, 4)
-    assert completed["low"] == 60 and rising(completed) and rising(free)
-    assert sampler.stats["invalid"] == 2
-    messages = {r.getMessage() for r in caplog.records}
-    assert len([text for text in messages if "A configuration that you gave" in text]) == 1
-
-
 def test_a_first_trial_that_is_given_is_counted_once() -> None:
     sampler = DRESampler(seed=1, settings=FAST, valid=rising)
     study = optuna.create_study(sampler=sampler)
@@ -131,16 +111,12 @@ def test_a_rule_that_nothing_satisfies_ends_the_study() -> None:
         tuned(leaves, 3, valid=lambda c: c["low"] > "high")
 
 
-def test_a_pickled_sampler_keeps_its_rule_and_several_objectives_obey_it() -> None:
-    sampler = DRESampler(seed=1, settings=FAST, valid=rising)
-    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
-
-    def objective(trial: Any) -> tuple[float, float]:
-        return leaves(trial), trial.params["high"]
-
-    study.optimize(objective, n_trials=13)
-    study.sampler = pickle.loads(pickle.dumps(sampler))
-    study.optimize(objective, n_trials=4)
+def test_several_objectives_obey_it() -> None:
+    study = optuna.create_study(
+        directions=["minimize", "maximize"],
+        sampler=DRESampler(seed=1, settings=FAST, valid=rising),
+    )
+    study.optimize(lambda trial: (leaves(trial), trial.params["high"]), n_trials=13)
     assert all(rising(trial.params) for trial in study.trials)
 
 

@@ -12,10 +12,8 @@ from ray import tune
 from ray.tune.search import ConcurrencyLimiter
 from ray_tune_worker import tiny_search
 
-from dre_plugins import Prior
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.space import Float
 
 SPACE = {"x": tune.uniform(0.0, 1.0), "y": tune.uniform(0.0, 1.0)}
 search_of = partial(tiny_search, SPACE, metric="loss", mode="min")
@@ -39,13 +37,6 @@ def test_from_start_up_to_model() -> None:
     ] * 2
     assert explained[5].n_reference == 512 + 5
     assert explained[5] == search.study.explain(5)
-
-
-def test_a_prior_tells_its_weight() -> None:
-    prior = Prior.of_beliefs({"x": Float(0.0, 1.0)}, [{"x": 0.0}])
-    search = search_of(prior=prior, n_startup_trials=None)
-    first = search.explain(run(search, 1)[0])
-    assert (first.source, first.prior_weight) == ("prior", 1.0)
 
 
 def test_trials_may_fail_and_end_in_another_order() -> None:

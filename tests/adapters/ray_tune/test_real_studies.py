@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import pickle
 from functools import partial
-from pathlib import Path
 
 import pytest
-import ray
 from ray import tune
 from ray_tune_worker import tiny_search
 
@@ -76,30 +74,3 @@ def test_points_of_several_objectives_that_were_evaluated() -> None:
     )
     search.add_evaluated_point({"x": 0.25, "y": 0.5}, [0.75, 0.3])
     assert search.suggest("0") not in ({"x": 0.5, "y": 0.5}, {"x": 0.25, "y": 0.5})
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.filterwarnings("ignore")
-def test_a_tuner_with_limits_and_several_objectives(tmp_path: Path) -> None:
-    def trainable(config: dict[str, float]) -> dict[str, float]:
-        x, y = config["x"], config["y"]
-        return {"gain": x + y, "size": x * x + y * y, "rate": y}
-
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
-        search = search_of(
-            metric=["gain", "size"], mode=["max", "min"], constraints={"rate": (None, 0.8)}
-        )
-        tuner = tune.Tuner(
-            trainable,
-            tune_config=tune.TuneConfig(search_alg=search, num_samples=12, reuse_actors=True),
-            run_config=getattr(tune, "RunConfig", ray.train.RunConfig)(
-                storage_path=str(tmp_path), verbose=0
-            ),
-        )
-        results = tuner.fit()
-    finally:
-        ray.shutdown()
-    assert len(results) == 12 and results.num_errors == 0
-    assert search.stats["model"] >= 6 and search.stats["fallbacks"] == 0

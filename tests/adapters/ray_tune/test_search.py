@@ -253,6 +253,17 @@ def test_the_same_trial_id_gets_the_same_configuration() -> None:
     assert search.suggest("a") == search.suggest("a") != search.suggest("b")
 
 
+def test_a_rule_is_asked_about_nested_choices_as_trials_get_them() -> None:
+    def is_deep_or_slow(config: dict[str, Any]) -> bool:
+        if config["kind"]["name"] == "a":
+            return config["kind"]["depth"] > 6
+        return config["rate"] <= config["kind"]["share"]
+
+    configs = run(begun(MIXED_SPACE, valid=is_deep_or_slow), 16)
+    assert all(map(is_deep_or_slow, configs))
+    assert {config["kind"]["name"] for config in configs} == {"a", "b"}
+
+
 # ---- what past tasks taught
 
 

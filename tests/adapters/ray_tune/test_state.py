@@ -268,23 +268,6 @@ def test_states_of_others_are_refused(tmp_path: Path) -> None:
         DRESearch().restore(str(tmp_path / "newer"))
 
 
-def test_an_interrupted_save_leaves_the_earlier_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "state.pkl"
-    search = half_way()
-    search.save(str(path))
-    before = path.read_bytes()
-
-    def fail(self: Path, data: bytes) -> int:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", fail)
-    with pytest.raises(OSError, match="no space"):
-        search.save(str(path))
-    assert path.read_bytes() == before
-
-
 def test_a_torn_state_falls_back_to_the_one_before(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -7,24 +7,16 @@ import datetime
 from typing import Any
 
 import pytest
-from presets import TINY
 from syne_tune import config_space as cs
 from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
+from syne_tune_rows import OPTIONS
 
-from dre_plugins import Prior
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, MODRE, DRESearcher
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.settings import Settings
-from dre_plugins.space import Float
 
 SPACE = {"x": cs.uniform(0.0, 1.0), "y": cs.uniform(0.0, 1.0)}
-OPTIONS: dict[str, Any] = {
-    "random_seed": 0,
-    "settings": Settings(preset=TINY),
-    "n_startup_trials": 4,
-}
 
 
 def trial_of(trial_id: int, config: dict[str, Any]) -> Trial:
@@ -63,14 +55,6 @@ def test_the_scheduler_says_what_the_searcher_says() -> None:
     explained = [scheduler.searcher.explain(trial_id) for trial_id in range(6)]
     assert explained == [scheduler.searcher.study.explain(number) for number in range(6)]
     assert explained[5].n_reference == 512 + 5
-
-
-def test_a_prior_tells_its_weight() -> None:
-    prior = Prior.of_beliefs({"x": Float(0.0, 1.0)}, [{"x": 0.0}])
-    first = run(
-        DRE(SPACE, "loss", random_seed=0, settings=Settings(preset=TINY), prior=prior), 1
-    ).explain(0)
-    assert (first.source, first.prior_weight) == ("prior", 1.0)
 
 
 def test_trials_that_begin_in_another_order() -> None:

@@ -13,7 +13,8 @@ from syne_tune.backend import PythonBackend
 from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.results_callback import StoreResultsCallback
 from syne_tune.tuner_callback import TunerCallback
-from syne_tune_tuning import OPTIONS, reap
+from syne_tune_rows import OPTIONS
+from syne_tune_tuning import reap
 
 from dre_plugins.adapters.syne_tune import MODRE, load_tuner
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments

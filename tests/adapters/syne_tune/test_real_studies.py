@@ -5,21 +5,14 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-import dill
 import pytest
-from presets import TINY
 from syne_tune.backend.trial_status import Trial
 from syne_tune.config_space import uniform
+from syne_tune_rows import OPTIONS
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRETransfer
-from dre_plugins.recommend.settings import Settings
 
 SPACE = {"x": uniform(0.0, 1.0), "y": uniform(0.0, 1.0), "epochs": 9}
-OPTIONS: dict[str, Any] = {
-    "random_seed": 0,
-    "settings": Settings(preset=TINY),
-    "n_startup_trials": 4,
-}
 
 
 def result_of(config: dict[str, float], epoch: int = 9) -> dict[str, float]:
@@ -50,14 +43,6 @@ def test_limits_are_learnt() -> None:
     assert limited.searcher.stats["fallbacks"] == 0
 
 
-def test_limits_survive_dill() -> None:
-    limited = dre(constraints={"size": 0.5})
-    run(limited, n=8)
-    loaded = dill.loads(dill.dumps(limited))
-    assert run(loaded, 8, 4) == run(limited, 8, 4)
-    assert loaded.searcher.trials[-1].constraints.keys() == {"size"}
-
-
 def test_a_limit_on_what_is_not_reported_ends_nothing() -> None:
     limited = dre(constraints={"memory": 1.0})
     run(limited)
@@ -81,11 +66,6 @@ def test_stopped_trials_teach_their_constraints() -> None:
     assert stopped > 2
     assert all("size" in trial.constraints for trial in scheduler.searcher.trials)
     assert {trial.state.value for trial in scheduler.searcher.trials} == {"complete", "pruned"}
-
-
-def test_a_limit_must_be_one() -> None:
-    with pytest.raises(ValueError, match=r"constraints\['size'\] must be a number"):
-        dre(constraints={"size": "small"})
 
 
 @pytest.mark.parametrize("epoch", [None, "three", float("nan")])

@@ -13,32 +13,15 @@ import dill
 import numpy as np
 import pytest
 from labels import label_of
-from presets import TINY
 from syne_tune import config_space as cs
+from syne_tune_loop import searcher_of
+from syne_tune_rows import SPACE
 
 from dre_plugins.adapters.syne_tune import DRESearcher
 from dre_plugins.recommend import Trial, TrialState
 from dre_plugins.recommend.settings import Settings
 
-SPACE = {
-    "lr": cs.loguniform(1e-4, 1.0),
-    "layers": cs.randint(1, 6),
-    "act": cs.choice(["relu", "tanh"]),
-    "epochs": 9,
-}
 GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.randint(0, 5), "epochs": 9}  # 18 configurations
-
-
-def searcher_of(space: dict[str, Any] = SPACE, **arguments: Any) -> DRESearcher:
-    return DRESearcher(
-        space,
-        **{
-            "random_seed": 0,
-            "n_startup_trials": 4,
-            "settings": Settings(preset=TINY),
-            **arguments,
-        },
-    )
 
 
 def loss(config: dict[str, Any]) -> float:
@@ -372,10 +355,3 @@ def test_errors_that_are_heard_of_after_a_restore_are_failures() -> None:
 def test_bad_arguments_are_refused_at_once(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         searcher_of(space={"act": cs.choice(["relu", "tanh"])}, **arguments)
-
-
-def test_a_prior_suggests_from_the_first_trial_on() -> None:
-    space = {"eta": cs.loguniform(1e-4, 1), "max_depth": cs.randint(1, 15)}
-    configs = [searcher_of(space, prior="xgboost", n_startup_trials=None) for _ in range(2)]
-    assert configs[0].suggest() == configs[1].suggest()
-    assert configs[0].stats["prior"] == 1

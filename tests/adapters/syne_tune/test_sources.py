@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,13 @@ import pytest
 from labels import label_of
 from readers import make_syne_tune, read_syne_tune
 from syne_tune import config_space as cs
+from syne_tune.backend import LocalBackend
 from syne_tune.experiments import load_experiment
+from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
 from syne_tune.optimizer.schedulers.transfer_learning.transfer_learning_task_evaluation import (
     TransferLearningTaskEvaluations,
 )
+from syne_tune_tuning import SPACE, TRAIN, reap, tuned
 
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
@@ -32,7 +33,6 @@ from dre_plugins.space import (
     Integer,
     Ordinal,
     SearchSpace,
-    UnsupportedDomainError,
 )
 
 # ---- domains
@@ -84,84 +84,36 @@ def test_choices_of_numbers_can_stay_unordered() -> None:
     assert space == SearchSpace({"x": Categorical((16, 32))})
 
 
-@pytest.mark.parametrize(
-    "domain",
-    [{"lr": cs.uniform(0, 1)}, [cs.uniform(0, 1)], cs.Float(0, 1).normal(), cs.Domain()],
-    ids=["dict", "list", "normal", "base"],
-)
-def test_other_domains_are_refused_by_name(domain: Any) -> None:
-    with pytest.raises(UnsupportedDomainError, match="'model'"):
-        space_of({"model": domain})
-
-
 # ---- experiments
-
-TRAIN = """
-import argparse
-from syne_tune import Reporter
-
-parser = argparse.ArgumentParser()
-for name, kind in [("lr", float), ("act", str), ("layers", int), ("epochs", int)]:
-    parser.add_argument(f"--{name}", type=kind)
-options, _ = parser.parse_known_args()
-report = Reporter()
-for epoch in range(1, options.epochs + 1):
-    if options.act == "tanh" and epoch == 2:
-        raise RuntimeError("diverged")
-    report(epoch=epoch, loss=options.lr + 1.0 / epoch, accuracy=options.layers * epoch)
-"""
-
-TUNE = """
-from syne_tune import StoppingCriterion, Tuner
-from syne_tune.backend import LocalBackend
-from syne_tune.config_space import choice, loguniform, randint
-from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
-
-config_space = {
-    "lr": loguniform(1e-4, 1),
-    "act": choice(["relu", "tanh", "None"]),
-    "layers": randint(1, 4),
-    "epochs": 3,
-}
-scheduler = AsynchronousSuccessiveHalving(
-    config_space, metric="loss", time_attr="epoch", max_t=3, grace_period=1,
-    reduction_factor=2, random_seed=1, do_minimize=True,
-)
-Tuner(
-    trial_backend=LocalBackend("train.py"), scheduler=scheduler, n_workers=2,
-    stop_criterion=StoppingCriterion(max_num_trials_finished=5),
-    tuner_name="real", suffix_tuner_name=False, max_failures=10, sleep_time=0.1, save_tuner=False,
-).run()
-"""
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run a real experiment and return the folder of experiments."""
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Run an experiment with processes of trials and return the folder of experiments."""
     folder = tmp_path_factory.mktemp("syne_tune")
-    (folder / "train.py").write_text(TRAIN)
-    (folder / "tune.py").write_text(TUNE)
-    subprocess.run(
-        [sys.executable, "tune.py"],
-        cwd=folder,
-        env={**os.environ, "SYNETUNE_FOLDER": str(folder / "experiments")},
-        check=True,
-        capture_output=True,
-        timeout=100,
+    space = {**SPACE, "act": cs.choice(["relu", "tanh", "None"]), "epochs": 3, "crash": "tanh"}
+    scheduler = AsynchronousSuccessiveHalving(
+        space, "loss", time_attr="epoch", max_t=3, reduction_factor=2, random_seed=1
     )
-    return folder / "experiments"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYNETUNE_FOLDER", str(folder))
+        backend = LocalBackend(TRAIN, rotate_gpus=False)
+        reap(tuned(scheduler, backend, 6, n_workers=2, sleep_time=0.1, tuner_name="real"))
+        yield folder
 
 
 @pytest.mark.slow
-def test_a_real_experiment_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.filterwarnings("ignore")  # of Syne Tune and pandas about themselves
+def test_a_real_experiment_is_read(root: Path) -> None:
     metadata = metadata_from_experiments(root / "real")
     (task,) = metadata
     assert task.name == "real" and metadata.skipped == {}
     assert task.space.domains == {
         "lr": Float(1e-4, 1.0, "log"),
         "act": Categorical(("relu", "tanh", "None")),
-        "layers": Integer(1, 4),
+        "layers": Integer(1, 6),
         "epochs": Constant(3),
+        "crash": Constant("tanh"),
     }
     results = load_experiment("real", local_path=str(root)).results
     assert len(task) == results.trial_id.nunique()
@@ -177,7 +129,6 @@ def test_a_real_experiment_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) 
         assert trial.value == (pytest.approx(-last.loss) if last.epoch == 3 else None)
         if trial.configuration["act"] == "tanh":  # crashed, which its missing epochs show
             assert trial.value is None
-    monkeypatch.setenv("SYNETUNE_FOLDER", str(root))
     loaded = load_experiment("real", local_path=str(root))
     for source in (str(root / "real"), "real", loaded, [root / "real"], root):
         other = metadata_from_experiments(source).tasks[0]
@@ -185,6 +136,7 @@ def test_a_real_experiment_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Syne Tune and pandas about themselves
 def test_metric_mode_and_space_can_be_stated(root: Path) -> None:
     by_loss = metadata_from_experiments(root).tasks[0]
     by_accuracy = metadata_from_experiments(root, metric="accuracy").tasks[0]

@@ -9,11 +9,10 @@ from typing import Any
 import dill
 import numpy as np
 import pytest
-from presets import TINY
 from syne_tune import config_space as cs
 from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
-from syne_tune_rows import SPACE, evaluations
+from syne_tune_rows import KNOWING, SPACE, evaluations
 
 from dre_plugins.adapters.syne_tune import (
     ASHADRE,
@@ -22,12 +21,6 @@ from dre_plugins.adapters.syne_tune import (
     DRETransfer,
     prior_from_evaluations,
 )
-from dre_plugins.recommend.settings import Settings
-
-KNOWING: dict[str, Any] = {
-    "random_seed": 0,
-    "settings": Settings(preset=TINY),
-}  # a prior suggests from the start
 
 
 def best_of(scheduler: TrialScheduler) -> dict[str, Any]:
@@ -50,9 +43,7 @@ def test_the_first_suggestion_is_what_was_good_in_the_past(
 ) -> None:
     past = {"one": evaluations(space), "two": evaluations(space)}
     with caplog.at_level(logging.INFO, logger="syne_tune.dre_plugins"):
-        scheduler = DRETransfer(
-            present, "loss", past, random_seed=0, settings=Settings(preset=TINY)
-        )
+        scheduler = DRETransfer(present, "loss", past, **KNOWING)
     assert "Learning from 2 past tasks with 40 evaluations, which" in caplog.text
     config = best_of(scheduler)
     assert 1e-3 < config["lr"] < 2e-1 and config["layers"] >= 4
@@ -91,8 +82,7 @@ def test_the_past_can_serve_every_scheduler() -> None:
             SPACE,
             "loss",
             {"one": evaluations(), "two": evaluations()},
-            random_seed=0,
-            settings=Settings(preset=TINY),
+            **KNOWING,
         )
     )
     assert best_of(ASHADRE(SPACE, "loss", "epoch", 9, random_seed=0, prior=prior)) == wanted

@@ -6,7 +6,6 @@ Drivers that are killed are in `tests/reliability/test_syne_tune_restarts.py`.
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from collections.abc import Callable
@@ -14,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labels import label_of
-from presets import TINY
 from syne_tune import Tuner
 from syne_tune import config_space as cs
-from syne_tune.backend import LocalBackend, PythonBackend
+from syne_tune.backend import LocalBackend
 from syne_tune.backend.simulator_backend.simulator_backend import SimulatorBackend
 from syne_tune.backend.simulator_backend.simulator_callback import SimulatorCallback
 from syne_tune.backend.trial_status import Status
@@ -33,21 +30,18 @@ from syne_tune.optimizer.schedulers.searchers.multi_fidelity_searcher import (
 )
 from syne_tune.results_callback import StoreResultsCallback
 from syne_tune.tuner_callback import TunerCallback
-from syne_tune_rows import FINITE, INFINITE
-from syne_tune_tuning import OPTIONS, SPACE, TRAIN, Train, configs_of, descent, ended, reap, tuned
+from syne_tune_rows import FINITE, KNOWING, OPTIONS, SETTINGS
+from syne_tune_tuning import SPACE, TRAIN, configs_of, descent, ended, reap, tuned
 
 from dre_plugins.adapters.syne_tune import (
     ASHADRE,
     DRE,
-    MODRE,
     DRESearcher,
     DRETransfer,
     load_tuner,
 )
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.recommend import TrialState
-from dre_plugins.recommend.settings import Settings
-from dre_plugins.space.base import match_key
 
 pytestmark = [
     pytest.mark.syne_tune,
@@ -61,56 +55,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep experiments apart from those of the user."""
     monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
     return tmp_path
-
-
-def one_value(config: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"loss": float(len(repr(config["x"])))}]
-
-
-def nothing_for_tanh(config: dict[str, Any]) -> list[dict[str, Any]]:
-    reports = descent(config)
-    return (
-        [{"epoch": report["epoch"]} for report in reports] if config["act"] == "tanh" else reports
-    )
-
-
-def nan_for_tanh(config: dict[str, Any]) -> list[dict[str, Any]]:
-    reports = descent(config)
-    return (
-        [{**report, "loss": math.nan} for report in reports]
-        if config["act"] == "tanh"
-        else reports
-    )
-
-
-def crash_for_tanh(config: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*descent(config)[:1], {"crash": True}] if config["act"] == "tanh" else descent(config)
-
-
-# ---- domains
-
-
-@pytest.mark.parametrize(("domain", "values"), FINITE, ids=[repr(row[0]) for row in FINITE])
-def test_every_value_of_a_finite_domain_is_tried_once(domain: Any, values: list[Any]) -> None:
-    tuner = tuned(DRE({"x": domain, "epochs": 3}, "loss", **OPTIONS), one_value, 99)
-    tried = [config["x"] for config in configs_of(tuner)]
-    assert {match_key(value) for value in tried} == {match_key(value) for value in values}
-    assert len(tried) == len(values)
-    assert ended(tuner.scheduler.searcher) == ["complete"] * len(values)
-
-
-@pytest.mark.parametrize("domain", INFINITE, ids=label_of)
-def test_values_of_a_range_are_in_it(domain: Any) -> None:
-    tuner = tuned(DRE({"x": domain, "epochs": 3}, "loss", **OPTIONS), one_value, 8)
-    for config in configs_of(tuner):
-        assert config.keys() == {"x", "epochs"} and type(config["x"]) is domain.value_type
-        assert domain.is_valid(config["x"])
-    assert tuner.scheduler.searcher.stats["model"] >= 2
-
-
-def test_a_space_of_constants_is_tried() -> None:
-    tuner = tuned(DRE({"x": 1, "epochs": 3}, "loss", **OPTIONS), one_value, 5)
-    assert configs_of(tuner)[:5] == [{"x": 1, "epochs": 3}] * 5
 
 
 # ---- schedulers
@@ -141,8 +85,7 @@ def asha(searcher: Any) -> AsynchronousSuccessiveHalving:
 
 
 def by_class(wrapper: Any) -> Any:
-    settings = {"settings": Settings(preset=TINY), "n_startup_trials": 4}
-    return wrapper(SPACE, random_seed=0, searcher=DRESearcher, searcher_kwargs=settings)
+    return wrapper(SPACE, random_seed=0, searcher=DRESearcher, searcher_kwargs=dict(SETTINGS))
 
 
 SCHEDULERS: dict[str, Callable[[], TrialScheduler]] = {
@@ -168,65 +111,12 @@ def test_every_scheduler_runs_and_can_be_saved_at_any_time(name: str) -> None:
     assert json.loads(text)["metric_mode"] == "min"
 
 
-@pytest.mark.parametrize("train", [nothing_for_tanh, nan_for_tanh, crash_for_tanh])
-@pytest.mark.parametrize("name", ["DRE", "ASHADRE"])
-def test_bad_trials_end_no_run(name: str, train: Train) -> None:
-    tuner = tuned(SCHEDULERS[name](), train, 12)
-    searcher = tuner.scheduler.searcher
-    assert searcher.stats["fallbacks"] == 0
-    trials = [trial for trial in searcher.trials if trial.state is not TrialState.RUNNING]
-    bad = [trial for trial in trials if trial.configuration["act"] == "tanh"]
-    assert len(trials) >= 12 and bad
-    for bad_trial in bad:
-        assert bad_trial.value is None or math.isnan(bad_trial.value)
-    good = [trial for trial in trials if trial.configuration["act"] == "relu"]
-    assert all(trial.value is not None or trial.state is TrialState.PRUNED for trial in good)
-
-
-def is_slow_if_deep(config: dict[str, Any]) -> bool:
-    return config["lr"] <= 10.0 ** -(config["layers"] / 2)
-
-
-def with_size(config: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{**report, "size": config["layers"]} for report in descent(config)]
-
-
-@pytest.mark.parametrize("name", ["DRE", "ASHADRE", "MODRE"])
-def test_trials_satisfy_a_rule_also_of_a_tuner_that_is_loaded(name: str) -> None:
-    new = {
-        "DRE": lambda: DRE(SPACE, "loss", valid=is_slow_if_deep, **OPTIONS),
-        "ASHADRE": lambda: ASHADRE(SPACE, "loss", "epoch", 4, valid=is_slow_if_deep, **OPTIONS),
-        "MODRE": lambda: MODRE(SPACE, ["loss", "size"], valid=is_slow_if_deep, **OPTIONS),
-    }[name]
-    tuner = tuned(new(), with_size, 12)
-    configs = configs_of(tuner)
-    assert len(configs) >= 12 and all(map(is_slow_if_deep, configs))
-    loaded = load_tuner(str(tuner.tuner_path)).scheduler
-    assert all(is_slow_if_deep(loaded.suggest().config) for _ in range(3))
-    assert loaded.searcher.stats["model"] and not loaded.searcher.stats["fallbacks"]
-
-
-def test_asha_stops_trials_and_the_searcher_knows_where() -> None:
-    tuner = tuned(ASHADRE(SPACE, "loss", "epoch", 4, reduction_factor=2, **OPTIONS), descent, 14)
-    searcher = tuner.scheduler.searcher
-    assert len(tuner.trial_backend.stopped) >= 14
-    results = tuner.callbacks[0].dataframe()
-    for trial_id, rows in results.groupby("trial_id"):
-        trial = searcher.trials[trial_id]
-        assert dict(trial.rungs) == dict(zip(rows.epoch, rows.loss, strict=True))
-        if trial.state is TrialState.COMPLETE:
-            assert trial.value == rows.loss.iloc[-1] and rows.epoch.iloc[-1] == 4
-    assert {"complete", "pruned"} == {*ended(searcher)}
-
-
 def test_an_experiment_teaches_the_next_one(folder: Path) -> None:
     first = tuned(DRE(SPACE, "loss", **OPTIONS), descent, 25, tuner_name="first")
     (task,) = metadata_from_experiments(folder / "first")
     assert len(task) >= 25 and task.n_complete >= 25
     best = min(descent(config)[-1]["loss"] for config in configs_of(first)[:25])
-    second = DRETransfer(
-        SPACE, "loss", folder / "first", random_seed=0, settings=Settings(preset=TINY)
-    )
+    second = DRETransfer(SPACE, "loss", folder / "first", **KNOWING)
     assert descent(second.suggest().config)[-1]["loss"] <= 1.5 * best
 
 
@@ -285,32 +175,6 @@ def test_values_of_any_type_reach_a_script_as_json() -> None:
     for trial_id, config in enumerate(configs_of(reap(tuner))):
         written = json.loads((tuner.tuner_path / str(trial_id) / "config.json").read_text())
         assert written == json.loads(json.dumps(config)) and written.keys() == space.keys()
-
-
-def trained(x: float, epochs: int) -> None:
-    """Train in a process of its own, which gets nothing but this function's body."""
-    from syne_tune import Reporter
-
-    report = Reporter()
-    for epoch in range(epochs):
-        report(epoch=epoch + 1, loss=(x - 3.0) ** 2)
-
-
-def test_a_python_function() -> None:
-    space = {"x": cs.uniform(-10, 10), "epochs": 2}
-    tuner = tuned(
-        DRE(space, "loss", points_to_evaluate=[{"x": 2.5}], **OPTIONS),
-        PythonBackend(trained, space, rotate_gpus=False),
-        5,
-        n_workers=2,
-        sleep_time=0.1,
-    )
-    trials = reap(tuner).scheduler.searcher.trials
-    assert trials[0].configuration["x"] == 2.5
-    for trial in trials:
-        if trial.state is TrialState.COMPLETE:
-            assert trial.value == pytest.approx((trial.configuration["x"] - 3.0) ** 2)
-    assert ended(tuner.scheduler.searcher).count("complete") >= 5
 
 
 def test_simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,79 @@
+"""`valid=` in every framework: all that is suggested satisfies the rule.
+
+What only one framework has is in `optuna/test_valid.py`, `ray_tune/test_search.py` and
+`syne_tune/test_schedulers.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from presets import TINY
+from searches import EVERY, OptunaSearch, Search, every_framework
+
+from dre_plugins.recommend.settings import Settings
+from dre_plugins.space.rules import RuleError
+
+MakeSearch = Callable[..., Search]
+FAST = Settings(preset=replace(TINY, universal_turns=True))
+# Optuna shows its space as trials ask for it.
+space_is_given = pytest.mark.parametrize(
+    "framework", [case for case in EVERY if case.values[0] is not OptunaSearch]
+)
+
+
+def is_low(configuration: dict[str, Any]) -> bool:
+    return configuration["n"] <= 1 + 8 * configuration["x"]
+
+
+@every_framework
+def test_every_suggestion_satisfies_the_rule(framework: MakeSearch) -> None:
+    outcome = framework(valid=is_low, settings=FAST).run(16)
+    assert all(map(is_low, outcome.configurations))
+    assert outcome.stats["model"] and outcome.stats["universal-prior"] and outcome.stats["random"]
+    assert not outcome.stats["invalid"] and not outcome.stats["fallbacks"]
+
+
+@space_is_given
+def test_a_rule_that_nothing_satisfies_is_refused_at_set_up(framework: MakeSearch) -> None:
+    for valid, message in [
+        (lambda c: c["x"] > 1, r"valid holds for none of .* x, n"),
+        (lambda c: c["width"] > 1, r"valid raised KeyError: 'width'"),
+        (lambda c: None, "valid returned None"),
+    ]:
+        with pytest.raises(RuleError, match=message):
+            framework(valid=valid)
+
+
+@every_framework
+@pytest.mark.parametrize("as_lambda", [False, True])
+def test_a_search_that_another_process_restores_keeps_its_rule(
+    framework: MakeSearch, as_lambda: bool
+) -> None:
+    if as_lambda and framework is OptunaSearch:
+        pytest.skip("pickle itself takes no lambda")
+    valid = (lambda c: is_low(c)) if as_lambda else is_low
+    search = framework(valid=valid)
+    search.run(8)
+    configurations = search.restarted().run(4).configurations
+    assert all(map(is_low, configurations))
+    assert configurations == framework(valid=valid).run(12).configurations
+
+
+@every_framework
+def test_points_that_break_it_are_tried_and_counted(
+    framework: MakeSearch, caplog: pytest.LogCaptureFixture
+) -> None:
+    points = [{"x": 0.1, "n": 9}, {"n": 8}, {"x": 0.0, "n": 2}]
+    with caplog.at_level(logging.WARNING), caplog.at_level(logging.WARNING, "optuna.dre_plugins"):
+        outcome = framework(valid=is_low, points=points).run(6)
+    found = outcome.configurations
+    assert [configuration["n"] for configuration in found[:3]] == [9, 8, 2]
+    assert [is_low(configuration) for configuration in found] == [False, True, False, *[True] * 3]
+    assert outcome.stats["invalid"] == 2
+    messages = [record.getMessage() for record in caplog.records]
+    assert len([text for text in messages if "A configuration that you gave" in text]) == 1
