@@ -6,9 +6,9 @@
 ===================  ============================================================================
 proposer             when
 ===================  ============================================================================
-``universal-prior``  Once 4 trials have ended (10 beside a trained prior), with one objective: all
-                     numbers until 20 have ended, then odd ones; beside a trained prior, and
-                     where a choice opens branches, odd ones only.
+``universal-prior``  Once 4 trials have ended (10 beside a trained prior), with one objective: odd
+                     numbers, and all below 20 without a trained prior where no choice opens
+                     branches.
 ``random``           Until 10 trials have ended and one can be ranked; never with a prior of past
                      tasks. Points of the study's Sobol sequence.
 ``contrast``         With a trained prior of which too little was checked: a space-filling
@@ -102,7 +102,7 @@ class TurnRules:
 
     @property
     def n_universal_alone(self) -> int:
-        """Return until how many trials have ended all turns are the universal prior's."""
+        """Return the number before which all turns are the universal prior's."""
         takes_turns = self.has_prior or self.has_branches or self.n_startup_trials is not None
         return 0 if takes_turns else N_UNIVERSAL_ALONE
 
@@ -154,7 +154,7 @@ def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool
 def is_universal_due(index: int, evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether a turn is the universal prior's unless there is a `hindrance`."""
     is_ready = evidence.can_rank and evidence.n_ended >= rules.n_before_universal
-    is_turn = is_universal_turn(index) or evidence.n_ended < rules.n_universal_alone
+    is_turn = is_universal_turn(index) or index < rules.n_universal_alone
     return rules.is_universal and is_ready and is_turn
 
 

@@ -117,18 +117,19 @@ def test_a_preset_by_name_says_once_that_it_has_no_turns(caplog, monkeypatch) ->
 
 
 def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:
-    progress = ProgressOf(n_ended=20)
+    progress = ProgressOf(n_ended=12)
 
-    def row(progress: ProgressOf, given: dict | None = None, n: int = 4, **rules) -> str:
-        turns = [proposer_for(i, progress, TurnRules(**rules), **given or {}) for i in range(n)]
+    def row(progress: ProgressOf, given: dict | None = None, n: int = 4, first=24, **rules) -> str:
+        numbers = range(first, first + n)
+        turns = [proposer_for(i, progress, TurnRules(**rules), **given or {}) for i in numbers]
         return "".join(turn[0] for turn in turns)
 
     assert row(progress) == "mumu"
     assert row(progress, is_universal=False) == row(progress, preset_turns=False) == "mmmm"
     early = replace(progress, n_ended=4)
-    assert row(early, n=8, has_branches=True) == "ru" * 4
-    assert row(early, n=8) == row(replace(early, n_ended=19), n=8) == "u" * 8
-    assert row(early, n=8, is_universal=False) == row(replace(early, n_ended=3), n=8) == "r" * 8
+    assert row(early) == "ruru" and row(early, first=16, n=6) == "uuuuru"
+    assert row(early, first=4, has_branches=True) == "ruru"
+    assert row(early, first=4, is_universal=False) == row(replace(early, n_ended=3)) == "rrrr"
     assert row(replace(progress, n_ended=4), n_startup_trials=4) == "mumu"
     assert row(replace(progress, n_ended=9), has_prior=True) == "mmmm"
     assert row(progress, has_prior=True) == "mumu"
