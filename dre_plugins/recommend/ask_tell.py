@@ -52,7 +52,7 @@ class AskTell(KeptTrials):
             its name or its path; or a list with one for each objective, None where there is none.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             suggestions are points of one scrambled Sobol sequence. None takes 10 for the
-            ensemble and 5 for the universal prior in its turns, or 0 with a trained prior.
+            ensemble and 4 for the universal prior, or 0 with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
         settings: What most users leave as it is, see `dre_plugins.Settings`.

@@ -28,7 +28,7 @@ SOURCES: Mapping[str, str] = {
 ANNOUNCEMENTS = {
     "prior": "The prior suggests trial {}.",
     "model": "The ranking ensemble suggests from trial {} on.",
-    "universal-prior": "The universal prior suggests trial {}, and takes turns from then on.",
+    "universal-prior": "The universal prior suggests from trial {} on.",
     "exhausted": "Trial {} repeats a configuration: all of them were tried.",
 }
 # So many names are given of many.

@@ -6,8 +6,9 @@
 ===================  ============================================================================
 proposer             when
 ===================  ============================================================================
-``universal-prior``  Odd numbers, once 5 trials have ended (10 beside a trained prior), with
-                     one objective.
+``universal-prior``  Once 4 trials have ended (10 beside a trained prior), with one objective: odd
+                     numbers, and all below 20 without a trained prior where no choice opens
+                     branches.
 ``random``           Until 10 trials have ended and one can be ranked; never with a prior of past
                      tasks. Points of the study's Sobol sequence.
 ``contrast``         With a trained prior of which too little was checked: a space-filling
@@ -21,8 +22,9 @@ proposer             when
 A prior that a study has found by its parameters counts in suggestion 0 only, one that it has found
 in its memory in some even numbers: all others are as without a trained prior (`transfer.found`).
 
-With `n_startup_trials` given, it replaces the 10 and the 5. In a conditional space, numbers 2, 3,
-6, 7, … may be led into a branch (`branches`), whoever proposes them.
+With `n_startup_trials` given, it replaces the 10 and the 4, and both models take turns from there
+on. In a conditional space, numbers 2, 3, 6, 7, … may be led into a branch (`branches`), whoever
+proposes them.
 """
 
 from __future__ import annotations
@@ -42,9 +44,10 @@ Turn: TypeAlias = Literal[
 
 # Space-filling trials from which random weights learn enough to be worth asking.
 N_STARTUP_TRIALS = 10
-# The universal prior is worth asking earlier, in its turns between them
+# The universal prior is worth asking earlier, and is better alone for a while
 # (docs/decisions/start-up-trials.md).
-N_UNIVERSAL_STARTUP_TRIALS = 5
+N_UNIVERSAL_STARTUP_TRIALS = 4
+N_UNIVERSAL_ALONE = 20
 # Beside a trained prior, which knows better for a while (docs/decisions/prior-turns.md).
 N_PRIOR_TRIALS = 10
 # Of a study's suggestions, one of so many is the universal prior's.
@@ -79,6 +82,7 @@ class TurnRules:
     has_prior: bool = False  # whether there is a trained prior
     is_universal: bool = True  # whether the universal prior is wanted
     preset_turns: bool = True  # whether the preset has turns for it
+    has_branches: bool = False  # whether a choice decides which parameters there are
 
     @property
     def n_before_ensemble(self) -> int:
@@ -95,6 +99,12 @@ class TurnRules:
         if self.n_startup_trials is not None:
             return self.n_startup_trials
         return N_UNIVERSAL_STARTUP_TRIALS
+
+    @property
+    def n_universal_alone(self) -> int:
+        """Return the number before which all turns are the universal prior's."""
+        takes_turns = self.has_prior or self.has_branches or self.n_startup_trials is not None
+        return 0 if takes_turns else N_UNIVERSAL_ALONE
 
 
 def proposer_for(
@@ -144,11 +154,12 @@ def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool
 def is_universal_due(index: int, evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether a turn is the universal prior's unless there is a `hindrance`."""
     is_ready = evidence.can_rank and evidence.n_ended >= rules.n_before_universal
-    return rules.is_universal and is_ready and is_universal_turn(index)
+    is_turn = is_universal_turn(index) or index < rules.n_universal_alone
+    return rules.is_universal and is_ready and is_turn
 
 
 def is_universal_turn(index: int) -> bool:
-    """Return whether the suggestion of a number is in a turn of the universal prior."""
+    """Return whether a number is the universal prior's where both models take turns."""
     return index % UNIVERSAL_EVERY == UNIVERSAL_EVERY - 1
 
 

@@ -94,8 +94,8 @@ class RecommenderSettings(Settings):
 
     Args:
         n_startup_trials: Trials that must have ended before the surrogate takes over; until
-            then suggestions are scrambled Sobol points. None takes 10 for the ensemble and 5 for
-            the universal prior in its turns, or 0 with a trained prior.
+            then suggestions are scrambled Sobol points. None takes 10 for the ensemble and 4 for
+            the universal prior, or 0 with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials last, "ignore" leaves them out.
 

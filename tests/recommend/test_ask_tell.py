@@ -218,7 +218,7 @@ def test_the_model_announces_itself_once(caplog) -> None:
         study.tell(number, sphere(configuration))
     assert [r.getMessage() for r in caplog.records] == [
         "The ranking ensemble suggests from trial 4 on.",
-        "The universal prior suggests trial 5, and takes turns from then on.",
+        "The universal prior suggests from trial 5 on.",
     ]
 
 

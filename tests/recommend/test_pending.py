@@ -23,7 +23,7 @@ from dre_plugins.recommend.pending import (
 from dre_plugins.space import Float, Integer
 from dre_plugins.universal.processes import Processes
 
-N_COMPLETE = 12
+N_COMPLETE = 20
 
 
 @pytest.fixture

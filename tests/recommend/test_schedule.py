@@ -117,14 +117,17 @@ def test_a_preset_by_name_says_once_that_it_has_no_turns(caplog, monkeypatch) ->
 def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:
     progress = ProgressOf(n_ended=12)
 
-    def row(progress: ProgressOf, given: dict | None = None, n: int = 4, **rules) -> str:
-        turns = [proposer_for(i, progress, TurnRules(**rules), **given or {}) for i in range(n)]
+    def row(progress: ProgressOf, given: dict | None = None, n: int = 4, first=24, **rules) -> str:
+        numbers = range(first, first + n)
+        turns = [proposer_for(i, progress, TurnRules(**rules), **given or {}) for i in numbers]
         return "".join(turn[0] for turn in turns)
 
     assert row(progress) == "mumu"
     assert row(progress, is_universal=False) == row(progress, preset_turns=False) == "mmmm"
-    assert row(replace(progress, n_ended=7)) == "ruru"
-    assert row(replace(progress, n_ended=4)) == "rrrr"
+    early = replace(progress, n_ended=4)
+    assert row(early) == "ruru" and row(early, first=16, n=6) == "uuuuru"
+    assert row(early, first=4, has_branches=True) == "ruru"
+    assert row(early, first=4, is_universal=False) == row(replace(early, n_ended=3)) == "rrrr"
     assert row(replace(progress, n_ended=4), n_startup_trials=4) == "mumu"
     assert row(replace(progress, n_ended=9), has_prior=True) == "mmmm"
     assert row(progress, has_prior=True) == "mumu"
@@ -195,9 +198,9 @@ def in_order(n: int, **arguments) -> list[str]:
     return found
 
 
-def test_the_process_joins_after_five_trials() -> None:
-    early = ["random"] * 5 + ["universal-prior", "random"] * 2 + ["universal-prior"]
-    assert in_order(14) == early + ["model", "universal-prior"] * 2
+def test_the_universal_prior_begins_after_four_trials_and_is_alone_until_the_twentieth() -> None:
+    early = ["random"] * 4 + ["universal-prior"] * 16
+    assert in_order(24) == early + ["model", "universal-prior"] * 2
 
 
 def test_start_up_trials_that_are_asked_for_are_space_filling() -> None:
@@ -211,16 +214,16 @@ def test_only_trials_that_have_ended_let_it_join() -> None:
     settings = RecommenderSettings(preset=QUICK)
     running = [replace(trial, state=TrialState.RUNNING, value=None) for trial in history_of(9)]
     failed = [Trial(trial.configuration, TrialState.FAILED) for trial in history_of(9)]
-    for history in (running, failed, history_of(4) + running[4:]):
+    for history in (running, failed, history_of(3) + running[3:]):
         assert sources(history, 10, settings) == ["random"] * 10
     one_is_known = [*failed[:8], history_of(9)[8]]
-    assert sources(one_is_known, 2, settings) == ["random", "universal-prior"]
+    assert sources(one_is_known, 2, settings) == ["universal-prior"] * 2
 
 
-def test_a_batch_of_the_start_up_takes_turns() -> None:
+def test_a_batch_before_the_twentieth_trial_is_the_universal_priors() -> None:
     recommender = Recommender(PLANE, RecommenderSettings(preset=QUICK), seed=0)
     batch = recommender.suggest(history_of(6), 4, index=6)
-    assert [suggestion.source for suggestion in batch] == ["random", "universal-prior"] * 2
+    assert [suggestion.source for suggestion in batch] == ["universal-prior"] * 4
     assert len({tuple(suggestion.units) for suggestion in batch}) == 4
 
 

@@ -46,10 +46,10 @@ class DRESampler(BaseSampler):
     """Sampler that alternates a universal prior and a deep ranking ensemble.
 
     The first trial is one that is good for most data if `prior="auto"` recognises the learner by
-    its parameters; four or five points of a scrambled Sobol sequence follow. Then a *universal
-    prior*, a network meta-trained on synthetic functions, proposes every second trial by expected
-    improvement. After ten trials the others are those of a *deep ranking ensemble* (Khazi, Pineda
-    Arango and Grabocka, ICLR 2023): networks learn to rank the configurations, and the candidate
+    its parameters; three or four points of a scrambled Sobol sequence follow. Then a *universal
+    prior*, a network meta-trained on synthetic functions, proposes by expected improvement. After
+    twenty trials it has every second one, and a *deep ranking ensemble* (Khazi, Pineda Arango and
+    Grabocka, ICLR 2023) the others: networks learn to rank the configurations, and the candidate
     with the largest expected improvement of its rank is proposed.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, with
@@ -105,7 +105,7 @@ class DRESampler(BaseSampler):
             parameters, with what had ended when the study began.
         n_startup_trials: Trials of all workers, also enqueued and added ones, that must have ended
             before the surrogate takes over; until then points of one scrambled Sobol sequence.
-            None takes 10 for the ensemble and 5 for the universal prior, or 0 with a trained one.
+            None takes 10 for the ensemble and 4 for the universal prior, or 0 with a trained one.
         independent_sampler: Optuna sampler of parameters that no earlier trial had and the prior
             does not know; without a prior every parameter of the first trial. None takes the
             Sobol sequence.

@@ -45,10 +45,10 @@ class DRESearch(RestorableSearcher):
     """Search algorithm that alternates a universal prior and a deep ranking ensemble.
 
     The first trial is one that is good for most data if `prior="auto"` recognises the learner by
-    its parameters; four or five points of a scrambled Sobol sequence follow. Then a *universal
-    prior*, a network meta-trained on synthetic functions, proposes every second trial by expected
-    improvement. After ten trials the others are those of a *deep ranking ensemble* (Khazi, Pineda
-    Arango and Grabocka, ICLR 2023): networks learn to rank the configurations, and the candidate
+    its parameters; three or four points of a scrambled Sobol sequence follow. Then a *universal
+    prior*, a network meta-trained on synthetic functions, proposes by expected improvement. After
+    twenty trials it has every second one, and a *deep ranking ensemble* (Khazi, Pineda Arango and
+    Grabocka, ICLR 2023) the others: networks learn to rank the configurations, and the candidate
     with the largest expected improvement of its rank is proposed.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, alone
@@ -123,7 +123,7 @@ class DRESearch(RestorableSearcher):
             may gain is weighed against what it is expected to cost.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             configurations are points of a scrambled Sobol sequence. Points to evaluate and
-            evaluated ones count. None: 10 (universal prior: 5), 0 with one of past tasks.
+            evaluated ones count. None: 10 (universal prior: 4), 0 with one of past tasks.
         allow_duplicates: Whether a configuration may be suggested again, as one may want when
             the metric is noisy. Then a finite space does not end the experiment.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.

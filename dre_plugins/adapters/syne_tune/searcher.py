@@ -21,10 +21,10 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
     """Searcher that alternates a universal prior and a deep ranking ensemble.
 
     The first trial is one that is good for most data if `prior="auto"` recognises the learner by
-    its parameters; four or five points of a scrambled Sobol sequence follow. Then a *universal
-    prior*, a network meta-trained on synthetic functions, proposes every second trial by expected
-    improvement. After ten trials the others are those of a *deep ranking ensemble* (Khazi, Pineda
-    Arango and Grabocka, ICLR 2023): networks learn to rank the configurations, and the candidate
+    its parameters; three or four points of a scrambled Sobol sequence follow. Then a *universal
+    prior*, a network meta-trained on synthetic functions, proposes by expected improvement. After
+    twenty trials it has every second one, and a *deep ranking ensemble* (Khazi, Pineda Arango and
+    Grabocka, ICLR 2023) the others: networks learn to rank the configurations, and the candidate
     with the largest expected improvement of its rank is proposed.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials. It
@@ -74,7 +74,7 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             another universal prior.
         n_startup_trials: Trials that must have ended before the surrogate takes over; until then
             suggestions are points of one scrambled Sobol sequence. None takes 10 for the
-            ensemble and 5 for the universal prior in its turns, or 0 with a trained prior.
+            ensemble and 4 for the universal prior, or 0 with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
         settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,

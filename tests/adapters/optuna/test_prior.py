@@ -234,7 +234,7 @@ def test_names_that_only_a_mapping_tells(prior):
 
 
 def test_a_prior_of_something_else_is_not_used_and_says_so_once(prior, caplog):
-    study = tuned(sampler_of(prior=prior), 12, lambda trial: trial.suggest_float("other", 0, 1))
+    study = tuned(sampler_of(prior=prior), 21, lambda trial: trial.suggest_float("other", 0, 1))
     (warning,) = [record for record in caplog.records if "prior is not used" in record.message]
     assert "other" in warning.message and "rate" in warning.message
     assert {source_of(trial) for trial in study.trials} == {
