@@ -196,10 +196,10 @@ def test_a_study_with_the_default_pruner_of_optuna_takes_turns(caplog) -> None:
         study.optimize(objective, n_trials=24)
     states = [trial.state for trial in study.trials]
     assert states.count(optuna.trial.TrialState.PRUNED) >= 3
-    asked = [sampler.explain(study, number).source for number in range(5, 24, 2)]
-    assert asked == ["universal-prior"] * 10 and sampler.stats["skipped_turns"] == 0
+    asked = {sampler.explain(study, number).source for number in (*range(4, 20), 21, 23)}
+    assert asked == {"universal-prior"} and sampler.stats["skipped_turns"] == 0
     texts = [record.getMessage() for record in caplog.records]
-    assert sum("The universal prior suggests trial 5" in text for text in texts) == 1
+    assert sum("The universal prior suggests from trial 4 on" in text for text in texts) == 1
 
 
 def test_stopped_and_running_trials_of_other_frameworks_are_read_likewise() -> None:
