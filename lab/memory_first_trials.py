@@ -43,7 +43,7 @@ from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.alignment import align
 
 N_PAST = int(os.environ.get("N_PAST", "5"))
-N_TRIALS, N_FIRST, N_BEST = 10, 5, 4
+N_TRIALS, N_FIRST, N_BEST, N_MIXED = 10, 5, 8, 4
 AT = (1, 2, 3, 5, 10)
 LIVES = ("varied", "same")
 NAMES = ("rbv2_xgboost", "rbv2_rpart")
@@ -87,8 +87,9 @@ STANDARD = ("none", "today", "even", "three, unchecked")
 class Expected:
     """Hold what the universal prior expects on past tasks, from their own trials."""
 
-    def __init__(self, tasks: Sequence[Task], space: SearchSpace) -> None:
+    def __init__(self, tasks: Sequence[Task], space: SearchSpace, least: float = -1.0) -> None:
         self._space = space
+        self._least = least  # regret: below 0 is better than all that a past task has tried
         self._tasks = tasks
         self._posteriors = [ValuePosterior.of(task.space, task.trials()) for task in tasks]
 
@@ -101,7 +102,7 @@ class Expected:
             mean, _ = posterior.predicted(np.clip(placed, 0.0, 1.0))
             best = np.nanmax(task.values)
             scale = best - np.nanmedian(task.values) or 1.0
-            rows.append(np.clip((best - mean) / scale, 0.0, MAX_REGRET))
+            rows.append(np.clip((best - mean) / scale, self._least, MAX_REGRET))
         return np.array(rows)
 
     def portfolio(self, donors: Array, count: int, n_mixings: int, seed: int) -> Array:
@@ -118,7 +119,7 @@ class Expected:
                 regrets = np.concatenate([regrets, self.regrets(mixed)], axis=1)
             means = np.minimum(best, regrets).mean(0)
             for units in chosen:
-                means[(np.abs(pool - units) < 1e-9).all(1)] = np.inf
+                means[np.isclose(pool, units, rtol=0.0, atol=1e-9, equal_nan=True).all(1)] = np.inf
             place = int(means.argmin())
             chosen.append(pool[place])
             best = np.minimum(best, regrets[:, [place]])
@@ -144,9 +145,11 @@ def favourites_of(metadata: MetaDataset, space: SearchSpace) -> Array:
     favourites = _favourites(metadata, space)
     if not rule.until:
         return favourites
-    expected = Expected([task for task in metadata if task.n_complete], space)
-    count = N_FIRST if rule.is_mixed else len(favourites)
-    return expected.portfolio(filled(favourites), count, 3 if rule.is_mixed else 0, 0)
+    tasks = [task for task in metadata if task.n_complete]
+    if rule.is_mixed:
+        mixed = Expected(tasks, space).portfolio(filled(favourites), N_FIRST, 3, 0)
+        return np.concatenate([mixed, favourites])
+    return Expected(tasks, space, 0.0).portfolio(favourites, len(favourites), 0, 0)
 
 
 def new_pool(self: Any, acquisition: Any, request: Any) -> CandidatePool:
@@ -226,31 +229,32 @@ def first_regrets(life: str, name: str, task: int, seed: int) -> Row:
     donors = np.concatenate([rows[order] for rows, order in zip(placed, best, strict=True)])
     donors = np.clip(filled(donors), 0.0, 1.0)
     expected = Expected(tasks, space)
+    mixed = donors[np.arange(len(donors)) % N_BEST < N_MIXED]
     own, rng = donors[::N_BEST], np.random.default_rng(seed)
     prior = Prior.of_few(MetaDataset(tuple(tasks)))
     scores = prior.scores(space, space.canonical(donors))
     found = {
         "best of each, random order": rng.permutation(own),
         "best of each, greedy": expected.portfolio(own, N_FIRST, 0, seed),
-        "four of each, greedy": expected.portfolio(donors, N_FIRST, 0, seed),
-        "four of each, by mean": donors[np.argsort(expected.regrets(donors).mean(0))],
-        "four of each, by the scorers": donors[np.argsort(-scores, kind="stable")],
-        "mixtures, greedy": expected.portfolio(donors, N_FIRST, 3, seed),
+        "eight of each, greedy": expected.portfolio(donors, N_FIRST, 0, seed),
+        "eight of each, by mean": donors[np.argsort(expected.regrets(donors).mean(0))],
+        "eight of each, by the scorers": donors[np.argsort(-scores, kind="stable")],
+        "mixtures, greedy": expected.portfolio(mixed, N_FIRST, 3, seed),
         "random": rng.random((N_FIRST, space.n_parameters)),
         "centre": np.full((1, space.n_parameters), 0.5),
         "today's first": Recommender(space, seed=seed, prior=prior)
         .suggest((), index=0)[0]
         .units[None],
-        "all four of each": donors,
+        "all eight of each": donors,
     }
     top, median = reference(life, name, task, seed)
     values = {what: values_of(variant, task, space, units) for what, units in found.items()}
-    top = max(top, values["all four of each"].max())
+    top = max(top, values["all eight of each"].max())
     regrets = {what: (top - v) / (top - median) for what, v in values.items()}
     row = {what: np.minimum.accumulate(r[:N_FIRST]).tolist() for what, r in regrets.items()}
-    row["oracle, best of each"] = [float(regrets["all four of each"][::N_BEST].min())]
-    row["oracle, four of each"] = [float(regrets["all four of each"].min())]
-    del row["all four of each"]
+    row["oracle, best of each"] = [float(regrets["all eight of each"][::N_BEST].min())]
+    row["oracle, eight of each"] = [float(regrets["all eight of each"].min())]
+    del row["all eight of each"]
     return row
 
 

@@ -22,7 +22,6 @@ from dre_plugins.memory.records import read_study
 from dre_plugins.memory.selection import newest_with, select
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
-from dre_plugins.transfer.found import N_FIRST
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
 if TYPE_CHECKING:
@@ -79,8 +78,7 @@ def prior_for(
     prior = memory.priors / Path(chosen["prior"]).name  # nothing outside the folder
     with suppress(PermissionError):  # of a colleague's file
         os.utime(prior)  # those that were used last are kept
-    found = replace(Prior.load(prior), past_studies=tuple(chosen.get("names", ())))
-    return replace(found, n_first=min(N_FIRST, len(found.past_studies)))
+    return replace(Prior.load(prior), past_studies=tuple(chosen.get("names", ())))
 
 
 def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Entry]:

@@ -17,7 +17,6 @@ from dre_plugins._version import __version__
 from dre_plugins.engine.files import beside
 from dre_plugins.memory.agreement import have_order_in_common
 from dre_plugins.recommend.explanation import some_of
-from dre_plugins.transfer.found import N_FIRST
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
 # Suffix of a file that says that there is no prior.
@@ -70,8 +69,7 @@ def trained_prior(
         rejected = path.with_suffix(REJECTED)
         if path.is_file() or rejected.is_file():
             return path if path.is_file() else None
-        from dre_plugins.transfer.portfolio import with_best_first  # imports torch
-        from dre_plugins.transfer.prior import Prior
+        from dre_plugins.transfer.prior import Prior  # imports torch
 
         logger.info("Learning from %d past studies, which takes some seconds.", len(metadata))
         if not have_order_in_common(metadata):
@@ -79,7 +77,6 @@ def trained_prior(
             rejected.touch()
             return None
         prior = Prior.train(metadata, progress=True) if is_ahead else Prior.of_few(metadata)
-        prior = with_best_first(prior, metadata, N_FIRST)
         names = some_of([task.name for task in metadata])
         prior = replace(prior, card=replace(prior.card, name=f"of the past studies {names}"))
         with published(path) as unfinished:

@@ -18,8 +18,6 @@ import numpy as np
 from dre_plugins.memory.recorded import RecordedStudy
 from dre_plugins.recommend.lists import final_value
 
-# Who chooses before anything was observed, or whatever was.
-BLIND = frozenset({"prior", "past-best"})
 SPACE_FILLING = frozenset({"random", "contrast"})
 # Of fewer studies the mean says nothing.
 MIN_STUDIES = 10
@@ -69,7 +67,7 @@ def share_beaten(study: RecordedStudy) -> float | None:
     sources = [study.trials[number].source for number in sorted(study.trials)]
     values = [final_value(trial) for trial in study.history()]
     filled = [-math.inf if value is None else value for value in values]
-    first = [value for value, source in zip(filled, sources, strict=True) if source in BLIND]
+    first = [value for value, source in zip(filled, sources, strict=True) if source == "prior"]
     filling = [v for v, source in zip(filled, sources, strict=True) if source in SPACE_FILLING]
     if not first or not filling:
         return None

@@ -13,7 +13,6 @@ from dre_plugins.space.base import Units
 SOURCES: Mapping[str, str] = {
     "random": "a space-filling start-up point",
     "prior": "the prior's choice, as nothing was observed yet",
-    "past-best": "what was best in past studies",
     "model": "the ensemble's choice",
     "universal-prior": "the choice of the universal prior, with which the ensemble takes turns",
     "contrast": "a space-filling point by which the prior is checked",

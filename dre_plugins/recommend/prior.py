@@ -49,7 +49,6 @@ class AlignedPrior:
     contexts: NDArray[np.float32] | None = None
     about: str = ""  # one line for people: its name, and which parameters it knows
     past_studies: tuple[str, ...] = ()  # names of the user's studies that it was made of
-    n_first: int = 0  # how many favourites the study tries first, in their order
 
 
 class PriorLike(Protocol):

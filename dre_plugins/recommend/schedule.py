@@ -10,7 +10,6 @@ proposer             when
                      one objective.
 ``random``           Until 10 trials have ended and one can be ranked; never with a prior of past
                      tasks. Points of the study's Sobol sequence.
-``past-best``        With past studies that were found, until number 10: what was best there.
 ``contrast``         With a trained prior of which too little was checked: a space-filling
                      point where the prior may expect little.
 ``prior``            With a trained prior, until a trial has ended with a value.
@@ -20,8 +19,7 @@ proposer             when
 ===================  ============================================================================
 
 A prior that a study has found by its parameters counts in suggestion 0 only, one that it has found
-in its memory in the first ones and in some even numbers: all others are as without a trained prior
-(`transfer.found`).
+in its memory in some even numbers: all others are as without a trained prior (`transfer.found`).
 
 With `n_startup_trials` given, it replaces the 10 and the 5. In a conditional space, numbers 2, 3,
 6, 7, … may be led into a branch (`branches`), whoever proposes them.
@@ -39,14 +37,7 @@ from numpy.typing import NDArray
 from dre_plugins.recommend.evidence import Evidence
 
 Turn: TypeAlias = Literal[
-    "random",
-    "prior",
-    "past-best",
-    "model",
-    "contrast",
-    "exploration",
-    "universal-prior",
-    "fallback",
+    "random", "prior", "model", "contrast", "exploration", "universal-prior", "fallback"
 ]
 
 # Space-filling trials from which random weights learn enough to be worth asking.
@@ -56,9 +47,6 @@ N_STARTUP_TRIALS = 10
 N_UNIVERSAL_STARTUP_TRIALS = 5
 # Beside a trained prior, which knows better for a while (docs/decisions/prior-turns.md).
 N_PRIOR_TRIALS = 10
-# Before this number, what was best in past studies that were found is tried as it was
-# (lab/2026-11-24-memory-first-trials.md).
-N_PAST_BEST = 10
 # Of a study's suggestions, one of so many is the universal prior's.
 UNIVERSAL_EVERY = 2
 # Of so many consecutive suggestions the last half, one of each proposer, may be led into a branch
@@ -114,22 +102,18 @@ def proposer_for(
     evidence: Evidence,
     rules: TurnRules,
     *,
-    has_past_best: bool = False,
     needs_contrast: bool = False,
     may_explore: bool = True,
 ) -> Turn:
     """Return who proposes the suggestion of a number.
 
-    `has_past_best` says whether anything of what was best in past studies is left to try;
-    `needs_contrast` whether the trained prior must be checked, see `is_contrast_due`;
+    `needs_contrast` says whether the trained prior must be checked, see `is_contrast_due`;
     `may_explore` whether the suggestion may lie anywhere in a space too large to enumerate.
     """
     if has_universal_turn(index, evidence, rules):
         return "universal-prior"
     if not is_ensemble_ready(evidence, rules):
         return "random"
-    if has_past_best and index < N_PAST_BEST:
-        return "past-best"
     if needs_contrast:
         return "contrast"
     if not evidence.has_lists:

@@ -22,7 +22,6 @@ from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.prior import AlignedPrior, Universal
 from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Purpose, Request, stream
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
-from dre_plugins.recommend.proposers.past_best import PastBest
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
 from dre_plugins.recommend.schedule import (
@@ -36,14 +35,12 @@ from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Units
-from dre_plugins.space.seen import Seen
 
 # Who serves each turn; all others are the ensemble's.
 SERVED_BY: Mapping[Turn, str] = {
     "random": "space-filling",
     "contrast": "space-filling",
     "universal-prior": "universal-prior",
-    "past-best": "past-best",
 }
 
 
@@ -83,7 +80,7 @@ class Surrogates:
         with isolated("cpu", self._settings.n_threads):
             for number in batch.numbers:
                 branch = self._branch(number, chosen)
-                turn = self._turn(number, chosen, seen, is_led=branch is not None)
+                turn = self._turn(number, chosen, is_led=branch is not None)
                 taken = chosen if batch.shares_fit else None
                 request = Request(number, turn, seen, batch.fixed, branch, taken)
                 choice = self._asked(request)
@@ -120,13 +117,12 @@ class Surrogates:
 
     # ---- whose turn it is, and where
 
-    def _turn(self, number: int, chosen: Units, seen: Seen, *, is_led: bool) -> Turn:
+    def _turn(self, number: int, chosen: Units, *, is_led: bool) -> Turn:
         is_free = not is_led and bool(np.isnan(self._batch.fixed).all())
         return proposer_for(
             number,
             self._batch.evidence,
             self._rules,
-            has_past_best=self._has_past_best(seen),
             needs_contrast=self._needs_contrast(chosen),
             may_explore=is_free and self._search.table is None,
         )
@@ -147,16 +143,6 @@ class Surrogates:
         units = np.concatenate([evidence.units, chosen])
         trials = (*evidence.trials, *pending)
         return branch_to_try(evidence.space, trials, units, batch.rule.may_hold)
-
-    def _has_past_best(self, seen: Seen) -> bool:
-        """Return whether anything of what was best in past studies is left to try."""
-        is_any = any(prior is not None and prior.n_first for prior in self._priors)
-        is_free = self._batch.candidates is None
-        return is_any and is_free and len(self._past_best.untried(seen, self._batch.fixed)) > 0
-
-    @cached_property
-    def _past_best(self) -> PastBest:
-        return PastBest(self._batch.rule, self._priors)
 
     def _needs_contrast(self, chosen: Units) -> bool:
         """Return whether too little is known of where the priors expect nothing, see `trust`."""
@@ -191,8 +177,6 @@ class Surrogates:
 
     def _new_proposer(self, name: str) -> Proposer:
         evidence, expectation, search = self._batch.evidence, self._expectation, self._search
-        if name == "past-best":
-            return self._past_best
         if name == "space-filling":
             return SpaceFilling(self._batch.rule, self._seed, self._batch.candidates)
         if name == "universal-prior":

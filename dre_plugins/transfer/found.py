@@ -1,9 +1,8 @@
 """A prior of past studies that a study has found by itself, in its memory: when it counts.
 
-What was best in past studies is tried first. Then a prior takes even suggestions only: odd ones
-are in the turns of the universal prior, which finds most of what a study gains in its first ten
-trials, so that past studies that mislead take the place of space-filling points only
-(lab/2026-11-24-memory-harm.md).
+It takes even suggestions only: odd ones are in the turns of the universal prior, which finds most
+of what a study gains in its first ten trials, so that past studies that mislead take the place of
+space-filling points only (lab/2026-11-24-memory-harm.md).
 """
 
 from __future__ import annotations
@@ -26,11 +25,6 @@ if TYPE_CHECKING:
 
 # Random configurations among which a prior ranks the trials of a study.
 N_REFERENCE = 256
-# So much of what was best in past studies is tried first, at most one for each of them: the first
-# ones in a row, as nothing is known then that could contradict them, the others in even turns
-# (lab/2026-11-24-memory-first-trials.md).
-N_FIRST = 5
-N_IN_A_ROW = 3
 # Counts suggestions that do without past studies.
 CONTRADICTED = "memory_contradicted"
 
@@ -44,8 +38,7 @@ def turns_of_memory(
 ) -> int:
     """Return how many suggestions start from the prior of past studies, the others without it.
 
-    What was best in past studies is tried first, see `portfolio`. After that it has none as long
-    as more pairs of trials contradict it than agree.
+    It has none as long as more pairs of trials contradict it than agree.
 
     Args:
         prior: What past studies taught.
@@ -54,13 +47,11 @@ def turns_of_memory(
         numbers: Numbers of the suggestions.
         stats: Counters of the study.
     """
-    in_a_row = min(N_IN_A_ROW, prior.n_first)
-    n_first = sum(number < in_a_row for number in numbers)
-    n_turns = n_first + sum(not is_universal_turn(n) for n in numbers if n >= in_a_row)
-    if n_turns == n_first or concordance(prior, space, history) >= 0.0:
+    n_turns = sum(not is_universal_turn(number) for number in numbers)
+    if not n_turns or concordance(prior, space, history) >= 0.0:
         return n_turns
-    stats[CONTRADICTED] += n_turns - n_first
-    return n_first
+    stats[CONTRADICTED] += n_turns
+    return 0
 
 
 def concordance(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> float:

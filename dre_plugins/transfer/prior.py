@@ -85,7 +85,6 @@ class Prior:
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
         remark: What is said beside which parameters it knows, such as why it was chosen.
         past_studies: Names of the user's studies that it was made of; no file keeps them.
-        n_first: How many favourites a study tries first, in their order; no file keeps it.
 
     Examples:
         >>> prior = Prior.load("xgboost")  # ships with the package
@@ -101,7 +100,6 @@ class Prior:
     contexts: NDArray[np.float32] | None = None
     remark: str = ""
     past_studies: tuple[str, ...] = ()
-    n_first: int = 0
 
     def __post_init__(self) -> None:
         names, targets = list(self.space.domains), list(self.mapping.values())
@@ -223,7 +221,6 @@ class Prior:
             self.contexts,
             f"prior {self.card.name!r} {alignment.summary()}{self.remark}",
             self.past_studies,
-            self.n_first,
         )
 
     def scores(self, space: SearchSpace, units: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -39,9 +39,7 @@ def rows() -> list[tuple[str, str]]:
     return [(when, source) for when, _, source in cells]
 
 
-def holds(
-    when: str, n: int, study: Study, rules: TurnRules, needs_contrast: bool, has_past_best: bool
-) -> bool:
+def holds(when: str, n: int, study: Study, rules: TurnRules, needs_contrast: bool) -> bool:
     """Say whether the condition of a row, with the numbers that it states, is true."""
     tests = {
         r"no trained prior": lambda _: not rules.has_prior,
@@ -53,7 +51,6 @@ def holds(
         r"no universal prior": lambda _: not rules.is_universal,
         r"fewer than (\d+) trials have ended": lambda k: study.n_ended < k,
         r"needs a test": lambda _: needs_contrast,
-        r"N < (\d+) and their best not": lambda k: has_past_best and n < k,
         r"nothing observed": lambda _: study.n_ended == 0,
         r"N mod (\d+) = 2": lambda k: n % k == 2,
         r"and (\d+) trials have ended since": lambda k: (study.n_since_incumbent or 0) >= k,
@@ -66,24 +63,22 @@ def holds(
 
 
 @pytest.mark.parametrize(
-    ("rules", "needs_contrast", "has_past_best"),
+    ("rules", "needs_contrast"),
     [
-        (TurnRules(), False, False),
-        (TurnRules(is_universal=False), False, False),
-        (TurnRules(has_prior=True), False, False),
-        (TurnRules(has_prior=True), True, False),
-        (TurnRules(has_prior=True), True, True),
+        (TurnRules(), False),
+        (TurnRules(is_universal=False), False),
+        (TurnRules(has_prior=True), False),
+        (TurnRules(has_prior=True), True),
     ],
 )
 @pytest.mark.parametrize("n_since", [0, 7, 8, 30])
-def test_the_table_says_who_proposes(
-    n_since: int, rules: TurnRules, needs_contrast: bool, has_past_best: bool
-) -> None:
-    facts = {"needs_contrast": needs_contrast, "has_past_best": has_past_best}
+def test_the_table_says_who_proposes(n_since: int, rules: TurnRules, needs_contrast: bool) -> None:
     for n in range(40):
         study = Study(n, min(n_since, n - 1) if n else None)
-        stated = next(source for when, source in rows() if holds(when, n, study, rules, **facts))
-        assert stated == proposer_for(n, study, rules, **facts), n
+        stated = next(
+            source for when, source in rows() if holds(when, n, study, rules, needs_contrast)
+        )
+        assert stated == proposer_for(n, study, rules, needs_contrast=needs_contrast), n
 
 
 def test_the_table_names_sources_that_there_are() -> None:

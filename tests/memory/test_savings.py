@@ -26,7 +26,7 @@ def recorded(*trials):
     [
         ([("prior", 3.0), ("random", 1.0), ("contrast", 2.0), ("model", 9.0)], 1.0),
         ([("prior", 1.5), ("random", 1.0), ("contrast", 2.0)], 0.5),
-        ([("past-best", 1.0), ("random", 1.0)], 0.5),
+        ([("prior", 1.0), ("random", 1.0)], 0.5),
         ([("prior", None), ("random", 1.0)], 0.0),
         ([("prior", None), ("random", None)], 0.5),
         ([("prior", 1.0), ("universal-prior", 0.0)], None),
@@ -70,4 +70,4 @@ def test_records_say_who_suggested_a_trial(tmp_path, adapter):
     (entry,) = [e for e in memory.index().entries if e.header.name == "present"]
     trials = read_study(entry.files).trials
     assert [trials[number].source for number in range(4)] == sources
-    assert sources[0] == "past-best"
+    assert sources[0] == "prior"

@@ -28,7 +28,7 @@ from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, UniversalFile, gi
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.transfer.found import N_FIRST, turns_of_memory
+from dre_plugins.transfer.found import turns_of_memory
 from dre_plugins.transfer.knowledge import LoadedPrior
 from dre_plugins.transfer.metadata import MetaDataset
 
@@ -296,12 +296,7 @@ class StudiesOfStorage:
         order = sorted(range(len(tasks)), key=lambda row: -overlaps[row])[:MAX_STUDIES]
         chosen = [tasks[row] for row in order if overlaps[row] > 0.0]
         chosen.sort(key=lambda task: task.name)
-        if not chosen:
-            return None
-        from dre_plugins.transfer.portfolio import with_best_first  # imports torch
-
-        metadata = MetaDataset(tuple(chosen))
-        return with_best_first(learnt_prior(metadata, logger), metadata, N_FIRST)
+        return learnt_prior(MetaDataset(tuple(chosen)), logger) if chosen else None
 
 
 def began_at(study: Study) -> datetime:
