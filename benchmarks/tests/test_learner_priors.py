@@ -15,10 +15,10 @@ from dre_bench.learner_evaluations.parameters import number
 from dre_bench.learner_evaluations.plan import DEFAULT, POSITIONS
 from dre_bench.learner_evaluations.tables import Table, read_tables
 from dre_bench.learner_priors.__main__ import ELSEWHERE, FIGURES, gains_of, is_worth_shipping
-from dre_bench.learner_priors.favourites import best_on_average
+from dre_bench.learner_priors.favourites import N_MEMBERS, complementary, portfolio
 from dre_bench.learner_priors.networks import NAME, SPACE, read
-from dre_bench.learner_priors.networks import best_on_average as best_of_networks
-from dre_bench.learner_priors.regrets import WORST, mean_regrets
+from dre_bench.learner_priors.networks import portfolio as portfolio_of_networks
+from dre_bench.learner_priors.regrets import WORST, regrets_by_metric
 from dre_bench.learner_priors.report import Comparison, compared
 from dre_bench.learner_priors.studies import Gain
 from dre_bench.learner_priors.tasks import (
@@ -26,7 +26,6 @@ from dre_bench.learner_priors.tasks import (
     defaults_of,
     metadata_of,
     search_space,
-    tables_of,
 )
 from dre_bench.learner_priors.training import dataset_of, validation_of, without_validation
 from dre_plugins.transfer.learners import LEARNERS as RECOGNISED
@@ -42,7 +41,7 @@ N_TOY = 17
 def toy(n_datasets: int = 4) -> Table:
     """Return evaluations whose loss is the squared distance to a place near (0.3, 0.7)."""
     rng = np.random.default_rng(0)
-    shared = np.vstack([[0.9, 0.5], rng.random((N_TOY - 1, 2))])
+    shared = np.vstack([[0.9, 0.5], [0.3, 0.7], rng.random((N_TOY - 2, 2))])
     points = np.tile(shared, (n_datasets, 1))
     optima = np.array([0.3, 0.7]) + rng.normal(0.0, 0.05, (n_datasets, 2))
     losses = np.square(points - np.repeat(optima, N_TOY, axis=0)).sum(axis=1)
@@ -73,13 +72,6 @@ def test_a_task_is_a_data_set_by_a_metric(name: str) -> None:
     assert not {dataset_of(task.name) for task in rest} & left_out
 
 
-@pytest.mark.parametrize(("name", "n_most"), [("lightgbm", 33), ("extra-trees", 17), ("svm", 97)])
-def test_a_prior_learns_from_the_first_positions_of_a_data_set(name: str, n_most: int) -> None:
-    tasks = metadata_of(name, DATASETS, TABLES)
-    assert max(len(task) for task in tasks) == n_most
-    assert max(table.position.max() for table in tables_of(name, TABLES)) == n_most - 1
-
-
 def test_larger_is_better_by_every_metric() -> None:
     metadata = metadata_of("random-forest", DATASETS, TABLES)
     by_name = {task.name: task for task in metadata}
@@ -103,33 +95,39 @@ def test_defaults_depend_on_nothing() -> None:
     assert "max_features" not in defaults_of("random-forest", TABLES)  # and on the task
 
 
-def test_a_favourite_is_good_on_average() -> None:
+def test_the_first_member_is_good_on_average_and_the_others_differ() -> None:
     space = search_space(SHAPE)
-    best = best_on_average(space, [toy()], range(4))
-    assert best is not None
-    np.testing.assert_allclose(best, [0.3, 0.7], atol=0.2)
-    assert best_on_average(space, [toy()], [7]) is None
+    members = portfolio(space, [toy()], range(4))
+    assert members is not None and len(np.unique(members, axis=0)) == len(members) == N_MEMBERS
+    np.testing.assert_allclose(members[0], [0.3, 0.7], atol=1e-3)
+    assert portfolio(space, [toy()], [7]) is None
 
 
-def test_a_favourite_of_two_tables_has_the_parameters_of_both() -> None:
+def test_members_complement_each_other() -> None:
+    regret = np.array([[0.0, 1.0, 0.4, 0.5], [1.0, 0.0, 0.4, 0.5], [1.0, 0.9, 0.4, 0.5]])
+    assert complementary(regret, np.ones(3), 3) == [2, 0, 1]
+    assert complementary(regret, np.array([0.0, 1.0, 0.0]), 1) == [1]
+
+
+def test_a_portfolio_of_two_tables_has_the_parameters_of_both() -> None:
     first, second = toy(2), toy(2)
     wider = (*SHAPE[::-1], number("tol", 0.0, 1.0, 0.5, log=False))
     units = np.column_stack([second.configurations[:, ::-1], np.full(len(second.dataset), 0.5)])
     second = replace(second, space=wider, configurations=units)
     space = search_space(wider)
-    best = best_on_average(space, [first, second], range(2))
-    assert best is not None and list(space.names) == ["l1_ratio", "alpha", "tol"]
-    np.testing.assert_allclose(best[:2], [0.7, 0.3], atol=0.2)
+    members = portfolio(space, [first, second], range(2))
+    assert members is not None and list(space.names) == ["l1_ratio", "alpha", "tol"]
+    np.testing.assert_allclose(members[0, :2], [0.7, 0.3], atol=1e-3)
 
 
 def test_regrets_are_between_the_best_and_the_worst() -> None:
     table = toy(1)
     table.metrics["rmse"][3, -1] = np.nan
-    found = mean_regrets(table, np.arange(N_TOY))
+    found = regrets_by_metric(table, np.arange(N_TOY))
     assert found is not None
     assert found.min() == 0.0 and found[3] == WORST
     table.metrics["rmse"][:, -1] = 1.0
-    assert mean_regrets(table, np.arange(N_TOY)) is None
+    assert regrets_by_metric(table, np.arange(N_TOY)) is None
 
 
 @pytest.mark.parametrize(("loss", "is_better"), [(0.0, True), (5.0, False), (None, False)])
@@ -137,11 +135,16 @@ def test_a_first_trial_is_compared_with_the_default(loss: float | None, is_bette
     assert POSITIONS[0][0] == DEFAULT
     names_of = [f"regression/{place}" for place in range(4)]
     metrics = {} if loss is None else {"rmse": loss}
-    lines = [{"dataset": name, "learner": "linear", "metrics": metrics} for name in names_of]
+    lines = [
+        {"dataset": name, "learner": "linear", "place": place, "metrics": found}
+        for name in names_of
+        for place, found in enumerate((metrics, metrics))
+    ]
     found = compared(lines, names_of, {("linear", "regression"): toy()})
     assert found.is_worth_shipping == is_better
     assert found.wins == float(is_better) and found.n_datasets == 4
-    assert found.prior == (0.0 if is_better else WORST)
+    assert found.prior == found.best == (0.0 if is_better else WORST)
+    assert found.rival <= found.default
 
 
 def test_what_ships_has_beaten_the_default_or_none() -> None:
@@ -158,7 +161,7 @@ def test_what_ships_has_beaten_the_default_or_none() -> None:
 
 
 def test_a_prior_ships_by_first_trials_or_by_studies_unless_these_are_worse() -> None:
-    better, worse = (Comparison(9, prior, 0.5, 1.0, 0.1, 0.5) for prior in (0.3, 0.45))
+    better, worse = (Comparison(9, 0.3, best, 0.5, 0.5, 1.0, 0.1, 0.5) for best in (0.3, 0.45))
     none = dict.fromkeys(("1", "5", "10"), 0.5)
 
     def gain(first: float, later: float) -> Gain:
@@ -184,5 +187,7 @@ def test_the_prior_of_networks_is_that_of_the_committed_evaluations() -> None:
     prior = Prior.load(NAME)
     learnt = metadata.subset({*prior.card.tasks})
     assert prior.space == SPACE and prior.card.n_evaluations == learnt.n_evaluations > 8000
-    best = best_of_networks(metadata, n_shared)
-    np.testing.assert_allclose(prior.favourites, best[None], rtol=1e-6)
+    members = portfolio_of_networks(metadata, n_shared)
+    assert prior.portfolio is not None
+    np.testing.assert_allclose(prior.portfolio, members, rtol=1e-6)
+    np.testing.assert_array_equal(prior.favourites, prior.portfolio[:1])

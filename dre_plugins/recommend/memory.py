@@ -103,7 +103,7 @@ class Recommenders:
     def suggest(
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
-        """Return suggestions; a prior that was found has some of them, see `transfer.found`."""
+        """Return suggestions; past studies that were found have some, see `transfer.found`."""
         n_turns = self._turns_of_prior(history, range(index, index + count))
         suggestions: list[Suggestion] = []
         if n_turns:
@@ -124,7 +124,7 @@ class Recommenders:
         """Begin each branch of a conditional space with what the prior of its learner favours.
 
         Parameters that are in no trial yet get these values; the others keep theirs. A learner
-        that the whole space tells has the first suggestion instead.
+        that the whole space tells has start-up trials instead.
         """
         space, settings = self._recommender.space, self._recommender.settings
         is_one_learner = bool(self.about_priors)
@@ -155,8 +155,6 @@ class Recommenders:
     def _turns_of_prior(self, history: Sequence[Trial], numbers: range) -> int:
         if self._memory is not None and self._remembered is not None:
             return self._memory.turns(self._remembered, self._recommender.space, history, numbers)
-        if isinstance(self._prior, FoundPrior):
-            return int(0 in numbers and bool(self.about_priors))
         return len(numbers)
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:

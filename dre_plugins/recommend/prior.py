@@ -77,8 +77,9 @@ class PriorLike(Protocol):
 class FoundPrior(PriorLike, Protocol):
     """Describe a prior that a study finds by itself (for type checking; do not subclass).
 
-    It has the first suggestion alone: names tell less than past studies do, and further ones gain
-    nothing (lab/2026-11-24-auto-first-suggestion.md). So a mistaken one costs one trial at most.
+    It has start-up trials alone, its favourites in their order in place of space-filling points:
+    names tell less than past studies do, and what a model makes of the prior later on gains
+    nothing (lab/2026-11-24-auto-first-suggestion.md, lab/2026-11-24-portfolio.md).
     """
 
     def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:

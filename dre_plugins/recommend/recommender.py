@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +19,11 @@ from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.pareto import draw_weights, n_objectives
 from dre_plugins.recommend.pending import parts_of
+from dre_plugins.recommend.portfolio import planned
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
+    AlignedPrior,
+    FoundPrior,
     LoadedPrior,
     Universal,
     UniversalFile,
@@ -33,6 +37,7 @@ from dre_plugins.recommend.schedule import (
     TurnRules,
     asks_model,
     hindrance,
+    is_ensemble_ready,
     is_universal_due,
 )
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -98,7 +103,10 @@ class Recommender:
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
         check_turns(prior, self.settings.preset)
-        self._priors = aligned(prior, space, n_objectives)
+        is_found = isinstance(prior, FoundPrior)
+        self._align = partial(aligned, prior, space, n_objectives)
+        self._priors = () if is_found else self._align()
+        self._is_found = is_found
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
         preset = self.settings.preset
         has_turns = get_preset(preset).universal_turns
@@ -115,7 +123,12 @@ class Recommender:
     @property
     def about_priors(self) -> str:
         """Say in one line which parameters the trained priors know; empty without any."""
-        return "; ".join(prior.about for prior in self._priors if prior and prior.about)
+        return "; ".join(prior.about for prior in self._known if prior and prior.about)
+
+    @cached_property
+    def _known(self) -> tuple[AlignedPrior | None, ...]:
+        """Return what trained priors know, also the one that the study has found."""
+        return self._align() if self._is_found else self._priors
 
     def suggest(
         self,
@@ -165,15 +178,18 @@ class Recommender:
         for n_together in parts_of(count):
             first = index + len(suggestions)
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
+            evidence = self._evidence([*history, *pending], first)
+            numbers = range(first, first + n_together)
             batch = Batch(
-                self._evidence([*history, *pending], first),
-                range(first, first + n_together),
+                evidence,
+                numbers,
                 rule,
                 given,
                 candidates,
                 is_whole,
                 shares_fit=bool(suggestions),
                 may_repeat=self.settings.allow_duplicates,
+                planned=self._planned(evidence, numbers),
             )
             for number, choice in zip(batch.numbers, self._choices(batch), strict=True):
                 units = choice.units
@@ -250,7 +266,8 @@ class Recommender:
         )
 
     def _space_filling(self, batch: Batch, turn: Turn) -> list[Choice]:
-        filling, seen = SpaceFilling(batch.rule, self.seed, batch.candidates), batch.seen()
+        filling = SpaceFilling(batch.rule, self.seed, batch.candidates, batch.planned)
+        seen = batch.seen()
         choices = []
         for number in batch.numbers:
             choice = filling.propose(Request(number, turn, seen, batch.fixed))
@@ -287,6 +304,13 @@ class Recommender:
             if name in self.space.names:  # constants have no coordinate
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
+
+    def _planned(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
+        """Return what a prior that the study has found plans for start-up suggestions."""
+        if not self._is_found or is_ensemble_ready(evidence, self._rules):
+            return {}
+        known = [prior for prior in self._known if prior is not None]
+        return planned(known[0].favourites, evidence.units, numbers) if known else {}
 
     def _rule_beside(self, given: Units) -> Rule:
         """Return the rule; one that everything satisfies if no configuration with `given` does."""

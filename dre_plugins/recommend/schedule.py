@@ -10,7 +10,8 @@ proposer             when
                      numbers, and all below 20 without a trained prior where no choice opens
                      branches.
 ``random``           Until 10 trials have ended and one can be ranked; never with a prior of past
-                     tasks. Points of the study's Sobol sequence.
+                     tasks. The portfolio of a prior that the study has found by its
+                     parameters, then points of the study's Sobol sequence.
 ``contrast``         With a trained prior of which too little was checked: a space-filling
                      point where the prior may expect little.
 ``prior``            With a trained prior, until a trial has ended with a value.
@@ -19,8 +20,8 @@ proposer             when
 ``model``            Otherwise: the ensemble's choice.
 ===================  ============================================================================
 
-A prior that a study has found by its parameters counts in suggestion 0 only, one that it has found
-in its memory in some even numbers: all others are as without a trained prior (`transfer.found`).
+A prior that a study has found in its memory counts in some even numbers: all others are as without
+a trained prior (`transfer.found`).
 
 With `n_startup_trials` given, it replaces the 10 and the 4, and both models take turns from there
 on. In a conditional space, numbers 2, 3, 6, 7, … may be led into a branch (`branches`), whoever

@@ -178,7 +178,8 @@ class Surrogates:
     def _new_proposer(self, name: str) -> Proposer:
         evidence, expectation, search = self._batch.evidence, self._expectation, self._search
         if name == "space-filling":
-            return SpaceFilling(self._batch.rule, self._seed, self._batch.candidates)
+            batch = self._batch
+            return SpaceFilling(batch.rule, self._seed, batch.candidates, batch.planned)
         if name == "universal-prior":
             rng = self._stream("universal-prior")
             return UniversalProposer(

@@ -83,6 +83,9 @@ class Prior:
         favourites: Canonical coordinates of what was best in past tasks `[F, P]`.
         mapping: Name in a study's space to name in this one, where names do not tell.
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
+        portfolio: First trials of a study that finds the prior by itself, in order, which
+            complement each other over past tasks, canonical coordinates `[M, P]`; None: the
+            favourites.
         remark: What is said beside which parameters it knows, such as why it was chosen.
         past_studies: Names of the user's studies that it was made of; no file keeps them.
 
@@ -98,6 +101,7 @@ class Prior:
     favourites: NDArray[np.float64]
     mapping: Mapping[str, str] = field(default_factory=dict)
     contexts: NDArray[np.float32] | None = None
+    portfolio: NDArray[np.float64] | None = None
     remark: str = ""
     past_studies: tuple[str, ...] = ()
 
@@ -217,7 +221,7 @@ class Prior:
         return AlignedPrior(
             self.ensemble.with_extra_features(len(extra)),
             partial(_encoded, alignment, extra),
-            self._favourites_in(space),
+            self._placed(space, self.favourites),
             self.contexts,
             f"prior {self.card.name!r} {alignment.summary()}{self.remark}",
             self.past_studies,
@@ -237,14 +241,18 @@ class Prior:
         mean: NDArray[np.float64] = scores.double().mean(0).numpy()
         return mean
 
-    def _favourites_in(self, space: SearchSpace) -> NDArray[np.float64]:
-        """Return the favourites as coordinates of a study's space; none if they have no place."""
+    def first_trials(self, space: SearchSpace) -> NDArray[np.float64]:
+        """Return the portfolio as coordinates of a study's space `[M, P]`, see `portfolio`."""
+        return self._placed(space, self.favourites if self.portfolio is None else self.portfolio)
+
+    def _placed(self, space: SearchSpace, known: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return configurations as coordinates of a study's space; none if they have no place."""
         mapping = {theirs: name for name, theirs in self._mapping_for(space).items()}
         try:
             alignment = align(self.space, space, mapping=mapping)
         except ValueError:  # values that the prior has a place for need not have one here
             return np.empty((0, space.n_parameters))
-        return np.clip(alignment.convert(self.favourites), 0.0, 1.0)
+        return np.clip(alignment.convert(known), 0.0, 1.0)
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
         """Say whether a parameter of a study is one of the prior's, by name, alias or mapping.

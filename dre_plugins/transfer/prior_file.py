@@ -42,6 +42,7 @@ def save(path: str | os.PathLike[str], prior: Prior) -> None:
         "card": prior.card.to_dict(),
         "space": prior.space.to_dict(),
         "favourites": prior.favourites,
+        "portfolio": prior.portfolio,
         # With the digits that float32 has.
         "contexts": contexts
         if contexts is None
@@ -99,6 +100,7 @@ def parsed(path: str, content: bytes) -> Prior:
             Card.from_dict(header["card"]),
             numbers(header["favourites"]).reshape(-1, space.n_parameters),
             contexts=_contexts(header.get("contexts"), settings),
+            portfolio=_portfolio(header.get("portfolio"), space),
         )
     except PriorError:
         raise
@@ -128,6 +130,10 @@ def content_hash(
         digest.update(name.encode())
         digest.update(parameters[name].detach().cpu().to(torch.float32).numpy().tobytes())
     return digest.hexdigest()
+
+
+def _portfolio(plain: Any, space: SearchSpace) -> NDArray[np.float64] | None:
+    return None if plain is None else numbers(plain).reshape(-1, space.n_parameters)
 
 
 def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | None:

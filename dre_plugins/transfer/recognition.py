@@ -35,9 +35,9 @@ FEWEST = 2
 SHARE = 0.5
 # What a prefix such as ``svm_`` adds to the weight of a name: it tells the learner.
 PREFIX = SURE
-# The favourite keeps this share of a range from its ends, where a mistaken prior costs most
+# A first trial keeps this share of a range from its ends, where a mistaken prior costs most
 # (lab/2026-11-24-auto-rules-between.md).
-MARGIN_OF_FAVOURITE = 0.1
+MARGIN_OF_FIRST = 0.1
 
 
 def recognised(domains: Mapping[str, Domain]) -> str | None:
@@ -134,11 +134,11 @@ def _has_choices(key: str, name: str, domain: Domain) -> bool:
     return bool({str(value).casefold() for value in listed_values(domain)} & CHOICES[key, name])
 
 
-def _inside(space: SearchSpace, favourites: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return favourites `[F, P]` away from the ends of ranges; choices stay as they are."""
+def _inside(space: SearchSpace, first: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return first trials `[M, P]` away from the ends of ranges; choices stay as they are."""
     is_number = [isinstance(domain, (Float, Integer)) for domain in space.domains.values()]
-    inside = favourites.clip(MARGIN_OF_FAVOURITE, 1.0 - MARGIN_OF_FAVOURITE)
-    return np.where(is_number, inside, favourites)
+    inside = first.clip(MARGIN_OF_FIRST, 1.0 - MARGIN_OF_FIRST)
+    return np.where(is_number, inside, first)
 
 
 class AutoPrior:
@@ -149,13 +149,18 @@ class AutoPrior:
     """
 
     def on(self, space: SearchSpace) -> AlignedPrior | None:
-        """Return the recognised prior for a search space; None if it knows nothing of it."""
+        """Return the recognised prior for a search space; None if it knows nothing of it.
+
+        Its favourites are the portfolio.
+        """
         prior = self.prior_of(space.domains)
+        if prior is None:
+            return None
         try:
-            known = None if prior is None else prior.on(space)
+            known = prior.on(space)
         except ValueError:  # names are shared, and no values
             return None
-        return known and replace(known, favourites=_inside(space, known.favourites))
+        return replace(known, favourites=_inside(space, prior.first_trials(space)))
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
         """Say whether a parameter of a study is one of the recognised prior's, see `Prior`."""

@@ -65,15 +65,43 @@ def test_where_no_prior_knows_anything_a_study_begins_at_random(space: dict[str,
     assert study.explain(number).source == "random"
 
 
-def test_the_prior_has_the_first_suggestion_only() -> None:
+def test_the_first_trials_are_the_portfolio_whether_asked_together_or_not() -> None:
+    study, alone, queued = study_of(BOOSTING), study_of(BOOSTING), study_of(BOOSTING, seed=1)
+    members = [
+        {name: value for name, value in configuration.items() if name != "patience"}
+        for _, configuration in study.ask_batch(7)
+    ]
+    sources = [study.explain(number).source for number in range(7)]
+    n_members = sources.count("prior")
+    assert 3 <= n_members <= 5 and sources == ["prior"] * n_members + ["random"] * (7 - n_members)
+    queued.enqueue({"lgbm-lr": 0.2})
+    queued.ask()
+    for place in range(n_members):
+        for asked in (alone, queued):  # what was enqueued takes no member's place
+            number, configuration = asked.ask()
+            assert asked.explain(number).source == "prior"
+            assert members[place].items() <= configuration.items()
+    for number in range(3):
+        alone.tell(number, 0.0)
+    assert alone.explain(alone.ask()[0]).source == "random"
+
+
+def test_no_member_is_tried_that_was_tried_or_breaks_the_rule() -> None:
+    (_, first), (_, second) = study_of(BOOSTING).ask_batch(2)
     study = study_of(BOOSTING)
-    batch = [number for number, _ in study.ask_batch(4)]
-    assert [study.explain(number).source for number in batch] == ["prior", *["random"] * 3]
-    alone = study_of(BOOSTING)
-    for _ in range(4):
-        number, configuration = alone.ask()
-        alone.tell(number, configuration["lgbm-lr"])
-    assert [alone.explain(number).source for number in range(4)] == ["prior", *["random"] * 3]
+    study.enqueue(first)
+    study.ask()
+    assert study.ask()[1]["lgbm-lr"] == second["lgbm-lr"]
+    study = study_of(BOOSTING, valid=lambda found: found["lgbm-lr"] != first["lgbm-lr"])
+    assert study.explain(study.ask()[0]).source == "random"
+
+
+def test_start_up_trials_are_as_many_as_the_user_says() -> None:
+    study = study_of(BOOSTING, n_startup_trials=2)
+    for _ in range(3):
+        number, configuration = study.ask()
+        study.tell(number, configuration["lgbm-lr"])
+    assert [study.explain(n).source for n in range(3)] == ["prior", "prior", "model"]
 
 
 def test_each_branch_begins_with_the_prior_of_its_learner() -> None:

@@ -15,8 +15,10 @@ PAGE = ROOT / "docs" / "guide" / "learners.md"
 COLUMNS = (
     "regret of the first trial",
     "regret of the library's default",
-    "regret of their first trial",
-    "regret of their first trial without",
+    "regret of the portfolio",
+    "regret of default and random trials",
+    "regret after 5 trials",
+    "regret after 5 trials without",
 )
 
 
@@ -26,7 +28,10 @@ def rows() -> list[str]:
         name = learner.prior or key
         if name in names():
             figures = Prior.load(name).card.validation
-            texts = [f"{figures[title]:.2f}" if title in figures else "–" for title in COLUMNS]
+            texts = [
+                f"{figures[title]:.2f}".removeprefix("0") if title in figures else "–"
+                for title in COLUMNS
+            ]
             title = learner.title.removeprefix("a ").removeprefix("an ")
             found.append(f"| {title} | `{name}` | {' | '.join(texts)} |")
     return found

@@ -53,14 +53,14 @@ def test_what_is_found_by_names_keeps_from_the_ends_of_ranges_but_not_of_choices
         "et_criterion": Categorical((*"abcdefghijklmnopqr", "gini", "entropy")),
     }
     space = SearchSpace(trees)
-    (named,) = Prior.load("extra-trees").on(space).favourites
+    named = Prior.load("extra-trees").first_trials(space)
     found = AutoPrior().on(space)
     assert found is not None
     numbers = [space.names.index(name) for name in trees if name != "et_criterion"]
     choice = space.names.index("et_criterion")
-    assert named[numbers].max() > 0.9 >= found.favourites[0, numbers].max()
-    np.testing.assert_array_equal(found.favourites[0, numbers], named[numbers].clip(0.1, 0.9))
-    np.testing.assert_array_equal(found.favourites[0, choice], named[choice])
+    assert named[:, numbers].max() > 0.9 >= found.favourites[:, numbers].max()
+    np.testing.assert_array_equal(found.favourites[:, numbers], named[:, numbers].clip(0.1, 0.9))
+    np.testing.assert_array_equal(found.favourites[:, choice], named[:, choice])
 
 
 def test_auto_recognises_nothing_of_a_strange_space() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,19 +46,6 @@ class Table:
     status: np.ndarray
     metrics: dict[str, np.ndarray]
     seconds: np.ndarray
-
-    def until(self, end: int | None) -> Table:
-        """Return the evaluations at positions below the end, or all."""
-        rows = self.position < (end or np.inf)
-        return replace(
-            self,
-            configurations=self.configurations[rows],
-            dataset=self.dataset[rows],
-            position=self.position[rows],
-            status=self.status[rows],
-            metrics={name: values[rows] for name, values in self.metrics.items()},
-            seconds=self.seconds[rows],
-        )
 
 
 def make_table(

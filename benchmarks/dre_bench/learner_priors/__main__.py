@@ -3,10 +3,10 @@
     python -m dre_bench.learner_priors --out FOLDER \
         --evaluations benchmarks/data/learner_evaluations/evaluations.npz
 
-A prior is written only if its first trial has beaten the library's default on data sets held out,
-by the figures that `report` wrote, or if studies in users' spaces were better with it than without
-after 1 and 5 trials, by those that `studies report` wrote; and not if these were worse after 5 and
-10. Both go into its card.
+A prior is written only if its portfolio has beaten the library's default and space-filling points
+on data sets held out, by the figures that `report` wrote, or if studies in users' spaces were
+better with it than without after 1 and 5 trials, by those that `studies report` wrote; and not if
+these were worse after 5 and 10. Both go into its card.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ELSEWHERE = ("decision-tree", "network", "xgboost")
 
 
 def is_worth_shipping(found: Comparison, gain: Gain | None) -> bool:
-    """Return whether a prior ships, by its first trials and by studies in users' spaces."""
+    """Return whether a prior ships, by its portfolio and by studies in users' spaces."""
     if gain is None:
         return found.is_worth_shipping
     return not gain.is_worse and (found.is_worth_shipping or gain.is_worth_shipping)
@@ -45,6 +45,8 @@ def with_figures(prior: Prior, found: Comparison, gain: Gain | None) -> Prior:
         "regret of the first trial": round(found.prior, 3),
         "regret of the library's default": round(found.default, 3),
         "regret of a random trial": round(found.chance, 3),
+        "regret of the portfolio": round(found.best, 3),
+        "regret of default and random trials": round(found.rival, 3),
         **(gain.for_card() if gain else {}),
     }
     card = replace(prior.card, validation={**prior.card.validation, **figures})
@@ -78,11 +80,11 @@ def main() -> None:
     gains = gains_of()
     for name in chosen.names or LEARNERS:
         if name not in figures:
-            print(f"{name}: not written; its first trial was not measured")
+            print(f"{name}: not written; its portfolio was not measured")
             continue
         gain = gains.get(name)
         if not is_worth_shipping(figures[name], gain):
-            print(f"{name}: not written; neither its first trial nor later ones are better")
+            print(f"{name}: not written; neither its portfolio nor studies are better")
             continue
         prior = train(name, datasets, tables)
         if prior is None:

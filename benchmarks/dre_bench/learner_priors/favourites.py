@@ -1,17 +1,20 @@
-"""The configuration that is expected to be best on average over data sets.
+"""The portfolio of a learner: configurations that complement each other over data sets.
 
-What was best on one data set is often poor on another, and the configurations that a search found
-on a data set were evaluated on that one only: to average over evaluations would take them for good
-everywhere. So a Gaussian process of each data set predicts what it would make of any
-configuration, and the mean of the predictions is minimised, each plus its standard deviation: a
-search would otherwise go to corners where nothing was evaluated. Length scales are those of the
-space-filling points, which all data sets of a table share.
+A Gaussian process of each data set predicts the regret of every candidate by each metric, and the
+members are chosen one after the other, each so that the mean over data sets of the least regret so
+far is smallest: the portfolio of auto-sklearn 2.0 (Feurer et al., JMLR 2022) and the multiple
+defaults of Pfisterer et al. (GECCO 2021).
+
+Candidates are what most data sets have evaluated, above all the points of a Sobol sequence: there
+processes fill in what is between classification and regression. Of what a search found on one
+data set they expect too much elsewhere (lab/2026-11-24-portfolio.md), so that it is a candidate
+only where data sets share few points. Length scales are those of the Sobol points.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +25,18 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, Whi
 from dre_bench.learner_evaluations.parameters import from_row
 from dre_bench.learner_evaluations.plan import SOBOL
 from dre_bench.learner_evaluations.tables import Table
-from dre_bench.learner_priors.regrets import is_of_kind, mean_regrets
+from dre_bench.learner_priors.regrets import is_of_kind, regrets_by_metric
 from dre_bench.learner_priors.tasks import search_space
-from dre_plugins.space.candidates import mutate
 from dre_plugins.space.search_space import SearchSpace
 
 Array = NDArray[np.float64]
-# Coordinates `[C, P]` of a table's search space -> bounds of regret `[T, C]` on its data sets.
-Predict = Callable[[Array], Array]
 
+# More gain nothing (lab/2026-11-24-portfolio.md).
+N_MEMBERS = 5
+# Where data sets share fewer points, candidates are all evaluations.
+FEWEST_SHARED = 30
 # Data sets with fewer evaluations are left out.
 FEWEST = 10
-N_ROUNDS, N_PARENTS, N_CHILDREN = 8, 20, 200
 # Where a parameter is inactive, its coordinate is this far below the range.
 INACTIVE = -0.25
 # Bounds of the kernel, in units of the ranges and of squared regret.
@@ -42,72 +45,98 @@ LENGTH_SCALES, NOISE = (0.2, 3.0), (1e-3, 0.3)
 FAR = 0.75
 
 
-def best_on_average(
-    space: SearchSpace, tables: Sequence[Table], datasets: Collection[int], seed: int = 0
+def portfolio(
+    space: SearchSpace,
+    tables: Sequence[Table],
+    datasets: Collection[int],
+    n_members: int = N_MEMBERS,
+    seed: int = 0,
 ) -> Array | None:
-    """Return canonical coordinates `[P]`; None without data.
+    """Return canonical coordinates of the members, in order `[F, P]`; None without data.
 
     Args:
         space: The search space of the learner, with the parameters of all its tables.
         tables: The evaluations of classification and of regression, or of one of them.
         datasets: Indices of the data sets to learn from.
-        seed: Seed of the search.
+        n_members: How many members.
+        seed: Seed of the values of parameters that a table does not have.
     """
     rng = np.random.default_rng(seed)
-    parts: list[tuple[list[int], Predict]] = []
+    parts: list[tuple[Table, Array, list[int]]] = []
     pool = np.empty((0, space.n_parameters))
     for table in tables:
         table_space = search_space(table.space)
         columns = [space.names.index(name) for name in table_space.names]
         units = table_space.to_units([from_row(table.space, row) for row in table.configurations])
-        predict = _predictions(table, units, datasets)
-        if predict is not None:
-            parts.append((columns, predict))
-            placed = rng.random((len(units), space.n_parameters))
-            placed[:, columns] = np.where(np.isnan(units), placed[:, columns], units)
-            pool = np.concatenate([pool, placed])
-    if not parts:
+        parts.append((table, units, columns))
+        evaluated = _candidates(table, units, datasets)
+        placed = rng.random((len(evaluated), space.n_parameters))
+        placed[:, columns] = np.where(evaluated < 0.0, placed[:, columns], evaluated)
+        pool = np.concatenate([pool, placed])
+    pool = space.canonical(pool)
+    found = [
+        regret
+        for table, units, columns in parts
+        for regret in _expected(table, units, datasets, pool[:, columns])
+    ]
+    if not found:
         return None
-
-    def regret(candidates: Array) -> Array:
-        canonical = space.canonical(candidates)
-        found = np.concatenate([predict(canonical[:, columns]) for columns, predict in parts])
-        return np.asarray(found.mean(axis=0))
-
-    scores = regret(pool)
-    for _ in range(N_ROUNDS):
-        parents = pool[np.argsort(scores, kind="stable")[:N_PARENTS]]
-        pool = np.concatenate([parents, mutate(space, parents, N_CHILDREN, rng)])
-        scores = regret(pool)
-    return np.asarray(space.canonical(pool[[np.argmin(scores)]])[0])
+    weights = np.concatenate([np.full(len(regret), 1.0 / len(regret)) for regret in found])
+    return pool[complementary(np.concatenate(found), weights, n_members)]
 
 
-def _predictions(table: Table, units: Array, datasets: Collection[int]) -> Predict | None:
-    """Return what to expect at worst on the data sets of a table; None if it has none of them."""
+def complementary(regret: Array, weights: Array, n_members: int) -> list[int]:
+    """Return the places of configurations that complement each other, in order.
+
+    Args:
+        regret: Regret of each configuration on each task `[T, C]`.
+        weights: Weights of the tasks `[T]`.
+        n_members: How many; fewer if there are not as many configurations.
+
+    >>> regret = np.array([[0.0, 1.0, 0.4], [1.0, 0.0, 0.4]])
+    >>> complementary(regret, np.ones(2), 2)
+    [2, 0]
+    """
+    least = np.full(len(regret), np.inf)
+    places: list[int] = []
+    for _ in range(min(n_members, regret.shape[1])):
+        expected = weights @ np.minimum(least[:, None], regret)
+        expected[places] = np.inf
+        places.append(int(np.argmin(expected)))
+        least = np.minimum(least, regret[:, places[-1]])
+    return places
+
+
+def _candidates(table: Table, units: Array, datasets: Collection[int]) -> Array:
+    """Return the inputs that most data sets share, or all if these are too few `[C, P]`."""
+    known = np.isin(table.dataset, [*datasets])
+    evaluated, counts = np.unique(_inputs(units[known]), axis=0, return_counts=True)
+    is_shared = counts >= len(np.unique(table.dataset[known])) / 2
+    return evaluated[is_shared] if is_shared.sum() >= FEWEST_SHARED else evaluated
+
+
+def _expected(
+    table: Table, units: Array, datasets: Collection[int], candidates: Array
+) -> list[Array]:
+    """Return what to expect of candidates `[C, P]` on the data sets of a table, `[metrics, C]`."""
     past: list[tuple[Array, Array]] = []
     shared: list[tuple[Array, Array]] = []
     for dataset in datasets:
         rows = np.flatnonzero(table.dataset == dataset)
-        values = mean_regrets(table, rows) if len(rows) >= FEWEST else None
+        values = regrets_by_metric(table, rows) if len(rows) >= FEWEST else None
         if values is not None:
             is_sobol = is_of_kind(table, rows, SOBOL)
             past.append((_inputs(units[rows]), values))
-            shared.append((_inputs(units[rows[is_sobol]]), values[is_sobol]))
+            shared.append((_inputs(units[rows[is_sobol]]), values[is_sobol].mean(axis=1)))
     if not past:
-        return None
-    kernel = _kernel(shared)
-    levels = np.array([np.quantile(values, FAR) for _, values in past])
-    models = [
-        GaussianProcessRegressor(kernel, optimizer=None).fit(inputs, values - level)
-        for (inputs, values), level in zip(past, levels, strict=True)
-    ]
-
-    def predict(candidates: Array) -> Array:
-        inputs = _inputs(candidates)
-        found = [np.add(*model.predict(inputs, return_std=True)) for model in models]
-        return np.asarray(np.array(found) + levels[:, None])
-
-    return predict
+        return []
+    kernel, inputs = _kernel(shared), _inputs(candidates)
+    expected = []
+    for known, values in past:
+        level = np.quantile(values, FAR, axis=0)
+        model = GaussianProcessRegressor(kernel, optimizer=None).fit(known, values - level)
+        expected.append((model.predict(inputs).reshape(len(inputs), -1) + level).T)
+    return expected
 
 
 def _kernel(shared: Sequence[tuple[Array, Array]]) -> Kernel:

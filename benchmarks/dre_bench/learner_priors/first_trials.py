@@ -22,12 +22,12 @@ def run(archive: Path, proposals: Path, out: Path) -> None:
     done = set()
     if out.exists():
         lines = [json.loads(line) for line in out.read_text().splitlines()]
-        done = {(line["prior"], line["which"], line["dataset"]) for line in lines}
+        done = {(line["prior"], line["dataset"], line["place"]) for line in lines}
     worker = Worker(evaluate)
     try:
         for text in proposals.read_text().splitlines():
             line = json.loads(text)
-            if (line["prior"], line["which"], line["dataset"]) in done:
+            if (line["prior"], line["dataset"], line["place"]) in done:
                 continue
             task = (archive, line["dataset"], line["learner"], line["configuration"])
             answer = worker.run(task, LIMIT)

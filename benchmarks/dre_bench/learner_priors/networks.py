@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from scipy.stats.qmc import Sobol
 
 from dre_bench.lcbench import OUTPUTS, Lcbench
+from dre_bench.learner_priors.favourites import N_MEMBERS, complementary
+from dre_bench.learner_priors.regrets import WORST
 from dre_bench.learner_priors.studies import Gain
 from dre_plugins.space import Float, Integer
 from dre_plugins.space.candidates import mutate
@@ -148,7 +150,7 @@ def read(path: Path = FILE) -> tuple[MetaDataset, int]:
 
 
 def train(path: Path = FILE) -> Prior:
-    """Meta-train the prior; its only favourite is what was best on average."""
+    """Meta-train the prior, with a portfolio."""
     metadata, n_shared = read(path)
     held_out = {task.name for task in metadata.tasks[4::12] + metadata.tasks[5::12]}
     prior = Prior.train(
@@ -165,15 +167,22 @@ def train(path: Path = FILE) -> Prior:
     if FIGURES.exists():
         figures = Gain(**json.loads(FIGURES.read_text())).for_card()
         card = replace(card, validation={**card.validation, **figures})
-    best = best_on_average(metadata, n_shared)
-    return replace(prior, card=card, favourites=best[None])
+    members = portfolio(metadata, n_shared)
+    return replace(prior, card=card, favourites=members[:1], portfolio=members)
 
 
-def best_on_average(metadata: MetaDataset, n_shared: int) -> Array:
-    """Return what has the best mean rank by both metrics among the rows that all share."""
-    values = np.stack([task.values[:n_shared] for task in metadata])
-    ranks = np.argsort(np.argsort(-values, axis=1), axis=1)
-    return np.asarray(metadata.tasks[0].units[ranks.mean(axis=0).argmin()])
+def portfolio(metadata: MetaDataset, n_shared: int) -> Array:
+    """Return the rows that complement each other best among those that all tasks share `[F, P]`.
+
+    Regret is the distance to the best value of a task, as a share of the distance from there to
+    the median of the space-filling points.
+    """
+    regrets = []
+    for task in metadata:
+        best, median = task.values.max(), np.median(task.values[:N_SOBOL])
+        regrets.append(((best - task.values[:n_shared]) / (best - median)).clip(0.0, WORST))
+    places = complementary(np.stack(regrets), np.ones(len(regrets)), N_MEMBERS)
+    return np.asarray(metadata.tasks[0].units[places])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

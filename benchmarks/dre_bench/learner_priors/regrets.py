@@ -46,8 +46,8 @@ def regrets(losses: np.ndarray, best: float, scale: float) -> np.ndarray:
     return np.nan_to_num((losses - best) / scale, nan=WORST).clip(0.0, WORST)
 
 
-def mean_regrets(table: Table, rows: np.ndarray) -> np.ndarray | None:
-    """Return the mean over metrics of the regret of each row; None if no metric tells anything."""
+def regrets_by_metric(table: Table, rows: np.ndarray) -> np.ndarray | None:
+    """Return the regret of each row by each metric that tells anything `[N, M]`; None if none."""
     is_sobol = is_of_kind(table, rows, SOBOL)
     found = []
     for losses in losses_of(table, rows).values():
@@ -57,4 +57,4 @@ def mean_regrets(table: Table, rows: np.ndarray) -> np.ndarray | None:
         scale = scale_of(losses, best, is_sobol)
         if scale:
             found.append(regrets(losses, best, scale))
-    return np.mean(found, axis=0) if found else None
+    return np.stack(found, axis=1) if found else None

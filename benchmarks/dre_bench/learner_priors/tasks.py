@@ -41,31 +41,28 @@ class Learner:
         title: What it is called in a sentence.
         learner: The name among the evaluations.
         tasks: Classification, regression or both.
-        end: Evaluations at this position of the plan and later ones are left out, where first
-            trials on data sets held out were worse with them (lab/2026-11-24-rebuilt-priors.md).
     """
 
     title: str
     learner: str
     tasks: tuple[str, ...] = (CLASSIFICATION, REGRESSION)
-    end: int | None = None
 
 
 LEARNERS: dict[str, Learner] = {
     "catboost": Learner("CatBoost", "catboost"),
     "decision-tree-small": Learner("Decision trees of scikit-learn", "decision_tree"),
     "elastic-net": Learner("Elastic net", "linear", (REGRESSION,)),
-    "extra-trees": Learner("Extremely randomised trees", "extra_trees", end=17),
+    "extra-trees": Learner("Extremely randomised trees", "extra_trees"),
     "hist-gradient-boosting": Learner(
         "Histogram gradient boosting of scikit-learn", "hist_gradient_boosting"
     ),
     "k-nearest-neighbours": Learner("k nearest neighbours", "k_nearest_neighbours"),
-    "lightgbm": Learner("LightGBM", "lightgbm", end=33),
+    "lightgbm": Learner("LightGBM", "lightgbm"),
     "logistic-regression": Learner("Logistic regression", "linear", (CLASSIFICATION,)),
     "mlp": Learner("Multilayer perceptron of scikit-learn", "mlp"),
     "random-forest": Learner("Random forest", "random_forest"),
     "svm": Learner("Support vector machine with RBF kernel", "svm"),
-    "xgboost-small": Learner("XGBoost", "xgboost", end=33),
+    "xgboost-small": Learner("XGBoost", "xgboost"),
 }
 
 
@@ -96,7 +93,7 @@ def tables_of(name: str, tables: Tables) -> list[Table]:
     """Return the evaluations that a prior is made of."""
     learner = LEARNERS[name]
     keys = [(learner.learner, kind) for kind in learner.tasks]
-    return [tables[key].until(learner.end) for key in keys if key in tables]
+    return [tables[key] for key in keys if key in tables]
 
 
 def prior_space(name: str, tables: Tables) -> SearchSpace:

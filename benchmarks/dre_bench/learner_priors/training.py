@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_bench.learner_priors.favourites import best_on_average
+from dre_bench.learner_priors.favourites import portfolio
 from dre_bench.learner_priors.tasks import LEARNERS, Tables, defaults_of, metadata_of, tables_of
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings
 from dre_plugins.space.search_space import SearchSpace
@@ -48,20 +48,18 @@ def train(
         settings=SETTINGS,
         rebuild=COMMAND,
     )
-    best = favourite(name, prior.space, datasets, tables, left_out)
-    return prior if best is None else replace(prior, favourites=best[None])
+    members = portfolio_of(name, prior.space, datasets, tables, left_out)
+    return prior if members is None else replace(prior, favourites=members[:1], portfolio=members)
 
 
-def favourite(
+def portfolio_of(
     name: str,
     space: SearchSpace,
     datasets: list[str],
     tables: Tables,
     left_out: Collection[str] = (),
 ) -> NDArray[np.float64] | None:
-    """Return what is expected to be best on average, coordinates `[P]` of the prior's space.
-
-    It is the prior's only favourite, and hence the first trial of a study.
+    """Return the first trials of a study, in order, coordinates `[F, P]` of the prior's space.
 
     Args:
         name: See `train`.
@@ -71,7 +69,7 @@ def favourite(
         left_out: See `train`.
     """
     places = [place for place, dataset in enumerate(datasets) if dataset not in left_out]
-    return best_on_average(space, tables_of(name, tables), places)
+    return portfolio(space, tables_of(name, tables), places)
 
 
 def validation_of(metadata: MetaDataset) -> MetaDataset:

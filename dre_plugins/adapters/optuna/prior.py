@@ -210,19 +210,17 @@ class Knowledge:
             self._abouts[names] = "" if known is None else known.about
         return self._abouts[names]
 
+    def place(self, number: int, is_branch: bool) -> int:
+        """Return the number of a suggestion among those of the parameters that are new to it."""
+        return 0 if is_branch and isinstance(self.prior, FoundPrior) else number
+
     def _has_turn(
         self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
     ) -> bool:
-        """Say whether a suggestion starts from the prior, which is so if it was not found.
-
-        Of the learner that the parameters tell, the prior has all that the study shows anew: they
-        are asked for one by one, without a history.
-        """
+        """Say whether a suggestion starts from the prior, which is so unless it is a memory's."""
         numbers = range(number, number + 1)
         if self._found is not None:
             return turns_of_memory(self._found, space, history, numbers, stats) > 0
-        if isinstance(self.prior, FoundPrior) and history:
-            return number == 0
         return True
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:

@@ -45,10 +45,10 @@ from dre_plugins.space.rules import Valid
 class DRESampler(BaseSampler):
     """Sampler that alternates a universal prior and a deep ranking ensemble.
 
-    The first trial is one that is good for most data if `prior="auto"` recognises the learner by
-    its parameters; three or four points of a scrambled Sobol sequence follow. Then a *universal
-    prior*, a network meta-trained on synthetic functions, proposes by expected improvement. After
-    twenty trials it has every second one, and a *deep ranking ensemble* (Khazi, Pineda Arango and
+    The first four trials complement each other over past data sets if `prior="auto"` recognises
+    the learner by its parameters, otherwise they are Sobol points. Then a *universal prior*, a
+    network meta-trained on synthetic functions, proposes by expected improvement. After twenty
+    trials it has every second one, and a *deep ranking ensemble* (Khazi, Pineda Arango and
     Grabocka, ICLR 2023) the others: networks learn to rank the configurations, and the candidate
     with the largest expected improvement of its rank is proposed.
 
@@ -88,8 +88,8 @@ class DRESampler(BaseSampler):
     Args:
         seed: Non-negative seed. Workers of one study may be given the same seed: their trials
             differ by trial number. None takes one from the operating system, once.
-        prior: "auto" takes the trained prior of the learner that the parameters belong to, where
-            names and ranges tell, for the first trial; the others are those of "universal", as
+        prior: "auto" takes the portfolio of the learner that the parameters belong to, where names
+            and ranges tell, for the first five trials; the others are those of "universal", as
             all are where nothing is recognised. "universal" alternates the universal prior
             and an ensemble from random weights; None is the ensemble alone. A trained prior is
             the name of one that ships with the package (`dre priors list`), its path, or a
@@ -328,7 +328,9 @@ class DRESampler(BaseSampler):
         stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
         recommender = self._recommender(study, trial, space, stats)
         fixed = conversion.within(trial.params, domains)
-        suggestion = recommender.suggest((), 1, index=trial.number, fixed=fixed)[0]
+        # What only a new branch asks for begins with the best member of a portfolio.
+        index = self._knowledge(study, trial, name).place(trial.number, bool(choice.values))
+        suggestion = recommender.suggest((), 1, index=index, fixed=fixed)[0]
         if is_first:
             self._notes.explain(study, trial, suggestion.explanation)
         choice.plan = suggestion.configuration

@@ -44,10 +44,10 @@ from dre_plugins.space.search_space import SearchSpace
 class DRESearch(RestorableSearcher):
     """Search algorithm that alternates a universal prior and a deep ranking ensemble.
 
-    The first trial is one that is good for most data if `prior="auto"` recognises the learner by
-    its parameters; three or four points of a scrambled Sobol sequence follow. Then a *universal
-    prior*, a network meta-trained on synthetic functions, proposes by expected improvement. After
-    twenty trials it has every second one, and a *deep ranking ensemble* (Khazi, Pineda Arango and
+    The first four trials complement each other over past data sets if `prior="auto"` recognises
+    the learner by its parameters, otherwise they are Sobol points. Then a *universal prior*, a
+    network meta-trained on synthetic functions, proposes by expected improvement. After twenty
+    trials it has every second one, and a *deep ranking ensemble* (Khazi, Pineda Arango and
     Grabocka, ICLR 2023) the others: networks learn to rank the configurations, and the candidate
     with the largest expected improvement of its rank is proposed.
 
@@ -102,8 +102,8 @@ class DRESearch(RestorableSearcher):
         evaluated_rewards: Values of the metric at `points_to_evaluate`, which are then learnt
             from and not run.
         seed: Non-negative seed; None draws one.
-        prior: "auto" takes the trained prior of the learner that the parameters belong to, where
-            names and ranges tell, for the first trial; the others are those of "universal", as
+        prior: "auto" takes the portfolio of the learner that the parameters belong to, where names
+            and ranges tell, for the first five trials; the others are those of "universal", as
             all are where nothing is recognised. "universal" alternates the universal prior
             and an ensemble from random weights; None is the ensemble alone. A trained prior is
             the name of one that ships with the package (`dre priors list`), its path, or a

@@ -6,7 +6,8 @@ make it in `surrogates.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
@@ -36,6 +37,8 @@ class Batch:
     is_whole: NDArray[np.bool_] | None = None
     shares_fit: bool = False  # whether all suggestions come from one fit
     may_repeat: bool = False  # whether a configuration may be suggested again
+    # coordinates `[P]` that a prior has planned, by number, NaN where it says nothing
+    planned: Mapping[int, Units] = field(default_factory=dict)
 
     def seen(self) -> Seen:
         """Return what is not to be suggested again, before the first suggestion."""

@@ -1,8 +1,9 @@
-"""Space-filling suggestions: the points of one scrambled Sobol sequence for each study."""
+"""Start-up suggestions: what a prior has planned, or the points of a scrambled Sobol sequence."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,14 +28,29 @@ class SpaceFilling:
     seed: int  # of the study
     # canonical coordinates of what may be suggested `[C, P]`; None: all there is
     candidates: Units | None = None
+    # what a prior has planned, see `Batch`
+    planned: Mapping[int, Units] = field(default_factory=dict)
 
     def fantasize(self, pending: Units) -> None:
         """Do nothing: what fills a space does not depend on outcomes."""
 
     def propose(self, request: Request) -> Choice:
         """Return the point of the suggestion's number, or another one where that was seen."""
+        if request.turn == "random" and request.index in self.planned:
+            units = self._as_planned(request)
+            if units is not None:
+                return Choice(units, True, Explanation("prior"))
         units, is_new = self._point(request.index, request.seen, request.fixed)
         return Choice(units, is_new, Explanation(request.turn if is_new else "exhausted"))
+
+    def _as_planned(self, request: Request) -> Units | None:
+        """Return what a prior has planned `[P]`; None if it was seen, or breaks the rule."""
+        space, planned = self.rule.space, self.planned[request.index]
+        point = sobol_point(space.n_parameters, request.index, self.seed)
+        units = with_fixed(np.where(np.isnan(planned), point, planned)[None], request.fixed)
+        units = self.rule.kept(units)
+        is_new = distinct(space.canonical(units), request.seen)
+        return units[0] if is_new.any() else None
 
     def _point(self, index: int, seen: Seen, fixed: Units) -> tuple[Units, bool]:
         rng, rule, space = stream("space-filling", self.seed, index), self.rule, self.rule.space
