@@ -105,7 +105,7 @@ def test_a_report_is_text_and_a_page(bench, tmp_path) -> None:
     assert "| tpe |" in result.stdout and str(page.name) in result.stdout
     content = page.read_text()
     assert content.startswith("<!DOCTYPE html>")
-    assert content.count("<img") == 4 and "http" not in content  # regret, rank, two scenarios
+    assert content.count("<img") == 2 and "http" not in content  # regret and rank
     assert "--against tpe" in content  # the command that made it
 
 

@@ -1,6 +1,7 @@
 """The portfolio of a learner as the first trials of a study.
 
-Its members complement each other over data sets: the best of them is good on most, whichever it is
+Its members complement each other over data sets: the best of them is good on most, whichever that
+is. The fourth trial stays a point of the Sobol sequence, for studies whose names mislead
 (lab/2026-11-24-portfolio.md).
 """
 
@@ -10,6 +11,8 @@ import numpy as np
 
 from dre_plugins.space.base import Units
 
+# Of so many suggestions the last one is no member.
+SOBOL_EVERY = 4
 # Members whose coordinates differ by less in all parameters are much the same trial.
 APART = 0.05
 
@@ -31,5 +34,11 @@ def planned(members: Units, tried: Units, numbers: range) -> dict[int, Units]:
         others = np.concatenate([tried, left])[:, known]
         if not (np.abs(others - member[known]) < APART).all(axis=1).any():
             left = np.concatenate([left, member[None]])
-    places = {number: number - len(tried) for number in numbers}
-    return {number: left[place] for number, place in places.items() if 0 <= place < len(left)}
+    free = [number for number in range(len(tried), numbers.stop) if not _is_sobol(number)]
+    return {
+        number: member for number, member in zip(free, left, strict=False) if number in numbers
+    }
+
+
+def _is_sobol(number: int) -> bool:
+    return number % SOBOL_EVERY == SOBOL_EVERY - 1

@@ -66,24 +66,29 @@ def test_where_no_prior_knows_anything_a_study_begins_at_random(space: dict[str,
 
 
 def test_the_first_trials_are_the_portfolio_whether_asked_together_or_not() -> None:
-    study, alone, queued = study_of(BOOSTING), study_of(BOOSTING), study_of(BOOSTING, seed=1)
-    members = [
-        {name: value for name, value in configuration.items() if name != "patience"}
-        for _, configuration in study.ask_batch(7)
-    ]
-    sources = [study.explain(number).source for number in range(7)]
-    n_members = sources.count("prior")
-    assert 3 <= n_members <= 5 and sources == ["prior"] * n_members + ["random"] * (7 - n_members)
-    queued.enqueue({"lgbm-lr": 0.2})
-    queued.ask()
-    for place in range(n_members):
-        for asked in (alone, queued):  # what was enqueued takes no member's place
-            number, configuration = asked.ask()
-            assert asked.explain(number).source == "prior"
-            assert members[place].items() <= configuration.items()
-    for number in range(3):
+    study, alone = study_of(BOOSTING), study_of(BOOSTING)
+    together = [configuration for _, configuration in study.ask_batch(9)]
+    sources = [study.explain(number).source for number in range(9)]
+    last = 8 - sources[::-1].index("prior")
+    assert 3 <= last <= 5 and sources[: last + 1] == ["prior"] * 3 + ["random"] + ["prior"] * (
+        last - 3
+    )
+    for place in range(last + 1):
+        number, configuration = alone.ask()
+        assert alone.explain(number).source == sources[place]
+        assert {**configuration, "patience": 0} == {**together[place], "patience": 0}
+    for number in range(4):
         alone.tell(number, 0.0)
-    assert alone.explain(alone.ask()[0]).source == "random"
+    assert alone.explain(alone.ask()[0]).source == "universal-prior"
+
+
+def test_what_is_enqueued_takes_no_members_place() -> None:
+    (_, first), _ = study_of(BOOSTING).ask_batch(2)
+    study = study_of(BOOSTING)
+    for rate in (0.2, 0.19):
+        study.enqueue({"lgbm-lr": rate})
+        study.ask()
+    assert study.ask()[1]["lgbm-lr"] == first["lgbm-lr"]
 
 
 def test_no_member_is_tried_that_was_tried_or_breaks_the_rule() -> None:

@@ -45,11 +45,11 @@ from dre_plugins.space.rules import Valid
 class DRESampler(BaseSampler):
     """Sampler that alternates a universal prior and a deep ranking ensemble.
 
-    The first four trials complement each other over past data sets if `prior="auto"` recognises
-    the learner by its parameters, otherwise they are Sobol points. Then a *universal prior*, a
-    network meta-trained on synthetic functions, proposes by expected improvement. After twenty
-    trials it has every second one, and a *deep ranking ensemble* (Khazi, Pineda Arango and
-    Grabocka, ICLR 2023) the others: networks learn to rank the configurations, and the candidate
+    The first four trials are points of a scrambled Sobol sequence; if `prior="auto"` recognises
+    the learner by its parameters, three of them complement each other over past data sets. Then
+    a *universal prior*, a network meta-trained on synthetic functions, proposes by expected
+    improvement. After twenty trials it has every second one, and a *deep ranking ensemble* (Khazi,
+    Pineda Arango and Grabocka, ICLR 2023) the others: networks learn to rank, and the candidate
     with the largest expected improvement of its rank is proposed.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, with
@@ -89,7 +89,7 @@ class DRESampler(BaseSampler):
         seed: Non-negative seed. Workers of one study may be given the same seed: their trials
             differ by trial number. None takes one from the operating system, once.
         prior: "auto" takes the portfolio of the learner that the parameters belong to, where names
-            and ranges tell, for the first five trials; the others are those of "universal", as
+            and ranges tell, for three of the first four; the others are those of "universal", as
             all are where nothing is recognised. "universal" alternates the universal prior
             and an ensemble from random weights; None is the ensemble alone. A trained prior is
             the name of one that ships with the package (`dre priors list`), its path, or a

@@ -20,11 +20,11 @@ from dre_plugins.recommend.trials import number_of
 class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[misc]
     """Searcher that alternates a universal prior and a deep ranking ensemble.
 
-    The first four trials complement each other over past data sets if `prior="auto"` recognises
-    the learner by its parameters, otherwise they are Sobol points. Then a *universal prior*, a
-    network meta-trained on synthetic functions, proposes by expected improvement. After twenty
-    trials it has every second one, and a *deep ranking ensemble* (Khazi, Pineda Arango and
-    Grabocka, ICLR 2023) the others: networks learn to rank the configurations, and the candidate
+    The first four trials are points of a scrambled Sobol sequence; if `prior="auto"` recognises
+    the learner by its parameters, three of them complement each other over past data sets. Then
+    a *universal prior*, a network meta-trained on synthetic functions, proposes by expected
+    improvement. After twenty trials it has every second one, and a *deep ranking ensemble* (Khazi,
+    Pineda Arango and Grabocka, ICLR 2023) the others: networks learn to rank, and the candidate
     with the largest expected improvement of its rank is proposed.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials. It
@@ -64,7 +64,7 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             are chosen to go with the others; a number out of its range is tried as it is.
         random_seed: Non-negative seed; None takes one from the operating system.
         prior: "auto" takes the portfolio of the learner that the parameters belong to, where names
-            and ranges tell, for the first five trials; the others are those of "universal", as
+            and ranges tell, for three of the first four; the others are those of "universal", as
             all are where nothing is recognised. "universal" alternates the universal prior
             and an ensemble from random weights; None is the ensemble alone. A trained prior is
             the name of one that ships with the package (`dre priors list`), its path, or a
