@@ -12,9 +12,9 @@ from dre_plugins.space.base import Units
 # What each source of a suggestion means; the last three are of adapters.
 SOURCES: Mapping[str, str] = {
     "random": "a space-filling start-up point",
-    "prior": "the prior's choice, as nothing was observed yet",
+    "prior": "the prior's choice, a start-up trial",
     "model": "the ensemble's choice",
-    "universal-prior": "the choice of the universal prior, with which the ensemble takes turns",
+    "universal-prior": "the universal prior's choice",
     "contrast": "a space-filling point by which the prior is checked",
     "exploration": "the ensemble's choice far from all trials, as nothing improves",
     "fallback": "a space-filling point, as the surrogate failed",
