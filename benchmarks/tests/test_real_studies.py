@@ -214,5 +214,5 @@ def test_our_sampler_runs_every_problem(scenario):
     for name in {*by_optuna} - {runs.MAXIMISE, catalogue.BATCHES}:
         record = perform(a_run(name, "dre", trials=20))
         assert "error" not in record, record["error"]
-        assert record["stats"]["model"] > 0
+        assert {"model", "universal-prior"} & {*record["stats"]}
         assert "fallbacks" not in record["stats"]

@@ -183,7 +183,7 @@ def test_every_method_reports_at_the_rungs(scenario, syne_tune_halving, method):
     for begin, end in zip(starts, [*starts[1:], len(rungs)], strict=True):
         assert tuple(rungs[begin:end]) == RUNGS[: end - begin]
     if "dre" in method:
-        assert record["stats"]["model"] > 0 and "fallbacks" not in record["stats"]
+        assert record["stats"]["universal-prior"] > 0 and "fallbacks" not in record["stats"]
         assert ("prior" in record["stats"]) == ("prior" in method)
         assert perform(run)["evaluations"] == record["evaluations"]
 
