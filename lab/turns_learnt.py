@@ -8,18 +8,13 @@ the ensemble, each as a Beta distribution's mean, between a quarter and three qu
 
 from __future__ import annotations
 
-import json
 import sys
-import zlib
-from collections.abc import Iterator
-from itertools import zip_longest
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import optuna
-from tuning_tasks import scenario_of
+from paired_studies import append, runs
 
-from dre_bench.synthetic import synthetic_scenario
 from dre_bench.tasks import Scenario
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend import schedule
@@ -80,39 +75,13 @@ def values_of(
     return [trial.value for trial in study.trials]
 
 
-def runs() -> Iterator[tuple[str, Scenario, int, int]]:
-    """Yield the runs, scenarios in turns."""
-    groups: dict[str, list[tuple[str, Scenario, int, int]]] = {}
-    for seed in range(2):
-        for name in ("rbv2_xgboost", "rbv2_rpart", "lcbench"):
-            scenario = scenario_of(name)
-            for task in scenario.validation:
-                groups.setdefault(name, []).append((name, scenario, task, seed))
-        for name, n_tasks in FUNCTIONS.items():
-            for task in range(15 + n_tasks * seed, 15 + n_tasks * (seed + 1)):
-                run = (name, synthetic_scenario(name), task, seed)
-                groups.setdefault(name, []).append(run)
-    for row in zip_longest(*groups.values()):
-        yield from (run for run in row if run is not None)
-
-
 def main(out: str, n_trials: str = "60") -> None:
-    """Append a line for each run; those that are there are not repeated."""
-    path = Path(out)
-    records = map(json.loads, path.read_text().splitlines() if path.exists() else [])
-    made = {(record["scenario"], record["task"], record["seed"]) for record in records}
-    for name, scenario, task, seed in runs():
-        if (name, task, seed) in made:
-            continue
-        sample = scenario.random_configurations(2000, np.random.default_rng(task))
-        values = scenario.evaluate_many(task, sample)[scenario.metric]
-        record = {"scenario": name, "task": task, "seed": seed}
-        record |= {"median": float(np.median(values)), "best": float(values.max())}
-        number = zlib.crc32(f"turns/{name}/{task}/{seed}".encode())
-        for variant, is_learnt in (("fixed", False), ("learnt", True)):
-            record[variant] = values_of(scenario, task, number, int(n_trials), is_learnt)
-        with open(out, "a") as file:
-            file.write(json.dumps(record) + "\n")
+    """Append a line for each run that is not there."""
+    variants = {
+        name: partial(values_of, n_trials=int(n_trials), is_learnt=is_learnt)
+        for name, is_learnt in (("fixed", False), ("learnt", True))
+    }
+    append(out, runs(FUNCTIONS, n_seeds=2, first=15), variants, prefix="turns/")
 
 
 if __name__ == "__main__":

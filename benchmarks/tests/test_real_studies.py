@@ -212,7 +212,7 @@ def test_our_sampler_runs_every_problem(scenario):
     ]
     # The plain ones need a scenario that can be evaluated as a whole.
     for name in {*by_optuna} - {runs.MAXIMISE, catalogue.BATCHES}:
-        record = perform(a_run(name, "dre", trials=20))
+        record = perform(a_run(name, "dre", trials=24))
         assert "error" not in record, record["error"]
-        assert {"model", "universal-prior"} & {*record["stats"]}
+        assert record["stats"]["model"] > 0
         assert "fallbacks" not in record["stats"]
