@@ -43,18 +43,20 @@ from dre_plugins.space.rules import Valid
 
 
 class DRESampler(BaseSampler):
-    """Sampler that alternates a universal prior and a deep ranking ensemble.
+    """Sampler using Deep Ranking Ensembles in turns with a universal prior.
 
-    The first four trials are points of a scrambled Sobol sequence; if `prior="auto"` recognises
-    the learner by its parameters, three of them complement each other over past data sets. Then
-    a *universal prior*, a network meta-trained on synthetic functions, proposes by expected
-    improvement. After twenty trials it has every second one, and a *deep ranking ensemble* (Khazi,
-    Pineda Arango and Grabocka, ICLR 2023) the others: networks learn to rank, and the candidate
-    with the largest expected improvement of its rank is proposed.
+    By default, the first four trials are points of a scrambled Sobol sequence. If a common learner
+    is recognised by its parameters, three of the four come from its portfolio: configurations that
+    complement each other over past data sets. Trials 4 to 19 are proposed by a *universal prior*:
+    a network, meta-trained on synthetic functions, that reads the trials and outputs a mixture of
+    Gaussian processes. From trial 20 on it alternates with a *deep ranking ensemble* (Khazi,
+    Pineda Arango and Grabocka, ICLR 2023): ten networks that are trained to rank the trials. Each
+    of the two suggests the candidate of the largest expected improvement, of the value or of the
+    logarithm of the rank. In conditional spaces the universal prior has the odd trials only.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, with
     numeric, categorical and conditional parameters, and where trials may be pruned, fail or
-    violate constraints. For thousands of cheap trials other samplers are quicker.
+    violate constraints. For thousands of cheap trials, TPESampler and RandomSampler are faster.
 
     - All parameters are modelled together. The search space is the union of what the trials of
       the study asked for; conditions between parameters are learnt, and ranges may change.
@@ -65,12 +67,13 @@ class DRESampler(BaseSampler):
       study goes on as if it had never stopped, and workers may share a seed.
     - Failed trials rank last. Pruned and running trials are compared with others at the steps
       that they reported.
-    - Each constraint (`Trial.set_constraint`, or `constraints_func`) has a model; a trial is
-      chosen by its expected gain and by the probability that it meets all constraints.
-    - With several objectives each trial pushes the Pareto front in a direction of its own, and
-      the ensemble proposes all trials after the first ten.
+    - Each constraint (`Trial.set_constraint`, or `constraints_func`) has a model; the expected
+      improvement is multiplied by the probability that all constraints are met.
+    - With several objectives, the ensemble proposes all trials after the first ten. Random weights
+      of the objectives, drawn for each trial, spread the trials along the Pareto front.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
-    - If a model fails, a Sobol point takes its place: one warning; `stats["fallbacks"]` counts.
+    - If a model fails, a Sobol point is suggested instead, with a warning the first time;
+      `stats["fallbacks"]` counts these suggestions.
 
     Example:
         ```python
@@ -86,67 +89,65 @@ class DRESampler(BaseSampler):
         ```
 
     Args:
-        seed: Non-negative seed. Workers of one study may be given the same seed: their trials
-            differ by trial number. None takes one from the operating system, once.
-        prior: "auto" takes the portfolio of the learner that the parameters belong to, where names
-            and ranges tell, for three of the first four; the others are those of "universal", as
-            all are where nothing is recognised. "universal" alternates the universal prior
-            and an ensemble from random weights; None is the ensemble alone. A trained prior is
-            the name of one that ships with the package (`dre priors list`), its path, or a
-            `dre_plugins.Prior`: it proposes the first trial, even if the search spaces differ,
-            and the ensemble starts from its weights; from the eleventh trial on the universal
-            prior has its turns as well. The path of a file of `dre-bench train-universal` is
-            another one. A list has one for each objective, or None.
-        past_studies: Studies of the same kind to learn from, which takes some seconds, here and
-            now: studies, a storage or its URL, several of these, or a `dre_plugins.MetaDataset`.
-            Spaces, metrics and directions may differ; one with the name of the present study is
-            left out. For more than about 20 train a prior (`Prior.train`, `dre meta-train`).
-            "storage": the other studies of the study's own storage that tuned some of the same
-            parameters, with what had ended when the study began.
-        n_startup_trials: Trials of all workers, also enqueued and added ones, that must have ended
-            before the surrogate takes over; until then points of one scrambled Sobol sequence.
-            None takes 10 for the ensemble and 4 for the universal prior, or 0 with a trained one.
-        independent_sampler: Optuna sampler of parameters that no earlier trial had and the prior
-            does not know; without a prior every parameter of the first trial. None takes the
-            Sobol sequence.
-        warn_independent_sampling: Whether to warn of that after the start-up trials, once each.
-        allow_duplicates: Whether a configuration may be suggested again, as one may want when
-            the objective is noisy. Otherwise only an exhausted finite space repeats any.
-        failed: "worst" ranks failed trials below all others, "ignore" leaves them out. A trial
-            that returns NaN is a failed one in Optuna.
-        constraints_func: Called with each trial that has ended, returns how far each constraint
-            is violated, at most 0 where it is met, as `Trial.set_constraint` of Optuna 5 does. If
-            it raises, they are unknown: one warning; `stats["constraint_errors"]` counts.
-        cost: What a trial costs: "duration" or the name of a user attribute, a number above 0.
-            Once three are known, what a trial may gain is weighed against its expected cost.
-        valid: Says of a configuration, a dictionary of the parameters that a trial has, whether it
-            may be tried, such as `lambda c: c["low"] <= c["high"]`: a rule known beforehand. It
-            counts as met where a trial lacks a parameter that it reads. All that is suggested
-            satisfies it; what is enqueued is tried all the same, and a first trial whose last
-            parameter cannot make up for the others (one warning, `stats["invalid"]` counts).
-        settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
-            device, threads, how many trials are fitted, whether numeric choices are ordered.
-        memory: Where studies of any framework are recorded, and found by later ones that tune
-            some of the same parameters: True (a folder of the user's data), the path of a folder,
-            a `dre_plugins.Memory`, False (none), or None (the folder that the environment
-            variable DRE_MEMORY names, if any). With `past_studies` or a prior other than "auto"
-            and "universal" the study is only recorded.
+        seed: Non-negative seed. Workers of one study may share a seed, as suggestions differ by
+            trial number. None draws one from the operating system when the sampler is made.
+        prior: What is known before the first trial. "auto" recognises common learners by the names
+            and ranges of their parameters and takes three of the first four trials from the
+            portfolio of the learner; all else is as with "universal", the universal prior and an
+            ensemble with random initial weights. None is this ensemble alone. A trained prior is
+            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`: it
+            proposes the first trial, even if the search spaces differ, the ensemble starts from
+            its weights, and the universal prior takes turns once ten trials have ended. The path
+            of a file that `dre-bench train-universal` wrote replaces the universal prior. A list
+            has a trained prior, or None, for each objective.
+        past_studies: Past studies from which a prior is trained when the sampler is made, which
+            takes some seconds: studies, a storage or its URL, several of these, or a
+            `dre_plugins.MetaDataset`. Search spaces, metrics and directions may differ. A study
+            with the name of the present one is left out. If there are more than about 20, train a
+            prior once (`Prior.train`, `dre meta-train`). "storage" takes the studies in the
+            storage of the present study that share parameters with it, as they were when it began.
+        n_startup_trials: Number of trials that must have ended, enqueued and added ones included,
+            before a model proposes; until then, Sobol points. None means 4 for the universal prior
+            and 10 for the ensemble, or 0 with a trained prior.
+        independent_sampler: Optuna sampler for parameters that are in no earlier trial and in no
+            trained prior, such as all parameters of a first trial. None means the Sobol sequence.
+        warn_independent_sampling: Whether to warn, once for each parameter, if one is sampled
+            independently after the start-up trials.
+        allow_duplicates: Whether a configuration may be suggested again, for noisy objectives.
+            Otherwise configurations repeat only when all of a finite space were tried.
+        failed: "worst" ranks failed trials below all others, "ignore" leaves them out. Optuna
+            counts a trial that returns NaN as failed.
+        constraints_func: Function of an ended trial that returns how far each constraint is
+            violated, at most 0 where it is met, like `Trial.set_constraint` of Optuna 5. If it
+            raises, the constraints of that trial are unknown (`stats["constraint_errors"]`).
+        cost: Cost of a trial, a number above 0: "duration", in seconds, or the name of a user
+            attribute. Once three costs are known, expected gains are weighed against them.
+        valid: Rule that configurations must satisfy: a function of a dictionary of the trial's
+            parameters, such as `lambda c: c["low"] <= c["high"]`. It must be quick and always
+            answer the same; where a parameter that it reads is absent, it counts as met. Only two
+            kinds of trials may break it: enqueued ones, and a first trial whose last parameter
+            cannot make up for the others. `stats["invalid"]` counts them.
+        settings: Expert settings, see `dre_plugins.Settings`: acquisition, preset, device,
+            threads, how many trials are fitted, whether numeric choices are ordered.
+        memory: Folder in which studies of all frameworks are recorded, and from which later ones
+            with some of the same parameters learn: True (that of DRE_MEMORY, or one in the user's
+            data folder), a path, a `dre_plugins.Memory`, False (none), or None (that of the
+            environment variable DRE_MEMORY, if it is set). With `past_studies`, or a prior other
+            than "auto" and "universal", the study is recorded but does not learn from the folder.
 
     Attributes:
-        stats: Counts "suggestions" and the sources of `explain`; "independent" parameters,
-            "conflicts" with other workers, "invalid" configurations, "fallbacks",
-            "device_fallbacks" to the CPU, "skipped_turns" of the universal prior (see
-            `schedule.hindrance`) and "unwritten" attributes, which the storage refused; of a
-            memory "past_studies", "memory_contradicted" suggestions, which did without them as
-            the trials contradict them, and "memory_errors".
+        stats: Counters: "suggestions", and these by `source` of `explain`; "independent"
+            parameters, "conflicts" with other workers, "invalid" configurations, "fallbacks",
+            "device_fallbacks" to the CPU, "skipped_turns" of the universal prior and "unwritten"
+            attributes, which the storage refused. With a memory: "past_studies", suggestions made
+            without them because trials contradict them ("memory_contradicted"), "memory_errors".
 
     Note:
-        `explain` reads the user attribute "dre:explanation" of a trial; its `source` says who
-        proposed it, see `Explanation`. A prior that shares no parameter with the study is not
-        used, with one warning.
+        `explain` reads the user attribute "dre:explanation" of a trial. A prior that shares no
+        parameter with the study is not used, with one warning.
 
     Raises:
-        ValueError: If an argument is invalid, or no past study has anything to learn from.
+        ValueError: If an argument is invalid, or there is nothing to learn from in `past_studies`.
     """
 
     def __init__(

@@ -42,14 +42,16 @@ from dre_plugins.space.search_space import SearchSpace
 
 
 class DRESearch(RestorableSearcher):
-    """Search algorithm that alternates a universal prior and a deep ranking ensemble.
+    """Search algorithm using Deep Ranking Ensembles in turns with a universal prior.
 
-    The first four trials are points of a scrambled Sobol sequence; if `prior="auto"` recognises
-    the learner by its parameters, three of them complement each other over past data sets. Then
-    a *universal prior*, a network meta-trained on synthetic functions, proposes by expected
-    improvement. After twenty trials it has every second one, and a *deep ranking ensemble* (Khazi,
-    Pineda Arango and Grabocka, ICLR 2023) the others: networks learn to rank, and the candidate
-    with the largest expected improvement of its rank is proposed.
+    By default, the first four trials are points of a scrambled Sobol sequence. If a common learner
+    is recognised by its parameters, three of the four come from its portfolio: configurations that
+    complement each other over past data sets. Trials 4 to 19 are proposed by a *universal prior*:
+    a network, meta-trained on synthetic functions, that reads the trials and outputs a mixture of
+    Gaussian processes. From trial 20 on it alternates with a *deep ranking ensemble* (Khazi,
+    Pineda Arango and Grabocka, ICLR 2023): ten networks that are trained to rank the trials. Each
+    of the two suggests the candidate of the largest expected improvement, of the value or of the
+    logarithm of the rank. In conditional spaces the universal prior has the odd trials only.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, alone
     or beside a scheduler that stops trials early.
@@ -66,8 +68,8 @@ class DRESearch(RestorableSearcher):
     - Failed trials, those that report NaN and those without the metric rank last.
     - A suggestion depends only on the trials so far and `seed`. An experiment that was killed
       and restored with `Tuner.restore` goes on as if it had never stopped.
-    - If a model fails, a Sobol point takes its place: one warning, and
-      `search.stats["fallbacks"]` counts.
+    - If a model fails, a Sobol point is suggested instead, with a warning the first time;
+      `search.stats["fallbacks"]` counts these suggestions.
 
     Example:
         ```python
@@ -88,66 +90,64 @@ class DRESearch(RestorableSearcher):
         ```
 
     Args:
-        space: Parameter space, as for the `param_space` of the Tuner; None takes that one. With
-            a space here, the Tuner's may have constants and `tune.sample_from` only, or the same
-            domains. Objects to choose from (functions, for example) are known to the search by
-            themselves only if the space is given here: a Tuner hides them.
+        space: Parameter space, in the form of the Tuner's `param_space`; None takes that. If it is
+            given here, the Tuner's may contain only constants and `tune.sample_from`, or the same
+            domains. Choices that are functions or other objects can be told apart only if the
+            space is given here, because a Tuner hides them from the search algorithm.
         metric: Name of the metric, with "/" between nested keys; a list for several objectives.
-            None takes that of the `TuneConfig`, which is one. Ray hands it on only if there is a
-            `param_space`.
+            None takes the single metric of the `TuneConfig`, which Ray hands on only if the Tuner
+            has a `param_space`.
         mode: "min" or "max", or a list of these; None takes that of the `TuneConfig`.
-        points_to_evaluate: Configurations to run first, in order: nested as a trial gets them or
-            with "/" between the keys, complete or in part; the rest is then chosen to go with
-            them.
-        evaluated_rewards: Values of the metric at `points_to_evaluate`, which are then learnt
-            from and not run.
-        seed: Non-negative seed; None draws one.
-        prior: "auto" takes the portfolio of the learner that the parameters belong to, where names
-            and ranges tell, for three of the first four; the others are those of "universal", as
-            all are where nothing is recognised. "universal" alternates the universal prior
-            and an ensemble from random weights; None is the ensemble alone. A trained prior is
-            the name of one that ships with the package (`dre priors list`), its path, or a
-            `dre_plugins.Prior`: it proposes the first trial, even if the search spaces differ,
-            and the ensemble starts from its weights. With several metrics a list with one for
-            each, None where there is none.
-        past_results: Experiments of the same kind to learn from: what `Tuner.fit` has returned,
-            an `ExperimentAnalysis`, a folder of experiments, several of these, or a
-            `dre_plugins.MetaDataset`. Their metric has the same name. Learning takes some
-            seconds, once. For more than about 20 of them train a prior (`Prior.train`,
-            `dre meta-train`).
+        points_to_evaluate: Configurations to run first, in order, nested or with "/" between the
+            keys. Parameters that are missing are chosen by the model.
+        evaluated_rewards: Values of the metric at `points_to_evaluate`. These configurations are
+            then learnt from instead of run.
+        seed: Non-negative seed; None draws one from the operating system.
+        prior: What is known before the first trial. "auto" recognises common learners by the names
+            and ranges of their parameters and takes three of the first four trials from the
+            portfolio of the learner; all else is as with "universal", the universal prior and an
+            ensemble with random initial weights. None is this ensemble alone. A trained prior is
+            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`: it
+            proposes the first trial, even if the search spaces differ, the ensemble starts from
+            its weights, and the universal prior takes turns once ten trials have ended. A list
+            has a trained prior, or None, for each metric.
+        past_results: Past experiments from which a prior is trained, once, in some seconds: what
+            `Tuner.fit` has returned, an `ExperimentAnalysis`, a folder of experiments, several of
+            these, or a `dre_plugins.MetaDataset`. The name of the metric must be the same. If
+            there are more than about 20, train a prior once (`Prior.train`, `dre meta-train`).
         constraints: Limits on other metrics that trials report, by name: the highest value
-            allowed, or a pair of the lowest and the highest, where None is no limit. A trial is
-            chosen by what it may gain and how likely it keeps within all of them.
-        cost: What a trial costs: "duration" (Ray's `time_total_s`) or the name of another metric,
-            a number above 0. Once three trials have ended by themselves and said it, what a trial
-            may gain is weighed against what it is expected to cost.
-        n_startup_trials: Trials that must have ended before the surrogate takes over; until then
-            configurations are points of a scrambled Sobol sequence. Points to evaluate and
-            evaluated ones count. None: 10 (universal prior: 4), 0 with one of past tasks.
-        allow_duplicates: Whether a configuration may be suggested again, as one may want when
-            the metric is noisy. Then a finite space does not end the experiment.
+            allowed, or a pair of the lowest and the highest, where None is no limit. The expected
+            improvement is multiplied by the probability that all limits are kept.
+        cost: Cost of a trial, a number above 0: "duration" (Ray's `time_total_s`, in seconds) or
+            the name of another metric. Once three trials that ended by themselves have reported
+            it, expected gains are weighed against expected costs.
+        n_startup_trials: Number of trials that must have ended, points to evaluate and evaluated
+            ones included, before a model proposes; until then, Sobol points. None means 4 for the
+            universal prior and 10 for the ensemble, or 0 with a trained prior.
+        allow_duplicates: Whether a configuration may be suggested again, for noisy metrics. Then a
+            finite space does not end the experiment.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
-        stopped: What a trial counts as that was not the one that got furthest, and ended neither
-            by returning nor by a limit in `RunConfig(stop={…})`. Ray does not tell whether a
-            scheduler has stopped it or a class has said that it is done: "pruned" compares it
-            with others at the iterations that it reported, as is right beside a scheduler,
-            "complete" takes its last value.
-        settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
-            device, threads, how many trials are fitted, whether numeric choices are ordered.
-        memory: Where studies of any framework are recorded, and found by later ones that tune
-            some of the same parameters: True (a folder of the user's data), the path of a folder,
-            a `dre_plugins.Memory`, False (none), or None (the folder that the environment
-            variable DRE_MEMORY names, if any). With `past_results` or a prior other than
-            "auto" and "universal" the study is only recorded.
-        valid: Says of a configuration, as a trial gets it, whether it may be tried, such as
-            `lambda config: config["low"] <= config["high"]`: a rule known beforehand. All that is
-            suggested satisfies it; points to evaluate are tried all the same (one warning,
-            `stats["invalid"]` counts). It is saved with the search, lambdas too.
+        stopped: How to count a trial that ended early, neither by returning nor by a limit in
+            `RunConfig(stop={…})`. Ray does not tell whether a scheduler stopped it or a class
+            reported `done=True`. "pruned" compares it with others at the iterations that it
+            reported, as is right with a scheduler; "complete" takes its last value. If no
+            other trial has got further, it is complete in either case.
+        settings: Expert settings, see `dre_plugins.Settings`: acquisition, preset, device,
+            threads, how many trials are fitted, whether numeric choices are ordered.
+        memory: Folder in which studies of all frameworks are recorded, and from which later ones
+            with some of the same parameters learn: True (that of DRE_MEMORY, or one in the user's
+            data folder), a path, a `dre_plugins.Memory`, False (none), or None (that of the
+            environment variable DRE_MEMORY, if it is set). With `past_results`, or a prior other
+            than "auto" and "universal", the study is recorded but does not learn from the folder.
+        valid: Rule that configurations must satisfy: a function of a configuration as a trial gets
+            it, such as `lambda config: config["low"] <= config["high"]`. It must be quick and
+            always answer the same. Points to evaluate are exempt; `stats["invalid"]` counts those
+            that break it. It is saved with the search, even if it is a lambda.
 
     Raises:
-        ValueError: If an argument is invalid, there is nothing to learn from in the past results,
-            or `valid` raises or holds for nothing that was tried; here, or in `Tuner.fit` before
-            the first trial for what needs the space.
+        ValueError: If an argument is invalid, there is nothing to learn from in `past_results`, or
+            `valid` raises or holds for no configuration that was tried. What depends on the space
+            is checked in `Tuner.fit`, before the first trial.
         UnsupportedDomainError: If a domain cannot be searched (a ValueError, too).
     """
 

@@ -20,20 +20,20 @@ from dre_plugins.space.base import is_integer
 
 
 class MultiObjectiveDRESearcher(StudySearcher):
-    """Search for the front of several objectives with a deep ranking ensemble.
+    """Search for the Pareto front of several objectives with a deep ranking ensemble.
 
-    It goes with Syne Tune's `SingleFidelityScheduler`, which minimises all metrics or maximises
-    all of them; `MODRE` does each as it is told, and tells which trials failed. Trials count by
-    their last results only. All else is as in `DRESearcher`.
+    It works with Syne Tune's `SingleFidelityScheduler`, which minimises all metrics or maximises
+    all of them. `MODRE` has a direction for each metric and reports failed trials. Trials count by
+    their last results only. Everything else is as in `DRESearcher`.
 
     Args:
         config_space: Syne Tune's domains and constants by name.
-        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
+        points_to_evaluate: Configurations to run first, see `DRESearcher`.
         random_seed: Non-negative seed; None takes one from the operating system.
-        n_objectives: How many metrics the scheduler has, at least 2.
-        options: Further arguments of `DRESearcher`. `prior` may be a list with one for each
-            objective, None where there is none; the `memory` does not teach several objectives,
-            so that they are only recorded.
+        n_objectives: Number of metrics of the scheduler, at least 2.
+        options: Further arguments of `DRESearcher`. `prior` may be a list with a trained prior, or
+            None, for each objective. With `memory` the study is recorded but does not learn from
+            others.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -71,9 +71,9 @@ class MultiObjectiveDRESearcher(StudySearcher):
 
     @property
     def best_trials(self) -> tuple[StudyTrial, ...]:
-        """The front: the trials that meet all constraints and that no other one beats throughout.
+        """The Pareto front of the trials that meet all constraints.
 
-        Small values are good, also of what a scheduler maximises.
+        Small values are good, even of metrics that the scheduler maximises.
         """
         return self._study.best_trials
 
@@ -86,7 +86,7 @@ class MultiObjectiveDRESearcher(StudySearcher):
             metrics: Its values, small is good; None if the report lacked any.
 
         Raises:
-            ValueError: If their number is not `n_objectives`, which no later trial would mend.
+            ValueError: If their number is not `n_objectives`.
         """
         self._values(metrics)
         self._reporting(trial_id, config)
@@ -121,10 +121,11 @@ class MultiObjectiveDRESearcher(StudySearcher):
 
 
 class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
-    """Tune several metrics with a deep ranking ensemble, every trial to its end.
+    """Tune several metrics with a `MultiObjectiveDRESearcher` and run every trial to its end.
 
-    Trials count by their last reports only; one whose last report lacks a metric, or has NaN for
-    it, counts as failed. `scheduler.searcher.best_trials` is the front, small values are good.
+    Trials count by their last reports only. A trial whose last report lacks a metric, or has NaN
+    for it, has failed. `scheduler.searcher.best_trials` is the Pareto front, with small values
+    good.
 
     Where some metrics are minimised and others maximised, the summary that a tuner of Syne Tune
     prints at its end takes the first one as maximised; `Tuner.best_config(metric)` is right.
@@ -132,11 +133,11 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
     Args:
         config_space: Syne Tune's domains and constants by name.
         metrics: Names of at least two metrics.
-        do_minimize: Whether small values are good, of all metrics or of each.
+        do_minimize: Whether small values are good: one flag for all metrics, or a list.
         random_seed: Non-negative seed; None takes one from the operating system.
-        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
+        points_to_evaluate: Configurations to run first, see `DRESearcher`.
         constraints: Limits on metrics that trials report, see `DRE`.
-        options: Further arguments of `MultiObjectiveDRESearcher`, by name, see there.
+        options: Further arguments of `MultiObjectiveDRESearcher`, by name.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.

@@ -93,22 +93,23 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
 
 
 class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
-    """Tune with a deep ranking ensemble, every trial to its end.
+    """Tune with a `DRESearcher` and run every trial to its end.
 
-    Reports before the last one count while a trial runs. A trial whose last report has no metric
-    counts by those before, or as failed if there are none.
+    Use `ASHADRE` to stop poor trials early and `MODRE` for several metrics. Reports of a running
+    trial are learnt from at once. A trial whose last report lacks the metric counts by its earlier
+    reports; if there are none, it has failed.
 
     Args:
         config_space: Syne Tune's domains and constants by name.
         metric: Name of the metric.
         do_minimize: Whether small values are good.
         random_seed: Non-negative seed; None takes one from the operating system.
-        points_to_evaluate: Configurations to begin with, see `DRESearcher`.
+        points_to_evaluate: Configurations to run first, see `DRESearcher`.
         constraints: Limits on other metrics that trials report, by name: the highest value
             allowed, or a pair of the lowest and the highest, where None is no limit.
-        cost: What a trial costs: "duration" (Syne Tune's `st_worker_time`) or the name of another
-            number that trials report, above 0 in the last report. Once three are known, what a
-            trial may gain is weighed against what it is expected to cost.
+        cost: Cost of a trial, a number above 0 in its last report: "duration" (Syne Tune's
+            `st_worker_time`, in seconds) or the name of another reported number. Once three costs
+            are known, expected gains are weighed against expected costs.
         options: Further arguments of `DRESearcher`, by name: `prior`, `n_startup_trials`,
             `allow_duplicates`, `failed`, `settings`, `memory`, `valid`.
 
@@ -201,9 +202,9 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
 
 
 class DRETransfer(DRE):
-    """Tune with a deep ranking ensemble that learns from past evaluations first.
+    """Tune like `DRE`, with a prior trained on past experiments.
 
-    Learning takes some seconds, here and now. Search spaces, and ranges of values, may differ
+    Training takes some seconds, when the scheduler is made. Search spaces and ranges may differ
     from the present ones. `DRE`, `ASHADRE` and `DRESearcher` do the same with
     `prior=prior_from_evaluations(…)`.
 
@@ -212,8 +213,10 @@ class DRETransfer(DRE):
     Args:
         transfer_learning_evaluations: `TransferLearningTaskEvaluations` by the name of the task,
             or past experiments, see `prior_from_evaluations`.
-        past_metric: Name of the metric in the past, if it was another one.
-        past_mode: "min" or "max", if that was different in the past.
+        past_metric: Name of the metric in the past experiments; None: the same as `metric`, or the
+            only one there is.
+        past_mode: "min" or "max" in the past experiments; None: what an experiment states, else as
+            `do_minimize`.
 
     Raises:
         ValueError: If an argument is invalid, or there is nothing to learn from.
@@ -242,21 +245,21 @@ class DRETransfer(DRE):
 
 
 class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[misc]
-    """Tune with a deep ranking ensemble, and stop trials early by successive halving.
+    """Tune with a `DRESearcher` and stop poor trials early by asynchronous successive halving.
 
-    Trials are compared at the resource levels that they reach, so that stopped ones teach as well
-    as complete ones. With several brackets it is what Hyperband and BOHB do asynchronously.
+    Trials are compared at the resource levels that they reach, so stopped trials are learnt from
+    as well as complete ones. Several brackets make it asynchronous Hyperband.
 
     Arguments that are not listed are those of `DRE`.
 
     Args:
         time_attr: Name of the resource in a report, such as "epoch".
-        max_t: Resource at which a trial is done.
-        random_seed: Non-negative seed; None takes one from the operating system. The bracket of a
-            trial depends on it as well.
-        grace_period: Resource before which no trial is stopped.
-        reduction_factor: Of so many trials one goes on at each rung.
-        brackets: How many brackets, each with a later first rung.
+        max_t: Resource at which a trial is complete.
+        random_seed: Non-negative seed, of suggestions and of the brackets of trials; None takes
+            one from the operating system.
+        grace_period: Resource before which no trial is stopped, above 0.
+        reduction_factor: One of this many trials continues at each rung; above 1.
+        brackets: Number of brackets, each with a later first rung, at least 1.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.

@@ -18,30 +18,34 @@ from dre_plugins.recommend.trials import number_of
 
 
 class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[misc]
-    """Searcher that alternates a universal prior and a deep ranking ensemble.
+    """Searcher using Deep Ranking Ensembles in turns with a universal prior.
 
-    The first four trials are points of a scrambled Sobol sequence; if `prior="auto"` recognises
-    the learner by its parameters, three of them complement each other over past data sets. Then
-    a *universal prior*, a network meta-trained on synthetic functions, proposes by expected
-    improvement. After twenty trials it has every second one, and a *deep ranking ensemble* (Khazi,
-    Pineda Arango and Grabocka, ICLR 2023) the others: networks learn to rank, and the candidate
-    with the largest expected improvement of its rank is proposed.
+    By default, the first four trials are points of a scrambled Sobol sequence. If a common learner
+    is recognised by its parameters, three of the four come from its portfolio: configurations that
+    complement each other over past data sets. Trials 4 to 19 are proposed by a *universal prior*:
+    a network, meta-trained on synthetic functions, that reads the trials and outputs a mixture of
+    Gaussian processes. From trial 20 on it alternates with a *deep ranking ensemble* (Khazi,
+    Pineda Arango and Grabocka, ICLR 2023): ten networks that are trained to rank the trials. Each
+    of the two suggests the candidate of the largest expected improvement, of the value or of the
+    logarithm of the rank. In conditional spaces the universal prior has the odd trials only.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials. It
-    goes with every scheduler of Syne Tune that takes a searcher, and with
+    works with every scheduler of Syne Tune that takes a searcher, and with
     `LastValueMultiFidelitySearcher` and `IndependentMultiFidelitySearcher`, which take the class.
-    The schedulers `DRE`, `ASHADRE` and `DRETransfer` tell it more than those of Syne Tune: which
-    trials failed without a report, and which were stopped.
+    The schedulers `DRE`, `ASHADRE` and `DRETransfer` also tell the searcher which trials failed
+    without a report and which were stopped; those of Syne Tune do not.
 
-    - Trials that run are taken into account: those that have reported count by their reports, the
-      others are not suggested again. Nothing is suggested twice (see `allow_duplicates`) by one
-      searcher; `IndependentMultiFidelitySearcher` has one for each level, which do not know of
-      each other. When a finite space is used up, `suggest` returns None and the tuner ends.
-    - Results with a resource level are compared at equal levels, others by their number.
-    - Results of trials that it has not suggested count as well.
+    - Running trials are taken into account: those that have reported count by their reports, the
+      others are not suggested again. A searcher suggests no configuration twice (see
+      `allow_duplicates`); `IndependentMultiFidelitySearcher` has a searcher for each level, and
+      these do not share trials. When a finite space is exhausted, `suggest` returns None and the
+      tuner ends.
+    - Results with a resource level are compared at equal levels, others at equal numbers of
+      reports.
+    - Results of trials that another searcher has suggested count as well.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.
-    - If a model fails, a Sobol point takes its place: one warning, and
-      `searcher.stats["fallbacks"]` counts.
+    - If a model fails, a Sobol point is suggested instead, with a warning the first time;
+      `searcher.stats["fallbacks"]` counts these suggestions.
 
     Example:
         ```python
@@ -60,38 +64,38 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
 
     Args:
         config_space: Syne Tune's domains and constants by name.
-        points_to_evaluate: Configurations to begin with, in order. Parameters that are missing
-            are chosen to go with the others; a number out of its range is tried as it is.
+        points_to_evaluate: Configurations to run first, in order. Parameters that are missing are
+            chosen by the model; a number outside its range is tried as it is.
         random_seed: Non-negative seed; None takes one from the operating system.
-        prior: "auto" takes the portfolio of the learner that the parameters belong to, where names
-            and ranges tell, for three of the first four; the others are those of "universal", as
-            all are where nothing is recognised. "universal" alternates the universal prior
-            and an ensemble from random weights; None is the ensemble alone. A trained prior is
-            the name of one that ships with the package (`dre priors list`), its path, or a
-            `dre_plugins.Prior`: it proposes the first trial, even if the search spaces differ,
-            and the ensemble starts from its weights; from the eleventh trial on the universal
-            prior has its turns as well. The path of a file of `dre-bench train-universal` is
-            another universal prior.
-        n_startup_trials: Trials that must have ended before the surrogate takes over; until then
-            suggestions are points of one scrambled Sobol sequence. None takes 10 for the
-            ensemble and 4 for the universal prior, or 0 with a trained prior.
+        prior: What is known before the first trial. "auto" recognises common learners by the names
+            and ranges of their parameters and takes three of the first four trials from the
+            portfolio of the learner; all else is as with "universal", the universal prior and an
+            ensemble with random initial weights. None is this ensemble alone. A trained prior is
+            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`: it
+            proposes the first trial, even if the search spaces differ, the ensemble starts from
+            its weights, and the universal prior takes turns once ten trials have ended. The path
+            of a file that `dre-bench train-universal` wrote replaces the universal prior.
+        n_startup_trials: Number of trials that must have ended before a model proposes; until
+            then, Sobol points. None means 4 for the universal prior and 10 for the ensemble, or 0
+            with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
-        settings: What most users leave as it is, see `dre_plugins.Settings`: acquisition, preset,
-            device, threads, how many trials are fitted, whether numeric choices are ordered.
-        memory: Where studies of any framework are recorded, and found by later ones that tune
-            some of the same parameters: True (a folder of the user's data), the path of a folder,
-            a `dre_plugins.Memory`, False (none), or None (the folder that the environment
-            variable DRE_MEMORY names, if any). With a prior other than "auto" and
-            "universal" the study is only recorded.
-        valid: Says of a configuration, with its constants, whether it may be tried, such as
-            `lambda c: c["low"] <= c["high"]`: a rule known beforehand. All that is suggested
-            satisfies it; points to evaluate are tried all the same (one warning,
-            `stats["invalid"]` counts).
+        settings: Expert settings, see `dre_plugins.Settings`: acquisition, preset, device,
+            threads, how many trials are fitted, whether numeric choices are ordered.
+        memory: Folder in which studies of all frameworks are recorded, and from which later ones
+            with some of the same parameters learn: True (that of DRE_MEMORY, or one in the user's
+            data folder), a path, a `dre_plugins.Memory`, False (none), or None (that of the
+            environment variable DRE_MEMORY, if it is set). With a prior other than "auto" and
+            "universal", the study is recorded but does not learn from the folder.
+        valid: Rule that configurations must satisfy: a function of a configuration with its
+            constants, such as `lambda c: c["low"] <= c["high"]`. It must be quick and always
+            answer the same. Points to evaluate are exempt; `stats["invalid"]` counts those that
+            break it.
 
     Raises:
         ValueError: If an argument is invalid, a domain cannot be searched, the prior has no
-            parameter in common with the space, or `valid` raises or holds for nothing tried.
+            parameter in common with the space, or `valid` raises or holds for no configuration
+            that was tried.
     """
 
     def on_trial_result(
@@ -104,8 +108,9 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         """Learn an intermediate result; the last one of a resource level counts.
 
         Args:
-            metric: Its value, small is good; None if the report had none.
-            resource_level: How far it got; None counts its reports.
+            metric: Value of the metric, small is good; None if the report lacks it.
+            resource_level: Resource that the trial has reached; None takes the number of its
+                reports.
         """
         number = self._reporting(trial_id, config)
         if number is None or metric is None:
@@ -128,11 +133,11 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
         """Learn the final result of a trial; NaN says that it failed.
 
         Args:
-            metric: Its value, small is good; None if the last report had none: then the trial
-                counts by those before.
-            resource_level: How far it got, if that is known.
+            metric: Value of the metric, small is good; None if the last report lacks it. Then the
+                trial counts by its earlier reports.
+            resource_level: Resource that the trial has reached, if known.
             constraints: How far each constraint is violated, by name; at most 0 where it is met.
-            cost: What the trial has cost, see `AskTell.tell`.
+            cost: Cost of the trial, see `AskTell.tell`.
         """
         number = self._running(trial_id, config)
         if number is None:
