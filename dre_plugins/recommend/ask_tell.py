@@ -1,6 +1,6 @@
-"""Tune without a framework: ask for a configuration, tell what it was worth.
+"""Tune without a framework: ask for a configuration, tell its value.
 
-The frameworks that keep no trials themselves (Ray Tune, Syne Tune) are served by this as well.
+The adapters of Ray Tune and Syne Tune use it as well, as these frameworks keep no trials.
 """
 
 from __future__ import annotations
@@ -35,48 +35,50 @@ from dre_plugins.space.search_space import SearchSpace
 class AskTell(KeptTrials):
     """Keep the trials of one study in memory and suggest the next ones.
 
-    A trial is `ask`ed for and then ends by `tell` (it ended by itself) or by `stop` (something
-    else has ended it). What it `report`s before counts at once: a trial that is still running
-    counts like one that was stopped by now. One that has reported nothing yet is believed at its
-    predicted rank, so that no worker gets the same. Several threads may use one study: one at a
-    time is let in, so that what is told while another one asks counts for the next suggestion.
+    `ask` begins a trial; `tell` ends it with its value, and `stop` says that a scheduler has ended
+    it. Values that it has `report`ed count at once, as if it were stopped now. A trial that has
+    reported nothing is assumed to end at its predicted rank, and its configuration is not
+    suggested again. Threads may share a study: its methods run one at a time.
 
     Args:
         space: A `SearchSpace`, or a domain or a list of choices by parameter name; choices that
             are numbers in ascending order are treated as ordered.
         direction: "minimize" or "maximize"; a list of these for several objectives.
         seed: Non-negative seed of everything random; None draws one.
-        prior: What is known beforehand: "auto" (the prior of the learner that is tuned, if it is
-            recognised and its prior ships, otherwise "universal"), "universal" (of functions on
-            any search space), None (nothing), or what past tasks taught: a `dre_plugins.Prior`,
-            its name or its path; or a list with one for each objective, None where there is none.
-        n_startup_trials: Trials that must have ended before the surrogate takes over; until then
-            suggestions are points of one scrambled Sobol sequence. None takes 10 for the
-            ensemble and 4 for the universal prior, or 0 with a trained prior.
+        prior: What is known before the first trial. "auto" recognises common learners by the names
+            and ranges of their parameters and takes three of the first four trials from the
+            portfolio of the learner; all else is as with "universal", the universal prior and an
+            ensemble with random initial weights. None is this ensemble alone. A trained prior is
+            given by its name (`dre priors list`), as a path, or as a `dre_plugins.Prior`. A list
+            has a trained prior, or None, for each objective.
+        n_startup_trials: Number of trials that must have ended before a model proposes; until
+            then, Sobol points. None means 4 for the universal prior and 10 for the ensemble, or 0
+            with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials below all others, "ignore" leaves them out.
-        settings: What most users leave as it is, see `dre_plugins.Settings`.
-        logger: Where messages go, such as a framework's own; None takes "dre_plugins".
-        memory: Where all studies are recorded and learnt from, see `dre_plugins.Memory`: True (a
-            folder of the user's data), the path of a folder, a `Memory`, False (none), or None
-            (the folder that the environment variable DRE_MEMORY names, if any). A prior other
-            than "auto" and "universal" takes precedence: then the study is only recorded.
-        valid: Says of a configuration, a dictionary of its active parameters, whether it may be
-            tried: a rule known beforehand, such as `lambda c: c["low"] <= c["high"]`. All that is
-            suggested satisfies it; what is enqueued is tried all the same (one warning,
-            `stats["invalid"]` counts). It is asked thousands of times a suggestion, and must
-            answer the same each time. To pickle the study, it must be picklable.
-        name: Name of the study in the memory, for people.
-        framework: What tunes, for people.
+        settings: Expert settings, see `dre_plugins.Settings`.
+        logger: Logger of all messages; None takes "dre_plugins".
+        memory: Folder in which studies of all frameworks are recorded, and from which later ones
+            with some of the same parameters learn: True (that of DRE_MEMORY, or one in the user's
+            data folder), a path, a `dre_plugins.Memory`, False (none), or None (that of the
+            environment variable DRE_MEMORY, if it is set). With a prior other than "auto" and
+            "universal", the study is recorded but does not learn from the folder.
+        valid: Rule that configurations must satisfy: a function of a dictionary of the active
+            parameters, such as `lambda c: c["low"] <= c["high"]`. It is called thousands of times
+            a suggestion and must always answer the same. Enqueued configurations are exempt;
+            `stats["invalid"]` counts those that break it. A study with a rule can be pickled only
+            if the rule can.
+        name: Name under which the memory shows the study.
+        framework: Framework that the memory shows beside the name.
 
     Attributes:
         space: The search space.
-        stats: Counters of `Recommender`, how many "enqueued" configurations were asked for, the
-            number of "past_studies" that the memory offered, how many suggestions did without
-            them as the trials contradict them ("memory_contradicted"), and "memory_errors".
+        stats: Counters of `Recommender`; "enqueued" configurations that were asked for; with a
+            memory: "past_studies", suggestions made without them because trials contradict them
+            ("memory_contradicted"), and "memory_errors".
 
     Raises:
-        ValueError: If an argument is invalid; the message names it. If `valid` raises, or holds
+        ValueError: If an argument is invalid (the message names it), or `valid` raises or holds
             for no configuration that was tried.
 
     Examples:
@@ -131,7 +133,7 @@ class AskTell(KeptTrials):
         self._remembered = remembered(self._memory, prior, self.space)
         self._prior = self._remembered or prior_from(prior, self._settings.preset)
         if isinstance(self._prior, FoundPrior) and len(self.directions) > 1:
-            self._prior = UNIVERSAL  # what was found is good by one objective
+            self._prior = UNIVERSAL  # a portfolio is good by a single objective
         self._recommenders = self._new_recommenders()
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -157,16 +159,17 @@ class AskTell(KeptTrials):
     @property
     @locked
     def is_exhausted(self) -> bool:
-        """Whether every configuration of a finite space was asked for, so that any repeats one."""
+        """Whether every configuration of a finite space was asked for."""
         may_differ = bool(self._queue) or self._settings.allow_duplicates
         return not may_differ and has_tried_all(self._rule, self._trials)
 
     @locked
     def recommend(self) -> Recommendation[Trial]:
-        """Return the trial that is best by the model, which noise favoured less than `best`.
+        """Return the trial that the model expects to be best; `best` may owe its value to noise.
 
-        The universal prior reads all trials; of the complete ones that meet all constraints the
-        one of the best expected value is returned, with that expectation and its doubt.
+        The universal prior is conditioned on all trials. Among the complete trials that meet all
+        constraints, the one with the best expected value is returned, with that expectation and
+        its standard deviation.
 
         Raises:
             ValueError: If there is no such trial, or there are several objectives.
@@ -178,10 +181,10 @@ class AskTell(KeptTrials):
 
     @locked
     def expected_gain(self, n_ahead: int = 10) -> ExpectedGain | None:
-        """Return what the next trials are expected to gain, to end the study when it is little.
+        """Return the gain that is expected of the next trials; end the study when it is small.
 
         Args:
-            n_ahead: How many next trials, at least 1.
+            n_ahead: Number of next trials, at least 1.
 
         Returns:
             The gain in the unit of the metric; None before ten complete, feasible trials.
@@ -203,8 +206,8 @@ class AskTell(KeptTrials):
     def ask_batch(self, count: int) -> list[tuple[int, dict[str, Any]]]:
         """Return several new trials, different from each other.
 
-        Up to 16 cost about half of as many calls of `ask`, further ones a seventh: each of the
-        first 16 is followed by a short fit, of the others 16 share one and are kept apart.
+        Each of the first 16 is followed by a short fit, which takes half of the time of a call of
+        `ask`. Further ones share a fit, 16 at a time, and take a seventh.
 
         Raises:
             ValueError: If `count` is below 1.
@@ -215,7 +218,7 @@ class AskTell(KeptTrials):
             self._logger.info(self._recommenders.about_priors)
         while self._queue and len(self._trials) < first + count:
             self._begin(self._completed(self._queue[0]), Explanation("enqueued"))
-            # Only now: what is interrupted before must not lose what the user wants.
+            # Only now, so that an interruption loses no enqueued configuration.
             del self._queue[0]
             self.stats["enqueued"] += 1
         n_missing = first + count - len(self._trials)
@@ -228,8 +231,8 @@ class AskTell(KeptTrials):
         """Evaluate a configuration before any other, after those enqueued earlier.
 
         Args:
-            configuration: Values by name; parameters that are missing are chosen to go with them.
-                A number out of its parameter's range is kept, with one warning.
+            configuration: Values by name; parameters that are missing are chosen by the model. A
+                number outside its range is kept, with one warning.
 
         Raises:
             ValueError: If there is no such parameter, or it can never have such a value.
@@ -245,7 +248,7 @@ class AskTell(KeptTrials):
 
         Args:
             number: What `ask` returned.
-            step: How far the trial got, such as an epoch.
+            step: Resource that the trial has reached, such as an epoch.
             value: The value; NaN if there is none.
 
         Raises:
@@ -273,9 +276,8 @@ class AskTell(KeptTrials):
             value: The value; one for each objective, if there are several.
             constraints: How far each constraint is violated, by name; at most 0 where it is met,
                 NaN where that is unknown.
-            cost: What the trial has cost, such as seconds; None or NaN where that is unknown.
-                Once three costs are known, what a trial may gain is weighed against what it is
-                expected to cost.
+            cost: Cost of the trial, such as seconds; None or NaN where it is unknown. Once three
+                costs are known, expected gains are weighed against expected costs.
 
         Raises:
             ValueError: If there is no such trial, it has been told before, a value is no
@@ -289,9 +291,9 @@ class AskTell(KeptTrials):
     def stop(self, number: int, *, constraints: Mapping[str, float] | None = None) -> None:
         """Say that a running trial was stopped, by a scheduler for example.
 
-        It counts by what it has reported: as complete if no trial has got further, otherwise as
-        pruned, which is compared with others at the steps that it reported. Without any report it
-        has failed.
+        If no trial has reported a later step, it is complete with its last value. Otherwise it is
+        pruned: compared with others at the steps that it reported. Without any report it has
+        failed.
 
         Raises:
             ValueError: If there is no such trial, or it has ended.
@@ -302,7 +304,7 @@ class AskTell(KeptTrials):
 
     @locked
     def restart(self, number: int) -> None:
-        """Say that a trial runs again from its beginning, whatever became of it before.
+        """Say that a trial runs again from its beginning, in whatever state it was.
 
         Raises:
             ValueError: If there is no such trial.
@@ -324,10 +326,10 @@ class AskTell(KeptTrials):
         """Add a trial that was evaluated elsewhere.
 
         Args:
-            configuration: Values of all active parameters; a number out of its parameter's range
-                is kept, with one warning.
+            configuration: Values of all active parameters; a number outside its range is kept,
+                with one warning.
             value: Its value, or values; None or NaN if it has none.
-            state: What became of it; None: complete, or failed without a value.
+            state: Its state; None: complete, or failed without a value.
             rungs: Intermediate values by step.
             constraints: See `tell`.
             cost: See `tell`.
@@ -346,7 +348,7 @@ class AskTell(KeptTrials):
         self._end(len(self._trials) - 1, replace(ended, cost=paid))
 
     def _end(self, number: int, trial: Trial) -> None:
-        """Keep what became of a trial, and write it to the memory."""
+        """Keep an ended trial, and record it in the memory."""
         self._trials[number] = trial
         is_stopped, source = number in self._stopped, self.explain(number).source
         self._recommenders.record(number, trial, is_stopped=is_stopped, source=source)
@@ -361,7 +363,7 @@ class AskTell(KeptTrials):
         return suggestions
 
     def _completed(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is wanted, with the model's choice of what is missing."""
+        """Return a configuration with the model's choice of the missing parameters."""
         if not configurations.missing(self.space, wanted):
             whole = {**self.space.constants, **configurations.active_part(self.space, wanted)}
             self._recommenders.check(whole)
@@ -374,7 +376,7 @@ class AskTell(KeptTrials):
         self._trials.append(Trial(configuration, TrialState.RUNNING))
 
     def _check(self, configuration: Mapping[str, Any]) -> None:
-        """Refuse what no parameter can have; warn once of what is only out of range."""
+        """Refuse values that a parameter can never have; warn once of those out of range."""
         for name, warning in configurations.out_of_range(self.space, configuration).items():
             self._say_once(logging.WARNING, name, warning)
 

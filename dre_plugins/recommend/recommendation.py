@@ -1,7 +1,7 @@
-"""Which trial of a study to use, where values are noisy: the best by the model.
+"""Which trial of a study to use if values are noisy: the one that the model expects to be best.
 
-The best observed value is that of a lucky trial. What the trials around it reached tells how
-lucky it was.
+The trial with the best observed value is often one with favourable noise, which the model
+estimates from the trials around it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from dre_plugins.space.search_space import SearchSpace
 
 T = TypeVar("T")
 
-# Up to this share of noise in the variance of values the best observed trial is the best one: the
-# processes also take for noise what is only rough (lab/2026-11-24-recommend.md).
+# Up to this share of noise in the variance of values, the best observed trial is recommended: the
+# processes mistake roughness of the objective for noise (lab/2026-11-24-recommend.md).
 MIN_NOISE_SHARE = 0.08
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation(Generic[T]):
-    """Hold the trial of a study that is best by the model, and the doubt.
+    """Hold the recommended trial of a study, its expected value and how uncertain that is.
 
     Args:
-        trial: The trial, as its framework has it.
-        value: What is expected there of the metric without noise, in its unit and sign.
-        deviation: Standard deviation of that expectation, as the model sees it: too small where
-            noise is as large as the differences between trials.
-        noise: Standard deviation of the noise of one evaluation, likewise.
+        trial: The trial, in the framework's own type.
+        value: Expected value of the metric without noise, in its unit and sign.
+        deviation: Standard deviation of `value` by the model. It is too small if the noise is as
+            large as the differences between trials.
+        noise: Standard deviation of the noise of one evaluation, by the model.
     """
 
     trial: T
@@ -62,16 +62,16 @@ def recommended(
     *,
     n_objectives: int = 1,
 ) -> Recommended:
-    """Return the complete trial of the largest expected value that meets all constraints.
+    """Return the complete trial with the largest expected value that meets all constraints.
 
-    Where values have hardly any noise it is the best observed one. Under noise the trial was as
-    good as that in 149 test studies, and its expected value a quarter nearer the truth than the
-    observed one (lab/2026-11-24-recommend.md).
+    If values have hardly any noise, this is the best observed trial. In 149 noisy test studies it
+    was as good as that, and its expected value a quarter nearer the truth than the observed value
+    (lab/2026-11-24-recommend.md).
 
     Args:
         space: The search space.
         history: The trials as they count, see `trials.as_of_now`; larger values are better.
-        trials: The same trials as they are: those that still run are not recommended.
+        trials: The same trials in their present states: running ones are not recommended.
         n_objectives: Number of objectives.
 
     Raises:

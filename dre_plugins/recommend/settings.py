@@ -18,23 +18,23 @@ from dre_plugins.space.base import is_integer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Choose what most users leave as it is; the same in every framework.
+    """Hold the expert settings, which are the same in every framework.
 
     Args:
-        acquisition: What the ensemble chooses by: "log-rank-ei" (expected improvement of the
-            logarithm of the rank) or "ei" (of the rank, as in the paper). With another preset
+        acquisition: Acquisition function of the ensemble: "log-rank-ei" (expected improvement of
+            the logarithm of the rank) or "ei" (of the rank, as in the paper). With a preset other
             than "default" also "pi" (probability of improvement), "lcb" (lower confidence bound),
             "average-rank" or "thompson". None takes the preset's: "log-rank-ei" by default. The
-            universal prior keeps its turns.
+            universal prior has the expected improvement of the value in any case.
         preset: "default", "paper" (the ensemble alone, as in the paper; slower) or a
             `dre_plugins.engine.Preset`.
-        device: Torch device of the surrogate, such as "cpu" or "cuda".
-        n_threads: Threads that one suggestion may use; torch's own setting is restored.
-        max_history: Trials that the surrogate is fitted to, at least 2. Of longer studies it
-            takes the best and a spread of the rest, so that a suggestion takes no longer.
+        device: Torch device of the models, such as "cpu" or "cuda".
+        n_threads: Threads that a suggestion may use, at least 1; torch's own setting is restored.
+        max_history: Largest number of trials that a model is fitted to, at least 2. In longer
+            studies these are the best and evenly spaced ranks of the others, so that the time of a
+            suggestion is bounded.
         order_numeric_choices: Whether choices that are numbers in ascending order are treated as
-            ordered. It is for the domains of frameworks: a `SearchSpace` says itself what is
-            ordered.
+            ordered. It concerns the domains of frameworks; in a `SearchSpace`, use `Ordinal`.
 
     Raises:
         ValueError: If a setting is invalid, or there is no such device.
@@ -79,7 +79,7 @@ class Settings:
         allow_duplicates: bool = False,
         failed: str = "worst",
     ) -> RecommenderSettings:
-        """Return these settings with the arguments that every sampler has beside them."""
+        """Return these settings together with the arguments that all samplers share."""
         return RecommenderSettings(
             **{field.name: getattr(self, field.name) for field in fields(Settings)},
             n_startup_trials=n_startup_trials,
@@ -93,9 +93,9 @@ class RecommenderSettings(Settings):
     """Choose how a `Recommender` makes suggestions; `Settings` explains the other arguments.
 
     Args:
-        n_startup_trials: Trials that must have ended before the surrogate takes over; until
-            then suggestions are scrambled Sobol points. None takes 10 for the ensemble and 4 for
-            the universal prior, or 0 with a trained prior.
+        n_startup_trials: Number of trials that must have ended before a model proposes; until
+            then, Sobol points. None means 4 for the universal prior and 10 for the ensemble, or 0
+            with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials last, "ignore" leaves them out.
 
@@ -115,7 +115,7 @@ class RecommenderSettings(Settings):
 
 
 def checked_settings(settings: Settings | None) -> Settings:
-    """Return the settings, the defaults for None; a TypeError says that it is something else."""
+    """Return the settings, the defaults for None; raise a TypeError for anything else."""
     if settings is None:
         return Settings()
     if not isinstance(settings, Settings) or isinstance(settings, RecommenderSettings):

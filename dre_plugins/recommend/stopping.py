@@ -1,7 +1,7 @@
 """When to end a study: when the next trials are expected to gain too little.
 
-The universal prior's processes tell the expected improvement of the best candidate. What the next
-k trials of recorded studies gained grows with its square root, and nearly with their number
+The universal prior gives the expected improvement of the best candidate. In recorded studies, the
+gain of the next k trials grew with the square root of that and nearly in proportion to k
 (lab/2026-11-24-stopping.md).
 """
 
@@ -24,24 +24,24 @@ from dre_plugins.space.search_space import SearchSpace
 if TYPE_CHECKING:
     from dre_plugins.recommend.ask_tell import AskTell
 
-# Share of what a study has gained: the default limit of what is too little. Of 92 recorded studies
-# of 60 or 100 trials it ends 18, and 3 of them would still have gained .05 of regret
+# Default of `min_gain`, as a share of what a study has gained so far. It ends 18 of 92 recorded
+# studies of 60 or 100 trials; 3 of these would still have gained .05 of regret
 # (lab/2026-11-24-stopping.md).
 MIN_SHARE = 0.02
-# The median of so many trials says where a study began.
+# The median of this many first trials is where a study began.
 N_FIRST = 10
-# Fitted to recorded studies: the share of ten trials, and the power of their number.
+# Fitted to recorded studies: the factor for ten trials, and the exponent of their number.
 GAIN_OF_TEN = 0.5
 BY_NUMBER = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedGain:
-    """Hold what is expected of the next trials, in the unit of the metric.
+    """Hold the gain that is expected of the next trials, in the unit of the metric.
 
     Args:
-        gain: What they gain on the best trial.
-        gained: What the best trial has gained on the median of the first ten.
+        gain: Expected improvement of the next trials on the best one.
+        gained: Difference between the best trial and the median of the first ten.
     """
 
     gain: float
@@ -55,17 +55,17 @@ def expected_gain(
     *,
     n_ahead: int = 10,
 ) -> ExpectedGain | None:
-    """Return what the next trials gain on average; None before ten complete, feasible trials.
+    """Return the expected gain of the next trials; None before ten complete, feasible trials.
 
     gain = ½ √(EI · gained) (k / 10)^0.9, with EI the largest expected improvement of a candidate.
-    Whether candidates meet constraints is left out, so that under constraints it is too much.
+    Under constraints it is too large, as it ignores whether candidates meet them.
 
     Args:
         space: The search space.
         history: The trials of one objective as they count, see `trials.as_of_now`; larger values
             are better.
-        trials: The same trials as they are: those that still run have gained nothing.
-        n_ahead: How many next trials, at least 1.
+        trials: The same trials in their present states: running ones have gained nothing yet.
+        n_ahead: Number k of next trials, at least 1.
     """
     valid = valid_positions(history, trials)
     values = [value for place in valid if math.isfinite(value := history[place].value or 0.0)]
@@ -82,13 +82,14 @@ def expected_gain(
 
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
-    """Say when a study is to end.
+    """Decide when a study ends.
 
     Args:
-        n_ahead: How many further trials are thought of, at least 1.
-        min_gain: The study ends when they are expected to gain less, in the unit of the metric,
-            above 0. None: 2 % of what the best trial has gained on the median of the first ten.
-        min_n_trials: Complete, feasible trials before which it goes on, at least 10.
+        n_ahead: Number of next trials whose gain is considered, at least 1.
+        min_gain: Smallest expected gain for which the study continues, in the unit of the metric,
+            above 0. None: 2 % of the difference between the best trial and the median of the first
+            ten.
+        min_n_trials: Complete, feasible trials before which the study never ends, at least 10.
 
     Raises:
         ValueError: If one of them is out of range.

@@ -15,19 +15,19 @@ from dre_plugins.recommend.trials import as_of_now
 
 
 def recommend(study: Study) -> Recommendation[FrozenTrial]:
-    """Return the trial of a study that is best by the model, not the luckiest one.
+    """Return the trial of a study that the model expects to be best.
 
-    `study.best_trial` has the best observed value, which noise favoured. Here the universal prior
-    reads all trials, and the complete one with the best expected value that meets all constraints
-    is returned, with that expectation and its doubt. Pruned and failed trials are learnt from and
-    not recommended. The study may be of any sampler.
+    The value of `study.best_trial` may be due to noise. Here the universal prior is conditioned on
+    all trials. Among the complete trials that meet all constraints, the one with the best expected
+    value is returned, with that expectation and its standard deviation. Pruned and failed trials
+    inform the model but are not recommended. The study may have used any sampler.
 
     Args:
         study: A study of one objective.
 
     Raises:
         ValueError: If no trial is complete and feasible, none has parameters, or there are
-            several objectives, whose choice is `study.best_trials`.
+            several objectives (see `study.best_trials` for these).
 
     Example:
         ```python
@@ -47,16 +47,18 @@ def recommend(study: Study) -> Recommendation[FrozenTrial]:
 class ExpectedGainCallback:
     """Stop a study when the next trials are expected to gain too little.
 
-    The universal prior reads all trials and tells what the best candidate would gain; from that
-    follows what the next trials of recorded studies gained on average. The study may be of any
-    sampler, and may be continued: then it stops again after its next trial unless that changed
-    the expectation. Each trial costs about a tenth of a second more.
+    The universal prior is conditioned on all trials. From the expected improvement of its best
+    candidate follows the gain of the next `n_ahead` trials, by a formula that was fitted to
+    recorded studies. It takes about a tenth of a second after each trial. The study may use any
+    sampler. It may be continued, and then stops after its next trial unless the expectation has
+    changed.
 
     Args:
-        n_ahead: How many further trials are thought of, at least 1.
-        min_gain: The study stops when they are expected to gain less, in the unit of the metric,
-            above 0. None: 2 % of what the best trial has gained on the median of the first ten.
-        min_n_trials: Complete, feasible trials before which it goes on, at least 10.
+        n_ahead: Number of next trials whose gain is considered, at least 1.
+        min_gain: Smallest expected gain for which the study continues, in the unit of the metric,
+            above 0. None: 2 % of the difference between the best trial and the median of the first
+            ten.
+        min_n_trials: Complete, feasible trials before which the study never stops, at least 10.
 
     Raises:
         ValueError: If an argument is out of range; when it is called, if the study has several

@@ -28,12 +28,13 @@ def recommend(
     space: Mapping[str, Any] | None = None,
     constraints: Mapping[str, Any] | None = None,
 ) -> Recommendation[Result]:
-    """Return the result that is best by the model, not the luckiest one.
+    """Return the result of the trial that the model expects to be best.
 
-    `results.get_best_result` has the best observed value, which noise favoured. Here the universal
-    prior reads the last values of all trials, and the complete one with the best expected value is
-    returned, with that expectation and its doubt. Trials that were stopped early and those that
-    failed are learnt from and not recommended. The search algorithm may be any.
+    The value of `results.get_best_result` may be due to noise. Here the universal prior is
+    conditioned on the last values of all trials. The complete trial with the best expected value
+    is returned, with that expectation and its standard deviation. Trials that failed or were
+    stopped early inform the model but are not recommended. The experiment may have used any search
+    algorithm.
 
     Args:
         results: What `Tuner.fit` has returned.
@@ -67,21 +68,22 @@ def recommend(
 class ExpectedGainStopper(Stopper):
     """Stop an experiment when the next trials are expected to gain too little.
 
-    The universal prior reads all trials and tells what the best candidate would gain; from that
-    follows what the next trials of recorded studies gained on average. Trials that run are
-    stopped as well.
+    The universal prior is conditioned on all trials. From the expected improvement of its best
+    candidate follows the gain of the next `n_ahead` trials, by a formula that was fitted to
+    recorded studies. Running trials are stopped as well.
 
     Args:
         search: The search algorithm of the same Tuner, which knows the trials.
-        n_ahead: How many further trials are thought of, at least 1.
-        min_gain: The experiment stops when they are expected to gain less, in the unit of the
-            metric, above 0. None: 2 % of what the best trial has gained on the median of the
-            first ten.
-        min_n_trials: Complete, feasible trials before which it goes on, at least 10.
+        n_ahead: Number of next trials whose gain is considered, at least 1.
+        min_gain: Smallest expected gain for which the experiment continues, in the unit of the
+            metric, above 0. None: 2 % of the difference between the best trial and the median of
+            the first ten.
+        min_n_trials: Complete, feasible trials before which the experiment never stops, at least
+            10.
 
     Raises:
-        ValueError: If an argument is out of range, or no `DRESearch`; during the experiment, if
-            there are several objectives.
+        ValueError: If an argument is out of range, or `search` is no `DRESearch`; during the
+            experiment, if there are several objectives.
 
     Example:
         ```python

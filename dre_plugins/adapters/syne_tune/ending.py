@@ -30,12 +30,13 @@ def recommend(
     *,
     constraints: Mapping[str, Any] | None = None,
 ) -> Recommendation[dict[str, Any]]:
-    """Return the trial of an experiment that is best by the model, not the luckiest one.
+    """Return the trial of an experiment that the model expects to be best.
 
-    `experiment.best_config()` has the best observed value, which noise favoured. Here the
-    universal prior reads the last values of all trials, and the complete one with the best
-    expected value is returned, with that expectation and its doubt. Stopped and failed trials are
-    learnt from and not recommended. The scheduler may be any.
+    The value of `experiment.best_config()` may be due to noise. Here the universal prior is
+    conditioned on the last values of all trials. The complete trial with the best expected value
+    is returned, with that expectation and its standard deviation. Trials that failed or were
+    stopped early inform the model but are not recommended. The experiment may have used any
+    scheduler.
 
     Args:
         experiment: What `load_experiment` returns.
@@ -69,20 +70,22 @@ def recommend(
 class ExpectedGainCriterion:
     """Stop an experiment when the next trials are expected to gain too little.
 
-    The universal prior reads all trials and tells what the best candidate would gain; from that
-    follows what the next trials of recorded studies gained on average.
+    The universal prior is conditioned on all trials. From the expected improvement of its best
+    candidate follows the gain of the next `n_ahead` trials, by a formula that was fitted to
+    recorded studies.
 
     Args:
         scheduler: The scheduler of the same tuner, or its `DRESearcher`.
-        n_ahead: How many further trials are thought of, at least 1.
-        min_gain: The experiment stops when they are expected to gain less, in the unit of the
-            metric, above 0. None: 2 % of what the best trial has gained on the median of the
-            first ten.
-        min_n_trials: Complete, feasible trials before which it goes on, at least 10.
+        n_ahead: Number of next trials whose gain is considered, at least 1.
+        min_gain: Smallest expected gain for which the experiment continues, in the unit of the
+            metric, above 0. None: 2 % of the difference between the best trial and the median of
+            the first ten.
+        min_n_trials: Complete, feasible trials before which the experiment never stops, at least
+            10.
 
     Raises:
-        ValueError: If an argument is out of range, or no scheduler of ours; during the
-            experiment, if there are several objectives.
+        ValueError: If an argument is out of range, or the scheduler has no `DRESearcher`; during
+            the experiment, if there are several objectives.
 
     Example:
         ```python
