@@ -1,12 +1,13 @@
-"""Which branch of a conditional space the next suggestion must look into.
+"""Which branch of a conditional space the next suggestion must come from.
 
-A categorical parameter that decides whether others are active opens a branch with each of its
-values. A surrogate that saw two poor configurations of a branch expects little of all others, and
-a greedy acquisition never corrects it. So branches are compared by how they develop, as rising
-bandits compare learners (Li et al., AAAI 2020), but by order only: a branch is beaten once its
-best value is below that of another one and its last ⌈log₂ n⌉ trials, of n, did not improve it.
-While any is not, every second suggestion goes to the one of them that has the fewest trials. As n
-grows, a beaten branch is tried again ever more rarely. Figures: docs/decisions/branch-guard.md.
+Each value of a categorical parameter that decides whether others are active is a branch. After two
+poor configurations of a branch, a surrogate expects little of the whole branch, and a greedy
+acquisition never corrects that. So branches are compared by their progress, as rising bandits
+compare learners (Li et al., AAAI 2020), but by order only: a branch is beaten once its best value
+is below another branch's and its last ⌈log₂ n⌉ trials, of n, did not improve it. While a branch
+other than the leading one is not beaten, every second suggestion goes to the one with the fewest
+trials. As n grows, a beaten branch is tried again ever more rarely. Figures:
+docs/decisions/branch-guard.md.
 
 Notation: see docs/architecture.md.
 """
@@ -26,7 +27,7 @@ from dre_plugins.space.search_space import SearchSpace
 
 Units = NDArray[np.float64]
 
-# Trials that may fail to improve a branch before it is beaten, at least.
+# Smallest number of trials without improvement after which a branch is beaten.
 MIN_PATIENCE = 3
 
 
@@ -36,9 +37,9 @@ class _Branch:
 
     column: int  # column of the choice
     place: float  # coordinate of the value
-    n_trials: int  # how many trials have it, running ones included
+    n_trials: int  # number of trials with it, running ones included
     best: float  # its best value, minus infinity without any
-    n_since: int  # how many of its trials have ended since the best one began
+    n_since: int  # number of its trials that have ended since its best one began
 
 
 def branch_to_try(
@@ -49,9 +50,9 @@ def branch_to_try(
 ) -> Units | None:
     """Return coordinates `[P]` that lead into the branch with the fewest trials, NaN elsewhere.
 
-    None says that all branches but the leading one are beaten, or the space has none. Trials come
-    in the order in which they began; `may_hold` says whether a branch, coordinates `[P]`, has any
-    configuration that may be tried.
+    None means that all branches but the leading one are beaten, or that the space has none. Trials
+    are in the order in which they began. `may_hold` says whether a branch, given by coordinates
+    `[P]`, has any valid configuration.
     """
     if not space.choices:
         return None
@@ -70,10 +71,10 @@ def branch_to_try(
             elif branch.n_trials < leader.n_trials:
                 live.append(branch)
     for branch in sorted(live, key=lambda branch: branch.n_trials):
-        led = space.leading_to(branch.column, branch.place, best_first)
-        is_beaten = any(is_within(led[None], other)[0] for other in beaten)
-        if not is_beaten and may_hold(led):
-            return led
+        coordinates = space.leading_to(branch.column, branch.place, best_first)
+        is_beaten = any(is_within(coordinates[None], other)[0] for other in beaten)
+        if not is_beaten and may_hold(coordinates):
+            return coordinates
     return None
 
 
@@ -110,5 +111,8 @@ def _branches(
 
 
 def _patience(n_trials: int) -> int:
-    """Return how many trials may fail to improve a branch, of all that made the choice."""
+    """Return after how many trials without improvement a branch is beaten.
+
+    `n_trials` is the number of trials that made the choice, in any branch.
+    """
     return max(MIN_PATIENCE, math.ceil(math.log2(max(2, n_trials))))

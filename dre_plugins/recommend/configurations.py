@@ -1,4 +1,4 @@
-"""What a user gives as a configuration, against the search space."""
+"""Checks of configurations that a user gives against the search space."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dre_plugins.space.search_space import SearchSpace
 
 
 def space_of(given: SearchSpace | Mapping[str, Domain | Sequence[Any]]) -> SearchSpace:
-    """Return a space; numbers in ascending order, of a list of choices, are ordered."""
+    """Return a search space; choices that are numbers in ascending order become ordinal."""
     if isinstance(given, SearchSpace):
         return given
     return SearchSpace(
@@ -24,9 +24,9 @@ def space_of(given: SearchSpace | Mapping[str, Domain | Sequence[Any]]) -> Searc
 
 
 def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, str]:
-    """Return a warning of each parameter that is out of range, in a configuration valid else.
+    """Return a warning for each parameter of a configuration that is out of range.
 
-    A ValueError says that there is no such parameter, or it can never have such a value.
+    A ValueError says that there is no such parameter, or that it can never have such a value.
     """
     unknown = [name for name in configuration if name not in space.domains]
     require(not unknown, "configuration", unknown, f"made of {[*space.domains]}")
@@ -51,7 +51,7 @@ def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[s
 
 
 def missing(space: SearchSpace, configuration: Mapping[str, Any]) -> list[str]:
-    """Return the parameters that a configuration should have and has not."""
+    """Return the active parameters that a configuration lacks."""
     return [
         name
         for name in _active(space, configuration)
@@ -66,7 +66,7 @@ def active_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[st
 
 
 def wanted_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that are in range, and can be searched around."""
+    """Return the values that are in range, around which the model can search."""
     return {
         name: value for name, value in configuration.items() if space.domains[name].contains(value)
     }

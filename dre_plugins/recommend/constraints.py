@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dre_plugins.recommend.lists import dense_ranks, thin
 from dre_plugins.recommend.trials import Trial
 
-# How many constraints are modelled, alone or several as one
+# Largest number of modelled constraints: of more, similar ones are joined
 # (lab/2026-11-24-joined-constraints.md).
 MAX_MODELLED = 10
 
@@ -30,14 +30,14 @@ class Constraint:
         return self.violations <= 0.0
 
     def nearest(self, max_length: int) -> Constraint:
-        """Return what is left of at most `max_length` trials: most of them near the boundary."""
+        """Return the constraint with at most `max_length` trials, most of them near the limit."""
         kept = thin(dense_ranks(-np.abs(self.violations)), max_length)
         return Constraint(self.trials[kept], self.violations[kept])
 
     def places(self, n_trials: int) -> NDArray[np.float64]:
-        """Return where each trial of the history stands, by order alone `[n_trials]`.
+        """Return the place of each trial relative to the limit, by order alone `[n_trials]`.
 
-        Up to 1 above the limit, down to -1 below it, 0 at it; NaN where that is unknown.
+        It is up to 1 above the limit, down to -1 below it, 0 at the limit and NaN where unknown.
         """
         ranks = dense_ranks([*self.violations, 0.0])
         steps = ranks[:-1] - ranks[-1]
@@ -60,7 +60,7 @@ def constraints_of(history: Sequence[Trial]) -> list[Constraint]:
 
 
 def joined(constraints: Sequence[Constraint], n_trials: int) -> list[Constraint]:
-    """Return the constraints, or `MAX_MODELLED` that stand for more of them.
+    """Return the constraints; of more than `MAX_MODELLED`, similar ones are joined.
 
     Args:
         constraints: What was observed of each.

@@ -1,9 +1,8 @@
-"""What configurations are expected to cost, and how much of a gain that leaves.
+"""Expected costs of configurations, and improvements for their cost.
 
-A candidate of cost c counts by its expected improvement divided by 1 + c / m, where m is the mean
-cost of the trials so far: it takes the place of c / m others, and of itself. What is cheaper than
-most gains nothing by being cheaper still, so that no promise is neglected for a low cost alone,
-and what is dearer has to promise as many times more.
+The expected improvement of a candidate with cost c is divided by 1 + c / m, where m is the mean
+cost of the trials so far. Far below m the divisor is close to 1, so that no candidate is chosen
+for a low cost alone; far above m it is proportional to the cost.
 
 Notation: see docs/architecture.md; `H` processes of the universal prior's mixture.
 """
@@ -28,10 +27,10 @@ BLOCK = 4096
 
 
 class CostModel:
-    """Predict costs by the universal prior's processes, on the logarithms of those observed.
+    """Predict costs by the universal prior, conditioned on logarithms of observed costs.
 
-    Of 10 random trials of XGBoost the prediction ranks other configurations with a correlation of
-    .76 on average, a ridge regression with .59 and nearest neighbours with .41
+    From 10 random trials of XGBoost, predicted and true costs of other configurations have a rank
+    correlation of .76 on average; with ridge regression it is .59, with nearest neighbours .41
     (lab/2026-11-24-trial-cost.md). Costs `[N]` are finite, above 0 and not all the same; units are
     canonical `[N, P]`.
     """
@@ -47,7 +46,7 @@ class CostModel:
 
     @classmethod
     def of(cls, evidence: Evidence) -> CostModel | None:
-        """Return a model of what trials cost; None where too few costs are known, or all agree."""
+        """Return a model of the costs of trials; None if too few are known or all are the same."""
         units, costs = evidence.costs
         if len(costs) < MIN_COSTS or costs.min() == costs.max():
             return None
@@ -59,7 +58,7 @@ class CostModel:
         return costs
 
     def log_factors(self, units: Units) -> torch.Tensor:
-        """Return by how much expected improvements are divided, in logarithms, `[C]`."""
+        """Return the logarithms of the divisors 1 + c / m of expected improvements `[C]`."""
         return self.log_factors_of(self._features(units))
 
     def log_factors_of(self, features: torch.Tensor) -> torch.Tensor:

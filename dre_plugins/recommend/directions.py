@@ -1,4 +1,4 @@
-"""What users tell of trials, in their sign, and the same with larger values better."""
+"""Values in the user's sign, and in ours, where larger is better."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Directions:
         rungs: Mapping[float, float],
         constraints: Mapping[str, float] | None,
     ) -> Trial:
-        """Return a trial that has ended, of what the user told.
+        """Return an ended trial with the values that the user told.
 
-        Reports by step are larger is better. Without a state it is complete, or failed where a
-        value is None or NaN. A ValueError says that a value is no number, or there are more or
-        fewer than objectives.
+        In `rungs` larger is better already. Without a state the trial is complete, or failed if a
+        value is None or NaN. A ValueError says that a value is no number, or that there are not as
+        many values as objectives.
         """
         checked = checked_constraints(constraints)
         values = self._signed(value)
@@ -84,7 +84,7 @@ class Directions:
         return replace(trial, value=value, rungs=rungs, objectives=objectives)
 
     def _signed(self, value: float | Sequence[float] | None) -> tuple[float, ...] | None:
-        """Return what was told, one number for each objective, larger is better."""
+        """Return the values that the user told, larger is better, one for each objective."""
         if value is None:
             return None
         if len(self.signs) == 1:

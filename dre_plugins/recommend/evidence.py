@@ -1,7 +1,7 @@
-"""Everything that is known of the trials of a study, worked out once for each suggestion.
+"""What follows from the trials of a study, computed once for each suggestion.
 
-No other place decides which trials are pending, which meet the constraints, and which is the
-incumbent. Parts that only some proposers need are computed when they are first asked for.
+This is the only place that decides which trials are pending, which meet the constraints, and which
+is the incumbent. Parts that only some proposers need are computed on first use.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ Positions = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Evidence:
-    """Hold the trials of a study and answer what follows from them.
+    """Hold the trials of a study and what follows from them.
 
-    Trials are larger is better: several objectives as one value, running trials that have reported
-    as if they were stopped now, and differences that are noise levelled.
+    Larger values are better. Several objectives are scalarised to one value, running trials that
+    have reported count as if they were stopped now, and values that differ by noise only are tied.
     """
 
     space: SearchSpace
     trials: tuple[Trial, ...]
     units: Units  # canonical coordinates of their configurations `[N, P]`
-    weights: Units  # weights of the objectives in that one value `[O]`
+    weights: Units  # weights of the objectives in the scalarised value `[O]`
     failed: str  # "worst" ranks failed trials last, "ignore" leaves them out
     max_history: int  # longest list of trials, see `lists.thin`
 
@@ -58,7 +58,7 @@ class Evidence:
         failed: str = "worst",
         max_history: int = 128,
     ) -> Evidence:
-        """Return what trials of all states tell, larger values are better.
+        """Return the evidence of trials in any state, larger values are better.
 
         A ValueError says that a configuration has a value that its parameter can never have.
         """
@@ -76,8 +76,8 @@ class Evidence:
     def costs(self) -> tuple[Units, Units]:
         """Return the canonical coordinates of trials of known cost `[N, P]`, and costs `[N]`.
 
-        Of complete trials, the latest ones: what has failed or was stopped may have cost less
-        than the whole.
+        Only the latest complete trials count: a trial that failed or was stopped may have cost
+        less than a complete one.
         """
         known = [
             (number, trial.cost)
@@ -107,7 +107,7 @@ class Evidence:
 
     @cached_property
     def constraint_states(self) -> list[ConstraintState]:
-        """Return of each trial whether it meets, violates or leaves open the constraints."""
+        """Return whether each trial meets all constraints, violates one, or is unknown."""
         return constraint_states(self.trials)
 
     @property
@@ -133,7 +133,7 @@ class Evidence:
 
     @property
     def has_lists(self) -> bool:
-        """Whether there is anything for an ensemble to rank, be it failures."""
+        """Whether there is anything for an ensemble to rank, even if only failures."""
         return bool(self.lists)
 
     @cached_property
@@ -171,8 +171,8 @@ class Evidence:
     def may_be_incumbent(self) -> Mask:
         """Return which trials of the first list may be the incumbent `[N]`.
 
-        These are the trials with a value that are known to meet all constraints; until there is
-        one, those with a value of which that is unknown. Failures only where no trial has a
+        These are the trials with a value that are known to meet all constraints, or, if there is
+        none, those whose constraints are unknown. Failed trials count only if no trial has a
         value.
         """
         return self.may_be_incumbent_in(self.lists[0])
@@ -191,7 +191,8 @@ class Evidence:
     def incumbents(self, branch: Units | None = None) -> Positions:
         """Return the positions of the best trials that may be the incumbent, all of one rank.
 
-        They lie in the branch that coordinates `[P]` lead into if any trial there may be one.
+        With coordinates `[P]` of a branch, these are trials of that branch if any may be the
+        incumbent.
         """
         if not self.lists or not self.may_be_incumbent.any():
             return np.empty(0, dtype=np.intp)

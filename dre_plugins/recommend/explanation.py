@@ -1,4 +1,4 @@
-"""What a recommender suggests, and why, in words."""
+"""A suggestion and its explanation."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ SOURCES: Mapping[str, str] = {
     "unknown": "not suggested by this sampler",
 }
 
-# What a study says once, when a suggestion first comes from there.
+# What is logged when the first suggestion comes from a source.
 ANNOUNCEMENTS = {
     "prior": "The prior suggests trial {}.",
     "model": "The ranking ensemble suggests from trial {} on.",
     "universal-prior": "The universal prior suggests from trial {} on.",
     "exhausted": "Trial {} repeats a configuration: all of them were tried.",
 }
-# So many names are given of many.
+# Largest number of names in a text; of more, the rest is counted.
 MAX_NAMED = 3
-# What a model is called whose standard error of a rank, as a share of all ranks, is at most this.
+# Words for the uncertainty of a rank, by the largest standard error as a share of all ranks.
 SURENESS = ((0.02, "quite sure"), (0.1, "unsure"), (math.inf, "very unsure"))
 
 
@@ -49,9 +49,10 @@ class Explanation:
         n_reference: Number of reference points; None unless a model chose.
         prior_weight: Share of the ensemble's members that came from the prior, from 0 to 1; None
             without an ensemble or a prior.
-        past_studies: Names and dates of the past studies whose prior took part; None without any.
-        expected_cost: What the trial was expected to cost, in the unit of the costs so far; None
-            if that was unknown.
+        past_studies: Names and dates of the past studies that the prior was trained on; None
+            without any.
+        expected_cost: Expected cost of the trial, in the unit of the observed costs; None if
+            unknown.
     """
 
     source: str

@@ -1,7 +1,7 @@
-"""How likely configurations are to meet the constraints: by the universal prior's processes.
+"""The probability that configurations meet the constraints, by the universal prior.
 
-A violation is a number with a margin, so the processes read it as a value: with 2 of 20 trials
-feasible, 18 still tell how far away the boundary is.
+The processes of the prior are conditioned on how far each trial violates a constraint, not only on
+whether it does: with 2 of 20 trials feasible, the other 18 tell how far away the boundary is.
 
 Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 """
@@ -27,14 +27,14 @@ Units = NDArray[np.float64]
 
 # Candidates predicted at once, see `proposers.universal`.
 BLOCK = 4096
-# How many times smaller than their deviation margins are where the scale becomes logarithmic.
+# The scale of margins becomes logarithmic at their standard deviation divided by this.
 SHARPNESS = 10.0
-# How many times larger than is typical violations may be, infinite ones too.
+# Violations are clipped at this multiple of their typical size; infinite ones, too.
 OUTLYING = 1000.0
-# Trials of all constraints together that are read, and of each at least, for their time.
+# To bound the time: most trials read for all constraints together, and fewest for each.
 MAX_ENTRIES = 384
 MIN_LENGTH = 32
-# Processes that are less likely are left out, for their time.
+# Processes with a smaller weight are left out, which saves time.
 MIN_WEIGHT = 0.01
 
 
@@ -107,7 +107,8 @@ def targets_of(constraint: Constraint) -> tuple[torch.Tensor, float]:
     with np.errstate(over="ignore"):
         scaled = np.clip(violations / typical, -OUTLYING, OUTLYING)
     met, violated = scaled[scaled <= 0.0], scaled[scaled > 0.0]
-    # Half-way to the least violation where what meets it is exactly 0, as of a yes or no.
+    # If feasible trials report exactly 0, as for a yes or no, the boundary is half-way to the
+    # smallest violation.
     limit = 0.5 * violated.min() if len(met) and met.max() == 0.0 else 0.0
     margins = _log_margins((limit - scaled) / (scaled.std() or 1.0))
     targets, mean, deviation = standardised(torch.from_numpy(margins))

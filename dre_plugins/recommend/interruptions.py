@@ -1,7 +1,7 @@
-"""Exceptions that come from outside: what a signal handler raises in the middle of a suggestion.
+"""Exceptions that do not come from a surrogate, such as those of a signal handler.
 
-Python runs a handler between any two instructions, so that its exception appears wherever the
-program happens to be. What a surrogate may raise is something else, although both are exceptions.
+Python may run a signal handler between any two instructions, so its exception appears in the
+middle of a suggestion. It must reach the user, whereas a failure of a surrogate falls back.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 
 from dre_plugins.space.rules import RuleError
 
-# Whose classes of exceptions a surrogate may raise; with those of Python itself.
+# A surrogate raises exception classes of these packages, or Python's own.
 SURROGATES = {"dre_plugins", "numpy", "safetensors", "safetensors_rust", "scipy", "torch"}
 
 
 def is_interruption(error: Exception) -> bool:
-    """Return whether an exception is none of a surrogate's.
+    """Return whether an exception comes from something other than a surrogate.
 
-    The user's rule has raised it, it came through a signal handler, it says that time is up, or
-    its class is the user's: such are raised in a running thread from another one, which leaves no
-    trace of where from.
+    This is so if the user's rule raised it, it passed through a signal handler, it is a timeout,
+    or its class is the user's. Such an exception may have been raised in this thread by another
+    one, which leaves no trace of its origin.
     """
     if is_from_signal_handler(error) or isinstance(error, (RuleError, TimeoutError)):
         return True

@@ -45,7 +45,7 @@ class Locked:
 
     @locked
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state, with copies of what other threads change: pickling goes on after."""
+        """Return the state with copies of collections: other threads may change them meanwhile."""
         return {
             name: copy(part) if isinstance(part, (dict, list, set)) else part
             for name, part in self.__dict__.items()
@@ -58,14 +58,14 @@ class Locked:
 
 
 class KeptTrials(Locked):
-    """Keep trials, and say which of them are best; what `AskTell` is without asking or telling."""
+    """Keep the trials of a study and answer which are best: the base of `AskTell`."""
 
     def __init__(self, directions: Directions) -> None:
         super().__init__()
         self._directions = directions
         self._trials: list[Trial] = []
         self._explanations: dict[int, Explanation] = {}
-        # Numbers of trials that something else has ended.
+        # Numbers of trials that a scheduler has stopped.
         self._stopped: set[int] = set()
 
     @property
@@ -96,7 +96,7 @@ class KeptTrials(Locked):
     @property
     @locked
     def best_trials(self) -> tuple[Trial, ...]:
-        """The complete trials that meet all constraints and that no other one beats throughout."""
+        """The Pareto front of the complete trials that meet all constraints."""
         valid = self._valid_trials()
         if not valid:
             return ()
@@ -113,7 +113,7 @@ class KeptTrials(Locked):
         """Say where a configuration came from and what was expected of it.
 
         Args:
-            number: What `ask` returned; a trial that was added is of source "unknown".
+            number: Number that `ask` returned; the source of an added trial is "unknown".
 
         Raises:
             ValueError: If there is no such trial.
@@ -125,14 +125,14 @@ class KeptTrials(Locked):
     def history(self) -> list[Trial]:
         """Return the trials as the recommender sees them: larger values are better.
 
-        What has reported, and has not ended by itself, counts by what it reported.
+        Running and stopped trials count by their reports.
         """
         return as_of_now(self._trials, self._stopped)
 
     def _valid_trials(self) -> list[Trial]:
         """Return the complete trials that meet all constraints and have a value."""
         history = self.history()
-        return [history[place] for place in valid_positions(history, self._trials)]
+        return [history[position] for position in valid_positions(history, self._trials)]
 
     def _trial(self, number: int) -> Trial:
         require(0 <= number < len(self._trials), "number", number, "a number that ask returned")

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from dre_plugins.recommend.trials import Trial, TrialState
 
-# A rung list for each of the steps at which most trials were pruned; more would cost time for
-# lists that say little.
+# Number of rungs with a list of their own: those at which most trials were pruned. More lists
+# would cost time and add little.
 MAX_RUNG_LISTS = 4
 
-# Dense rank of what failed: below every value, all alike.
+# Dense rank of all failed trials, below every value.
 WORST = -1.0
 
 
@@ -100,7 +100,7 @@ def ranked_lists(
     reported: Sequence[NDArray[np.float64]],
     max_length: int,
 ) -> list[TrialList]:
-    """Arrange what became of trials into lists, see `trial_lists`.
+    """Arrange values, failures and reports of trials into lists, see `trial_lists`.
 
     Args:
         values: Final values `[N]`, NaN where there is none.
@@ -123,7 +123,10 @@ def ranked_lists(
 
 
 def pruning_steps(last: Iterable[float]) -> list[float]:
-    """Return the steps at which most trials were pruned, highest first, of the last of each."""
+    """Return the steps at which most trials were pruned, highest first.
+
+    `last` has the last step of each pruned trial.
+    """
     most = Counter(last).most_common(MAX_RUNG_LISTS)
     return sorted((step for step, _ in most), reverse=True)
 
@@ -154,11 +157,11 @@ def insert_fantasies(
     predicted: NDArray[np.float64],
     fantasies: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return dense ranks `[N + U]` of finished trials, and of unfinished ones as predicted.
+    """Return dense ranks `[N + U]` of finished trials, and of unfinished ones by prediction.
 
-    An unfinished one stands just above the finished ones that it is expected to beat. Observed
-    ranks `[N]` are larger is better, predicted mean ranks of the same trials `[N]` and of the
-    unfinished ones `[U]` smaller is better.
+    An unfinished trial ranks just above the finished trials that it is expected to beat. Observed
+    ranks `[N]` are larger is better. Predicted mean ranks of the same trials `[N]` and of the
+    unfinished ones `[U]` are smaller is better.
     """
     n_better = np.searchsorted(np.sort(predicted), fantasies, side="left")
     ascending = np.sort(ranks)

@@ -1,4 +1,4 @@
-"""What `AskTell` finds by itself: past studies in a memory, and the prior of a learner."""
+"""How `AskTell` uses a prior that it has found itself: in a memory, or by the learner."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def memory_of_study(
     stats: Counter[str],
     logger: logging.Logger,
 ) -> StudyMemory | None:
-    """Return what a new study has of a memory, None if it is to have none.
+    """Return the access of a new study to a memory, None if there is no memory.
 
     A ValueError says that `given` is no memory, see `Memory.of`.
     """
     if given is False or (given is None and not os.environ.get("DRE_MEMORY")):
         return None
-    # The one arrow that points up: only a study that has a memory imports it.
+    # The only import of a package above: a study without a memory does not need it.
     from dre_plugins.memory import Memory
     from dre_plugins.memory.recorded import Header
     from dre_plugins.memory.study import StudyMemory
@@ -59,21 +59,21 @@ def memory_of_study(
 def remembered(
     memory: StudyMemory | None, prior: GivenPrior, space: SearchSpace
 ) -> PriorLike | None:
-    """Return the prior of past studies from which a study starts, None if there is none.
+    """Return the prior of past studies that a study starts from, None if there is none.
 
-    Another prior of the user's than "auto" or "universal" takes precedence.
+    If the user gave a prior other than "auto" or "universal", the memory is not used.
     """
     return None if memory is None or not gives_way(prior) else memory.prior_for(space)
 
 
 class Recommenders:
-    """Ask for suggestions with past studies or without, and record where there is a memory.
+    """Make suggestions with the prior of past studies or without, and record ended trials.
 
     Args:
-        new: Returns a recommender of the study that starts from `prior`.
-        prior: What the study starts from.
-        memory: What it has of a memory, if anything.
-        remembered: The prior of past studies that the memory gave, if the study starts from it.
+        new: Returns a recommender of the study with a `prior`.
+        prior: Prior of the study.
+        memory: Access to the memory; None without one.
+        remembered: Prior of past studies from the memory, if the study uses it.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Recommenders:
     def suggest(
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
-        """Return suggestions; past studies that were found have some, see `transfer.found`."""
+        """Return suggestions, those of some numbers with past studies, see `transfer.found`."""
         n_turns = self._turns_of_prior(history, range(index, index + count))
         suggestions: list[Suggestion] = []
         if n_turns:
@@ -123,25 +123,25 @@ class Recommenders:
     ) -> list[Suggestion]:
         """Begin each branch of a conditional space with what the prior of its learner favours.
 
-        Parameters that are in no trial yet get these values; the others keep theirs. A learner
-        that the whole space tells has start-up trials instead.
+        Parameters that are in no trial yet get these values; the others keep theirs. If the whole
+        space is that of one learner, its portfolio is used in the start-up trials instead.
         """
         space, settings = self._recommender.space, self._recommender.settings
         is_one_learner = bool(self.about_priors)
         if not isinstance(self._prior, FoundPrior) or is_one_learner or settings.n_startup_trials:
             return [*suggestions]
         children = {condition.child for condition in space.conditions}
-        known = {*fixed, *chain.from_iterable(trial.configuration for trial in history)}
+        tried = {*fixed, *chain.from_iterable(trial.configuration for trial in history)}
         begun = []
         for suggestion in suggestions:
-            new = (children & {*suggestion.configuration}) - known
-            known |= {*suggestion.configuration}
+            new = (children & {*suggestion.configuration}) - tried
+            tried |= {*suggestion.configuration}
             values = self._prior.favourite({n: d for n, d in space.domains.items() if n in new})
             begun.append(self._with_values(suggestion, values))
         return begun
 
     def _with_values(self, suggestion: Suggestion, values: Mapping[str, Any]) -> Suggestion:
-        """Return a suggestion with other values, as it is if these are not to be tried."""
+        """Return a suggestion with other values, or unchanged if these may not be tried."""
         space, stats = self._recommender.space, self._recommender.stats
         wanted = {**suggestion.configuration, **values}
         (units,) = space.to_units([wanted])

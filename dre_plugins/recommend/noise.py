@@ -1,4 +1,4 @@
-"""How much of a difference between trials is noise, as far as repeated configurations tell.
+"""Ties between trials that noise alone may have set apart, by repeated configurations.
 
 Notation: `N` trials.
 """
@@ -17,7 +17,7 @@ from dre_plugins.recommend.lists import final_value
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.seen import groups
 
-# So many repetitions are needed to say how large the noise is.
+# Fewest repetitions from which the noise is estimated.
 MIN_REPETITIONS = 3
 
 
@@ -42,7 +42,7 @@ def without_noise(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list
         return [*history]
     groups = _groups(value_of, repeats)
     deviations = [value_of[i] - group.mean for group in groups for i in group.trials]
-    # Not by squares: those of 1e300 are no floats, those of 1e-300 are 0.
+    # Not by squares, which overflow for 1e300 and underflow for 1e-300.
     noise = math.hypot(*deviations) / math.sqrt(n_repetitions)
     levels: dict[int, float] = {}
     level: _Group | None = None
@@ -56,7 +56,7 @@ def without_noise(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list
 def repetition_keys(units: NDArray[np.float64]) -> list[Hashable]:
     """Return what is equal for repetitions of a configuration, of canonical units `[N, P]`.
 
-    Far outside today's ranges units are clipped: what is there repeats nothing.
+    Units far outside the present ranges are clipped, so trials there do not count as repetitions.
     """
     is_outside = np.any((units < 0.0) | (units > 1.0), axis=1).tolist()
     return [i if is_outside[i] else key for i, key in enumerate(groups(units))]

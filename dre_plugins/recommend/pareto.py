@@ -27,9 +27,9 @@ BLOCK = 256
 def non_dominated(values: Array) -> NDArray[np.bool_]:
     """Return which points no other one dominates, `[N, O]` -> `[N]`.
 
-    What dominates a point has a larger sum of ranks. So points are visited from the largest sum
-    downwards, a block at a time, and compared with the front so far and with their own block:
-    memory grows with the length of the front alone.
+    A point that dominates another has a larger sum of ranks. So points are visited from the
+    largest sum downwards, block by block, and compared with the front so far and with their own
+    block: memory grows only with the length of the front.
     """
     ranks = np.stack([dense_ranks(column) for column in values.T], axis=1)
     order = np.argsort(-ranks.sum(1), kind="stable")
@@ -77,7 +77,7 @@ def draw_weights(n_objectives: int, rng: np.random.Generator) -> Array:
 
 
 def n_objectives(history: Sequence[Trial]) -> int:
-    """Return how many objectives all trials tell of; 0 if they have a single value."""
+    """Return the number of objectives of all trials; 0 if they have single values."""
     numbers = sorted({len(trial.objectives) for trial in history if trial.objectives})
     wanted = "values of the same objectives in all trials"
     require(len(numbers) < 2, "history", f"trials of {numbers} objectives", wanted)
@@ -85,10 +85,10 @@ def n_objectives(history: Sequence[Trial]) -> int:
 
 
 def as_one_objective(history: Sequence[Trial], weights: Array) -> list[Trial]:
-    """Return the trials with a single value each, which orders them as several objectives do.
+    """Return the trials with one scalarised value each, see `preference`.
 
-    Those with one objective, and those without values, are left alone. Weights `[O]` say in which
-    direction the front is pushed this time.
+    Trials with one objective and trials without values are unchanged. The weights `[O]` decide
+    which part of the Pareto front is improved.
     """
     rows = [i for i, trial in enumerate(history) if _has_values(trial)]
     if not rows:
@@ -99,7 +99,7 @@ def as_one_objective(history: Sequence[Trial], weights: Array) -> list[Trial]:
 
 
 def single_objective(history: Sequence[Trial], objective: int) -> list[Trial]:
-    """Return the trials with the value of one objective; those that lack any are left alone."""
+    """Return the trials with the value of one objective; trials that lack any are unchanged."""
     return [
         replace(trial, value=trial.objectives[objective]) if _has_values(trial) else trial
         for trial in history

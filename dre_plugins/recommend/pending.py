@@ -1,8 +1,7 @@
-"""How many unfinished trials a model is told of, and how suggestions of one fit differ.
+"""Bounds on the number of fantasies, and the distance between suggestions of one fit.
 
-A fit grows with every fantasy, that is, with every pending trial whose expected outcome it takes
-for granted. So the cost of a suggestion would grow with the number of running trials and with the
-size of a batch. Both are bounded here.
+A fantasy is a pending trial that a model is fitted to at its predicted outcome. Without a bound,
+the time of a suggestion would grow with the number of running trials and the size of a batch.
 
 Notation: see docs/architecture.md. `T` configurations that were just chosen, `U` unfinished
 trials.
@@ -18,11 +17,11 @@ from numpy.typing import NDArray
 from dre_plugins.recommend.lists import thin
 from dre_plugins.space.base import Units
 
-# Running trials that become fantasies at most. If there are more, for example of workers that were
-# killed, those with the best predictions are taken, and a sample of the rest (`lists.thin`).
+# Largest number of fantasies. Of more running trials, such as those of killed workers, the ones
+# with the best predictions are taken, and a sample of the others (`lists.thin`).
 MAX_FANTASIES = 64
-# The first suggestions of a batch have a fit each. Later ones are chosen from one fit, so many at
-# a time, because the cost of a fit grows with the number of fantasies.
+# Each of the first suggestions of a batch has a fit. Later ones share a fit, this many at a time,
+# because the cost of a fit grows with the number of fantasies.
 N_TOGETHER = 16
 # Suggestions of one fit are at least this far apart, as a share of the distance between neighbours
 # among points that are spread over the space.
@@ -30,9 +29,9 @@ NEAR = 0.25
 
 
 def worth_fantasizing(units: Units, predicted: Callable[[Units], Units]) -> Units:
-    """Return the unfinished trials that a model is told of, all of them if they are few.
+    """Return the unfinished trials that become fantasies, all of them if they are few.
 
-    `predicted` says how good coordinates `[U, P]` are expected to be `[U]`, larger is better.
+    `predicted` returns how good coordinates `[U, P]` are expected to be `[U]`, larger is better.
     """
     if len(units) <= MAX_FANTASIES:
         return units
@@ -47,10 +46,10 @@ def parts_of(count: int) -> Iterator[int]:
 
 
 def reach_of(spread: NDArray[np.float32]) -> float:
-    """Return how near two configurations are that one fit must not choose both of.
+    """Return the smallest distance of two suggestions of one fit.
 
-    A pool is densest where a model expects most, so that its best candidates are one spot. In a
-    table no two configurations are that near. `spread` has the features of points that are spread
+    A pool is densest where a model expects most, so its best candidates lie close together. No two
+    configurations of a table are that near. `spread` has the features of points that are spread
     over the space `[K, D]`.
     """
     squares = np.square(spread).sum(1)

@@ -26,12 +26,12 @@ Array = NDArray[np.float64]
 
 
 def places(history: Sequence[Trial]) -> Array:
-    """Return numbers that order complete and pruned trials, larger is better, `[N]`.
+    """Return dense ranks of complete and pruned trials, larger is better, `[N]`.
 
-    Complete trials are in the order of their final values. Pruned ones follow, those of the
-    latest step first: each one comes just above as many trials as it beats at its last step, of
-    those that have a place and reported there, the worst ones first. Those of the same place are
-    in the order of their values at that step. NaN is for trials that have neither.
+    Complete trials are ordered by their final values. Then pruned trials are inserted, those with
+    the latest last step first. Each is compared at its last step with the trials inserted so far
+    that reported there; if it beats n of them, it comes just above the n worst. Trials that are
+    inserted in the same place are ordered by their values at that step. Other trials are NaN.
     """
     values = final_values(history)
     order = np.full(len(history), np.nan)
@@ -44,11 +44,11 @@ def places(history: Sequence[Trial]) -> Array:
 
 
 def final_scale(history: Sequence[Trial], order: Array) -> Array:
-    """Return final values, and of pruned trials what lies between those around them, `[N]`.
+    """Return final values, for pruned trials interpolated between their neighbours, `[N]`.
 
-    What is worse or better than all complete trials is as the worst or the best of them. NaN is
-    for trials without a place, and for pruned ones where no trial is complete. `order` is what
-    `places` returned.
+    A pruned trial that ranks below or above all complete ones gets the value of the worst or the
+    best of them. Trials without a rank in `order`, see `places`, are NaN, and so are pruned trials
+    if no trial is complete.
     """
     finals = final_values(history)
     is_complete = ~np.isnan(finals)
@@ -56,7 +56,7 @@ def final_scale(history: Sequence[Trial], order: Array) -> Array:
     finite = finals[np.isfinite(finals)]
     if not len(finite) or not is_pruned.any():
         return finals
-    # On a scale of about 1: differences of the largest floats are none.
+    # On a scale of about 1, as differences of the largest floats overflow.
     low, high = finite.min(), finite.max()
     scale = max(abs(low), abs(high), np.finfo(np.float64).tiny)
     ascending = np.flatnonzero(is_complete)[np.argsort(order[is_complete], kind="stable")]
@@ -68,21 +68,21 @@ def final_scale(history: Sequence[Trial], order: Array) -> Array:
 
 
 def one_list(history: Sequence[Trial], order: Array, *, failed: str, max_length: int) -> TrialList:
-    """Return the list of all trials that have a place in `order`, see `places`, or have failed."""
+    """Return one list of all trials that have a rank in `order`, see `places`, or have failed."""
     failures = np.array([failed == "worst" and has_failed(t) for t in history], dtype=np.bool_)
     (ranked,) = ranked_lists(order, failures, [], max_length)
     return ranked
 
 
 def _with_pruned(order: Array, reported: Array, pruned: NDArray[np.bool_]) -> Array:
-    """Return the places with those of trials that were pruned at a step, `[N]`.
+    """Return the ranks with those of the trials that were pruned at a step, `[N]`.
 
-    Places so far and values reported at the step are NaN where there is none.
+    The ranks so far, and the values reported at the step, are NaN where there is none.
     """
     is_compared = ~np.isnan(order) & ~np.isnan(reported)
     compared = np.sort(order[is_compared])
     n_beaten = np.searchsorted(np.sort(reported[is_compared]), reported[pruned], side="left")
-    # Places so far are 0, 1, …: half-way between them is room for what is new.
+    # The ranks so far are 0, 1, …, so that new trials fit half-way between them.
     first = compared[0] if len(compared) else 0.0
     steps = np.concatenate([[first - 0.5], compared + 0.5])
     place, tie = order.copy(), np.full(len(order), -np.inf)

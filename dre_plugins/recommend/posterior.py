@@ -1,10 +1,10 @@
-"""What the universal prior believes of values without their noise, in the unit of the metric.
+"""The universal prior's posterior of noise-free values, in the unit of the metric.
 
-Its proposer asks for differences of order and value alike; here a value is wanted, so that the
-processes read values alone. One that is far worse than the median says nothing of the best, and is
-read as if it lay as far below the median as the best lies above it.
+The universal prior's proposals use targets that mix values and their order. Here the posterior is
+one of values, so the targets are the values themselves. Those far below the median tell nothing of
+the best ones: they are clipped to lie no further below the median than the best lies above it.
 
-This module needs torch, so that it is imported when a model is first asked.
+This module needs torch, so it is imported only when a model is first used.
 """
 
 from __future__ import annotations
@@ -41,23 +41,24 @@ class ValuePosterior:
 
     space: SearchSpace
     processes: Processes
-    log_weights: torch.Tensor  # logarithms of how likely each process is `[H]`
-    centre: float  # value that the processes read as 0
-    scale: float  # difference of values that they read as 1
+    log_weights: torch.Tensor  # logarithms of the weights of the processes `[H]`
+    centre: float  # value whose target is 0
+    scale: float  # difference of values whose targets differ by 1
     units: Array  # canonical coordinates of the trials `[N, P]`
 
     @classmethod
     def of(cls, space: SearchSpace, history: Sequence[Trial]) -> ValuePosterior:
-        """Return what the trials of one objective tell, larger values are better.
+        """Return the posterior given the trials of one objective, larger values are better.
 
-        They count as `trials.as_of_now` has it, and one is complete at least. Pruned ones are read
-        by their places, failures as the worst; of more than 128 the best and some of the others.
+        `history` is as `trials.as_of_now` returns it, with at least one complete trial. Pruned
+        trials have values by `placing.final_scale`, failed ones the worst value. Of more than 128
+        trials the best and a spread of the others are used.
         """
         order = places(history)
         ranked = one_list(history, order, failed="worst", max_length=MAX_HISTORY)
         units = space.to_units([history[trial].configuration for trial in ranked.trials])
-        values = _without_the_far_end(final_scale(history, order)[ranked.trials])
-        # By the largest first: sums and squares of 1e300 are no floats.
+        values = _clipped_below(final_scale(history, order)[ranked.trials])
+        # Divided by the largest first, as sums and squares of 1e300 overflow.
         size = max(float(np.abs(values).max()), float(np.finfo(np.float64).tiny))
         mean, deviation = float((values / size).mean()), float((values / size).std())
         deviation = deviation if deviation > 4.0 * np.finfo(np.float64).eps else 1.0
@@ -87,7 +88,7 @@ class ValuePosterior:
         return self.centre + self.scale * mean.numpy(), self.scale * variance.sqrt().numpy()
 
     def of_processes(self, units: Array) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return means and variances of each process, as it reads values, each `[H, C]`."""
+        """Return means and variances of the targets under each process, each `[H, C]`."""
         features = torch.from_numpy(narrowed(self.space.features(units))).double()
         with torch.no_grad():
             means, variances = self.processes.posterior(features[None])
@@ -97,12 +98,12 @@ class ValuePosterior:
 def best_improvement(space: SearchSpace, history: Sequence[Trial], valid: Sequence[int]) -> float:
     """Return the largest expected improvement of a candidate, in the unit of the metric.
 
-    It is on the best trial, of those at `valid` positions, as each process sees it: noise, and
-    what the processes take for noise, promise nothing.
+    Each process measures it from the largest posterior mean among the trials at `valid` positions,
+    so that noise in the best observed value does not count.
     """
     with isolated():
         posterior = ValuePosterior.of(space, history)
-        units = space.to_units([history[place].configuration for place in valid])
+        units = space.to_units([history[position].configuration for position in valid])
         best = posterior.of_processes(units)[0].max(-1, keepdim=True).values
 
         def acquisition(predictions: torch.Tensor) -> torch.Tensor:
@@ -114,7 +115,7 @@ def best_improvement(space: SearchSpace, history: Sequence[Trial], valid: Sequen
             means, variances = posterior.of_processes(space.canonical(candidates))
             return torch.cat([means, variances.sqrt()])
 
-        values = np.array([history[place].value for place in valid], dtype=np.float64)
+        values = np.array([history[position].value for position in valid], dtype=np.float64)
         elite = units[np.argsort(-values, kind="stable")[:N_PARENTS]]
         free = np.full(space.n_parameters, np.nan)
         request = Request(len(history), "universal-prior", Seen(), free)
@@ -124,10 +125,10 @@ def best_improvement(space: SearchSpace, history: Sequence[Trial], valid: Sequen
         return posterior.scale * float(acquisition(pool.predictions).max().exp())
 
 
-def _without_the_far_end(values: Array) -> Array:
-    """Return finite values `[N]`: those below the median no further than the best is above it.
+def _clipped_below(values: Array) -> Array:
+    """Return finite values `[N]`, no further below the median than the best is above it.
 
-    NaN stands for failures, which are as bad as the worst.
+    NaN stands for failures, which get the worst value.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):

@@ -1,7 +1,6 @@
-"""What a user gives as a prior, and what the recommender asks of it.
+"""The argument `prior`, and the interface of priors that the recommender uses.
 
-`dre_plugins.transfer` has the trained ones; it is imported, and torch with it, only for those who
-give one.
+Trained priors are in `dre_plugins.transfer`, which is imported, with torch, only if one is given.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ if TYPE_CHECKING:
 Encode = Callable[[NDArray[np.float64]], NDArray[np.float32]]
 
 UNIVERSAL: Literal["universal"] = "universal"
-"""Name of the prior that knows no parameters: of functions on any search space."""
+"""Name of the prior that was meta-trained on synthetic functions and suits any search space."""
 
 AUTO: Literal["auto"] = "auto"
-"""Name of whatever prior is that of the learner which a study turns out to tune."""
+"""Name that stands for the prior of the learner that is recognised by its parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class UniversalFile:
-    """Name a universal prior on disk, other than the one that ships.
+    """Name a universal prior on disk, instead of the one that ships.
 
-    A study keeps to the prior that it began with though the file is trained anew meanwhile.
+    A study keeps the prior that it began with, even if the file is written anew meanwhile.
     """
 
     path: str  # where `dre-bench train-universal` wrote it
-    digest: str = ""  # hash of the file's content; empty takes what the file holds
+    digest: str = ""  # hash of the file's content; empty: any content
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,12 @@ class AlignedPrior:
 
     ensemble: DeepRankingEnsemble  # meta-trained scorers of D features
     encode: Encode  # canonical coordinates of the search space `[C, P]` -> features `[C, D]`
-    # what was best in past tasks `[F, P]`; NaN where it says nothing
+    # best configurations of past tasks `[F, P]`; NaN where they leave a parameter open
     favourites: NDArray[np.float64]
     # contexts of past tasks `[T, Z]`; None: no context
     contexts: NDArray[np.float32] | None = None
-    about: str = ""  # one line for people: its name, and which parameters it knows
-    past_studies: tuple[str, ...] = ()  # names of the user's studies that it was made of
+    about: str = ""  # one line for the log: its name, and which parameters it knows
+    past_studies: tuple[str, ...] = ()  # names of the user's studies that it was trained on
 
 
 @runtime_checkable
@@ -62,28 +61,28 @@ class PriorLike(Protocol):
     def on(self, space: SearchSpace) -> AlignedPrior | None:
         """Return the prior for a search space, which need not be the one it was trained on.
 
-        None says that it has nothing to say of such a space, and is no error. A ValueError says
+        None means that the prior does not apply to the space, which is no error. A ValueError says
         that the two spaces have no parameter in common.
         """
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
-        """Say whether a parameter of a study, beside others, is one of the prior's."""
+        """Say whether the prior knows a parameter of a study, given others `beside` it."""
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Fill up the parameters known of a define-by-run study with the prior's own."""
+        """Return the parameters that a define-by-run study has shown, and the prior's others."""
 
 
 @runtime_checkable
 class FoundPrior(PriorLike, Protocol):
-    """Describe a prior that a study finds by itself (for type checking; do not subclass).
+    """Describe the prior of a recognised learner (for type checking; do not subclass).
 
-    It has start-up trials alone, its favourites in their order in place of space-filling points:
-    names tell less than past studies do, and what a model makes of the prior later on gains
+    Its favourites, in their order, replace start-up points; the models do not use it. Names of
+    parameters tell less than past studies do, and to start the ensemble from such a prior gained
     nothing (lab/2026-11-24-auto-first-suggestion.md, lab/2026-11-24-portfolio.md).
     """
 
     def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
-        """Return the values that the prior expects most of, of the parameters that it knows."""
+        """Return the prior's best values of the parameters that it knows."""
 
 
 Universal: TypeAlias = "Literal['universal'] | UniversalFile"
@@ -95,21 +94,21 @@ GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior] | UniversalFile"
 
 
 def gives_way(prior: object) -> bool:
-    """Say whether a prior gives way to what past studies teach, as nobody has chosen its tasks."""
+    """Say whether past studies replace a prior: so if the user has not chosen a trained one."""
     return isinstance(prior, FoundPrior) or prior in (UNIVERSAL, AUTO)
 
 
 def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPrior:
-    """Return a prior that was given itself, by name, by path, or not at all.
+    """Load the prior that a user gave as an object, by its name or by its path.
 
     Args:
-        given: The prior; "universal", which stays what it is; "auto", which recognises the
+        given: The prior; "universal", which is returned unchanged; "auto", which recognises the
             learner; or a list with one prior for each objective, None where there is none.
-        preset: That of the study. In one in which the universal prior takes no turns, "auto" is
-            "universal": an untrained ensemble alone.
+        preset: Preset of the study. If the universal prior takes no turns in it, "auto" is the
+            same as "universal": an untrained ensemble alone.
 
     Raises:
-        ValueError: If there is no such prior, its file cannot be read, or a list has none at all.
+        ValueError: If there is no such prior, its file cannot be read, or a list has no prior.
     """
     if given == AUTO:
         if not get_preset(preset).universal_turns:

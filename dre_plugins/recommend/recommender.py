@@ -1,4 +1,4 @@
-"""Turn a history into suggestions: evidence, schedule, proposer, and the border of fallbacks."""
+"""From a history to suggestions: evidence, schedule, proposer, and the fallback on failure."""
 
 from __future__ import annotations
 
@@ -54,32 +54,32 @@ LOGGER = logging.getLogger("dre_plugins")
 
 
 class Recommender:
-    """Suggest configurations by a deep ranking ensemble.
+    """Suggest configurations by a universal prior and a deep ranking ensemble.
 
-    A suggestion is a function of history, seed and index alone: nothing is kept between calls
-    but counters, so that processes that share a storage agree and a resumed study goes on as if
-    it had never stopped.
+    A suggestion is a function of history, seed and index alone. Only counters are kept between
+    calls, so processes that share a storage agree, and a resumed study goes on as if it had never
+    stopped.
 
     Args:
         space: The search space.
         settings: How to search.
         seed: Seed of everything random, non-negative.
-        stats: Counters to add to: "suggestions" and their sources, see `Suggestion`; "fallbacks",
-            how often a surrogate failed; "device_fallbacks", how often it did on a device other
-            than the CPU, which then took over; and "skipped_turns", how often the ensemble
-            took the turn of the universal prior, see `schedule.hindrance`.
-        prior: What past tasks taught, such as a `dre_plugins.Prior`, or a list with one for each
-            objective, None where there is none; "universal" starts the ensemble from random
-            weights. Either takes turns with the universal prior; None is the ensemble alone.
+        stats: Counters to add to: "suggestions", and these by `Suggestion.source`; "fallbacks" to
+            space-filling points, because a model failed; "device_fallbacks" to the CPU, because a
+            model failed on another device; "skipped_turns" of the universal prior, which the
+            ensemble took, see `schedule.hindrance`.
+        prior: A trained prior, such as a `dre_plugins.Prior`, or a list with one for each
+            objective, None where there is none. "universal" starts the ensemble from random
+            weights. With either, the universal prior takes turns; None is the ensemble alone.
         n_objectives: Number of objectives; None takes it from the history.
-        logger: Where messages go, such as a framework's own; None takes "dre_plugins".
-        rule: Which configurations may be suggested; None: all. Of fixed values that none with
-            them may be, the rest is chosen as without a rule: one warning, and "invalid" counts.
+        logger: Logger of all messages; None takes "dre_plugins".
+        rule: Which configurations may be suggested; None: all. If none with the fixed values may,
+            the other values are chosen without the rule: one warning, and "invalid" counts.
 
     Raises:
         ValueError: If the seed is not a non-negative integer, the prior has no parameter in
-            common with the space, it has not one entry for each objective or only None, or the
-            file of a universal prior is given with a preset in which none takes turns.
+            common with the space, a list of priors has only None or not one entry for each
+            objective, or the file of a universal prior is given with a preset without its turns.
     """
 
     def __init__(
@@ -110,7 +110,8 @@ class Recommender:
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
         preset = self.settings.preset
         has_turns = get_preset(preset).universal_turns
-        # Who writes a Preset without turns wants none; who names a preset may not know.
+        # Skipped turns are reported if a preset without turns was given by its name; in a `Preset`
+        # of the user they are intended.
         may_want = has_turns or isinstance(preset, str)
         self._rules = TurnRules(
             n_startup_trials=self.settings.n_startup_trials,
@@ -127,7 +128,7 @@ class Recommender:
 
     @cached_property
     def _known(self) -> tuple[AlignedPrior | None, ...]:
-        """Return what trained priors know, also the one that the study has found."""
+        """Return all trained priors on the space, including that of a recognised learner."""
         return self._align() if self._is_found else self._priors
 
     def suggest(
@@ -143,28 +144,27 @@ class Recommender:
         """Suggest the next configurations.
 
         Args:
-            history: All trials so far, whatever their state, larger values are better; left
-                unchanged. Configurations of running trials are not suggested again; those that
-                have reported count like ones that were stopped now.
-            count: How many suggestions. Of the first 16 each is followed by a fit of a quarter
-                of the steps, further ones share a full fit of both models, 16 at a time.
-            index: Number of the first suggestion within the study (the trial's number). Workers
-                with the same history and seed differ by it.
-            fixed: Values that are given already, by parameter name; the other parameters are
-                chosen to go with them.
+            history: All trials so far, in any state, larger values are better; left unchanged.
+                Configurations of running trials are not suggested again; running trials that have
+                reported count as if they were stopped now.
+            count: Number of suggestions. After each of the first 16 the models are fitted for a
+                quarter of the steps; further ones share a full fit, 16 at a time.
+            index: Number of the first suggestion within the study (the trial's number). It makes
+                the suggestions of workers with the same history and seed differ.
+            fixed: Given values by parameter name; the model chooses the other parameters.
             candidates: Canonical coordinates of the only configurations that may be suggested
-                `[C, P]`, such as a table of what was evaluated elsewhere; None searches the
-                whole space.
-            is_whole: Which trials needed nothing that their configuration lacks `[N]`, so that
-                configurations which have more are the same ones, as of define-by-run; None: none.
+                `[C, P]`, such as the rows of a table; None searches the whole space.
+            is_whole: Trials that stand for every configuration that agrees with them on their
+                parameters, because the objective asks for no further ones (define-by-run) `[N]`;
+                None: no trial.
 
         Returns:
             `count` suggestions, different from each other and from the history unless the space
             is exhausted or `allow_duplicates` is set.
 
         Raises:
-            ValueError: If `count` is below 1, or if a fixed value, or one of a configuration in
-                the history, is none that its parameter can have.
+            ValueError: If `count` is below 1, or a fixed value, or a value in the history, can
+                never be one of its parameter.
             RuleError: If the rule raises, or nothing satisfies it (a ValueError, too).
         """
         require(count >= 1, "count", count, "at least 1")
@@ -194,7 +194,7 @@ class Recommender:
             for number, choice in zip(batch.numbers, self._choices(batch), strict=True):
                 units = choice.units
                 configuration = {**self.space.to_configuration(units), **(fixed or {})}
-                if candidates is None:  # the coordinates of a given one tell which one it is
+                if candidates is None:  # those of a candidate must stay as they were given
                     units = completed(self.space, units, number, self.seed)
                 suggestion = Suggestion(configuration, units, choice.explanation)
                 self.stats["suggestions"] += 1
@@ -205,9 +205,9 @@ class Recommender:
     def ensemble(
         self, history: Sequence[Trial], *, index: int, candidates: Units | None = None
     ) -> FittedEnsemble:
-        """Return the ensemble, fitted as for a suggestion in its turn, to look into it.
+        """Return the ensemble as it would be fitted for a suggestion, for plots.
 
-        It is to be used within `engine.runtime.isolated`, like all that computes with torch.
+        Use it within `engine.runtime.isolated`, which protects the user's torch settings.
 
         Args:
             history: See `suggest`; at least one trial that can be ranked, or there is a prior.
@@ -225,7 +225,7 @@ class Recommender:
 
     @property
     def n_startup_trials(self) -> int:
-        """Return how many trials must end before the ensemble is asked: 0 with a prior."""
+        """Return how many trials must end before the ensemble proposes: 0 with a trained prior."""
         return self._rules.n_before_ensemble
 
     # ---- from a batch to choices
@@ -233,10 +233,10 @@ class Recommender:
     def _choices(self, batch: Batch) -> list[Choice]:
         """Return the choices of a batch, space-filling ones if the surrogate failed.
 
-        A broken surrogate must never cost its user a trial, whatever breaks: numerics,
-        memory, a device that is gone. So this one border catches everything that is not the
-        user's (see `interruptions`), counts it and says so once; the search goes on on the CPU if
-        it was on another device, otherwise with space-filling points.
+        A failure of a model (numerics, memory, a lost device) must never cost the user a trial.
+        So this is the one place that catches all exceptions except those of the user (see
+        `interruptions`). It counts them and warns once. The search continues on the CPU if the
+        device was another one, otherwise with space-filling points.
         """
         self._count_skipped_turns(batch)
         if not asks_model(batch.numbers, batch.evidence, self._rules):
@@ -306,14 +306,14 @@ class Recommender:
         return units
 
     def _planned(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
-        """Return what a prior that the study has found plans for start-up suggestions."""
+        """Return the members of a recognised learner's portfolio for start-up suggestions."""
         if not self._is_found or is_ensemble_ready(evidence, self._rules):
             return {}
         known = [prior for prior in self._known if prior is not None]
         return planned(known[0].favourites, evidence.units, numbers) if known else {}
 
     def _rule_beside(self, given: Units) -> Rule:
-        """Return the rule; one that everything satisfies if no configuration with `given` does."""
+        """Return the rule, or one that allows all if nothing with `given` values satisfies it."""
         if self.rule.may_hold(given):
             return self.rule
         self.count_invalid()
@@ -322,14 +322,14 @@ class Recommender:
     # ---- what is counted and said
 
     def check_rule(self) -> None:
-        """Say once if hardly any configuration satisfies the rule; a RuleError: none does."""
+        """Warn once if few configurations satisfy the rule; a RuleError says that none does."""
         problem = self.rule.check()
         if problem and not self.stats["thin_rule"]:
             self.stats["thin_rule"] += 1
             self._logger.warning(problem)
 
     def count_invalid(self) -> None:
-        """Count a configuration that its user wants although it breaks the rule; say it once."""
+        """Count a configuration of the user that breaks the rule, and warn once."""
         if not self.stats["invalid"]:
             self._logger.warning(
                 "A configuration that you gave breaks the rule `valid`; it is tried all the same. "
@@ -338,7 +338,7 @@ class Recommender:
         self.stats["invalid"] += 1
 
     def _count_skipped_turns(self, batch: Batch) -> None:
-        """Count turns that the universal prior does not take, and say once why."""
+        """Count turns that the universal prior does not take, and log the reason once."""
         reason = hindrance(batch.evidence, self._rules)
         n_due = sum(is_universal_due(n, batch.evidence, self._rules) for n in batch.numbers)
         if reason is None or not n_due:
@@ -348,7 +348,7 @@ class Recommender:
         self.stats["skipped_turns"] += n_due
 
     def _count_failure(self, error: Exception, device: str) -> None:
-        """Count a failure of the surrogate, and say the first one."""
+        """Count a failure of a surrogate, and warn of the first one."""
         if device == "cpu":
             counter, what, instead = "fallbacks", "failed", "space-filling points"
         else:

@@ -11,7 +11,7 @@ from dre_plugins.space.seen import distinct
 
 
 def as_ended(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials as they count if they have ended, see `trials.as_of_now`."""
+    """Return the trials of `trials.as_of_now` that have ended; running ones as they are."""
     return [
         trial if trial.state is TrialState.RUNNING else counted
         for counted, trial in zip(history, trials, strict=True)
@@ -19,23 +19,24 @@ def as_ended(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
 
 
 def valid_positions(history: Sequence[Trial], trials: Sequence[Trial] | None) -> list[int]:
-    """Return where the complete trials are that meet all constraints and have a value.
+    """Return the positions of the complete trials that meet all constraints and have a value.
 
     Args:
         history: The trials as they count, see `trials.as_of_now`.
-        trials: The same trials as they are: those that still run are left out; None: none runs.
+        trials: The same trials in their present states: running ones are left out. None: all have
+            ended.
     """
     ended = history if trials is None else as_ended(history, trials)
     states = zip(ended, feasible(history), strict=True)
     return [
-        place
-        for place, (trial, is_met) in enumerate(states)
+        position
+        for position, (trial, is_met) in enumerate(states)
         if is_met and trial.state is TrialState.COMPLETE and _has_value(trial)
     ]
 
 
 def values_of(trial: Trial) -> tuple[float, ...]:
-    """Return the values of a trial, one for each objective; none without any."""
+    """Return the values of a trial, one for each objective; an empty tuple without any."""
     return trial.objectives or (() if trial.value is None else (trial.value,))
 
 

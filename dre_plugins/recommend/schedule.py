@@ -1,7 +1,7 @@
 """Who proposes a suggestion.
 
-`proposer_for` is a pure function of the number of the suggestion, of what the trials tell
-(`Evidence`) and of what the user chose (`TurnRules`). The first row that applies decides:
+`proposer_for` is a pure function of the number of the suggestion, the trials (`Evidence`) and the
+user's choices (`TurnRules`). The first row that applies decides:
 
 ===================  ============================================================================
 proposer             when
@@ -9,23 +9,23 @@ proposer             when
 ``universal-prior``  Once 4 trials have ended (10 beside a trained prior), with one objective: odd
                      numbers, and all below 20 without a trained prior where no choice opens
                      branches.
-``random``           Until 10 trials have ended and one can be ranked; never with a prior of past
-                     tasks. The portfolio of a prior that the study has found by its
-                     parameters, then points of the study's Sobol sequence.
-``contrast``         With a trained prior of which too little was checked: a space-filling
-                     point where the prior may expect little.
+``random``           Until 10 trials have ended and one can be ranked; never with a trained prior.
+                     Points of the study's Sobol sequence; with a recognised learner, three of
+                     four are members of its portfolio.
+``contrast``         With a trained prior, while fewer contrasts than are due have tested it: a
+                     space-filling point.
 ``prior``            With a trained prior, until a trial has ended with a value.
-``exploration``      Without the universal prior, numbers 2, 5, 8, … while 8 trials have not
+``exploration``      Without the universal prior, numbers 2, 5, 8, … if 8 or more trials have not
                      improved on the incumbent: the ensemble's choice far from all trials.
 ``model``            Otherwise: the ensemble's choice.
 ===================  ============================================================================
 
-A prior that a study has found in its memory counts in some even numbers: all others are as without
-a trained prior (`transfer.found`).
+A prior that a study has found in its memory counts only in even numbers; odd ones are as without a
+trained prior (`transfer.found`).
 
-With `n_startup_trials` given, it replaces the 10 and the 4, and both models take turns from there
-on. In a conditional space, numbers 2, 3, 6, 7, … may be led into a branch (`branches`), whoever
-proposes them.
+If `n_startup_trials` is given, it replaces the 10 and the 4, and both models take turns from there
+on. In a conditional space, numbers 2, 3, 6, 7, … may be restricted to a branch (`branches`),
+whoever proposes them.
 """
 
 from __future__ import annotations
@@ -43,42 +43,42 @@ Turn: TypeAlias = Literal[
     "random", "prior", "model", "contrast", "exploration", "universal-prior", "fallback"
 ]
 
-# Space-filling trials from which random weights learn enough to be worth asking.
+# Trials that must have ended before an ensemble with random initial weights proposes.
 N_STARTUP_TRIALS = 10
-# The universal prior is worth asking earlier, and is better alone for a while
+# The universal prior is useful earlier, and better alone until the second of these numbers
 # (docs/decisions/start-up-trials.md).
 N_UNIVERSAL_STARTUP_TRIALS = 4
 N_UNIVERSAL_ALONE = 20
-# Beside a trained prior, which knows better for a while (docs/decisions/prior-turns.md).
+# A trained prior is better than the universal one until then (docs/decisions/prior-turns.md).
 N_PRIOR_TRIALS = 10
-# Of a study's suggestions, one of so many is the universal prior's.
+# In turns, one of this many suggestions comes from the universal prior.
 UNIVERSAL_EVERY = 2
-# Of so many consecutive suggestions the last half, one of each proposer, may be led into a branch
-# of a conditional space: however many choices there are, half is left to the acquisition.
+# The last half of this many consecutive suggestions, one of each proposer, may be restricted to a
+# branch of a conditional space; the other half follows the acquisition, whatever the choices.
 BRANCH_PERIOD = 4
-# Trials without a new incumbent after which a study stagnates. Members that are all sure of one
-# region never leave it, however long nothing improves (docs/decisions/exploration.md). Where two
-# models alternate, exploring gains nothing (lab/2026-11-24-stagnation-guard.md).
+# Trials without a new incumbent after which a study stagnates. If all members are certain of one
+# region, an ensemble never leaves it (docs/decisions/exploration.md). Where two models alternate,
+# exploring gains nothing (lab/2026-11-24-stagnation-guard.md).
 EXPLORATION_PATIENCE = 8
-# Of the suggestions of a stagnating study, one of so many explores.
+# In a stagnating study, one of this many suggestions explores.
 EXPLORATION_EVERY = 3
-# A contrast is a trial that the trained prior places behind this share of the reference.
-# Without any, an agreement among its favourites is chance.
+# A contrast is a trial that the trained prior ranks behind this share of the reference. Without
+# contrasts, agreement of prior and trials is chance, as all trials are near its favourites.
 CONTRAST_SHARE = 0.3
-# As many contrasts are due as there are entries that the number of trials has reached.
+# Numbers of trials at which one more contrast is due.
 CONTRASTS_DUE = (2, 5, 12)
-# A prior that has lost its credit leaves a study that has seen little but its favourites: then as
-# many contrasts are due as make a start-up design.
+# Contrasts that are due once the prior is distrusted: the study has seen little but the prior's
+# favourites and needs as many as a start-up design has.
 STARTUP_CONTRASTS = 8
-# A prior that is trusted less than this has lost its credit.
+# A prior whose trust is below this is distrusted.
 DISTRUSTED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRules:
-    """Hold what the user chose about turns."""
+    """Hold the user's choices, as far as they decide who proposes."""
 
-    # before the ensemble is asked; None: 10, or 0 with a prior
+    # before the ensemble proposes; None: 10, or 0 with a prior
     n_startup_trials: int | None = None
     has_prior: bool = False  # whether there is a trained prior
     is_universal: bool = True  # whether the universal prior is wanted
@@ -87,14 +87,14 @@ class TurnRules:
 
     @property
     def n_before_ensemble(self) -> int:
-        """Return how many trials must end before the ensemble is asked."""
+        """Return how many trials must end before the ensemble proposes."""
         if self.n_startup_trials is not None:
             return self.n_startup_trials
         return 0 if self.has_prior else N_STARTUP_TRIALS
 
     @property
     def n_before_universal(self) -> int:
-        """Return how many trials must end before the universal prior is asked."""
+        """Return how many trials must end before the universal prior proposes."""
         if self.has_prior:
             return max(self.n_startup_trials or 0, N_PRIOR_TRIALS)
         if self.n_startup_trials is not None:
@@ -103,7 +103,7 @@ class TurnRules:
 
     @property
     def n_universal_alone(self) -> int:
-        """Return the number before which all turns are the universal prior's."""
+        """Return the number of the first suggestion at which the two models take turns."""
         takes_turns = self.has_prior or self.has_branches or self.n_startup_trials is not None
         return 0 if takes_turns else N_UNIVERSAL_ALONE
 
@@ -116,9 +116,9 @@ def proposer_for(
     needs_contrast: bool = False,
     may_explore: bool = True,
 ) -> Turn:
-    """Return who proposes the suggestion of a number.
+    """Return the proposer of the suggestion with number `index`.
 
-    `needs_contrast` says whether the trained prior must be checked, see `is_contrast_due`;
+    `needs_contrast` says whether the trained prior must be tested, see `is_contrast_due`;
     `may_explore` whether the suggestion may lie anywhere in a space too large to enumerate.
     """
     if has_universal_turn(index, evidence, rules):
@@ -141,38 +141,39 @@ def asks_model(numbers: Iterable[int], evidence: Evidence, rules: TurnRules) -> 
 
 
 def is_ensemble_ready(evidence: Evidence, rules: TurnRules) -> bool:
-    """Return whether the ensemble is asked where the universal prior has no turn."""
+    """Return whether the ensemble can propose where the universal prior has no turn."""
     knows_beforehand = rules.has_prior and rules.n_before_ensemble == 0
     is_ready = evidence.can_rank and evidence.n_ended >= rules.n_before_ensemble
     return knows_beforehand or is_ready
 
 
 def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool:
-    """Return whether a turn is the universal prior's."""
+    """Return whether the universal prior proposes the suggestion with this number."""
     return is_universal_due(index, evidence, rules) and not hindrance(evidence, rules)
 
 
 def is_universal_due(index: int, evidence: Evidence, rules: TurnRules) -> bool:
-    """Return whether a turn is the universal prior's unless there is a `hindrance`."""
+    """Return whether the universal prior would propose it if there were no `hindrance`."""
     is_ready = evidence.can_rank and evidence.n_ended >= rules.n_before_universal
     is_turn = is_universal_turn(index) or index < rules.n_universal_alone
     return rules.is_universal and is_ready and is_turn
 
 
 def is_universal_turn(index: int) -> bool:
-    """Return whether a number is the universal prior's where both models take turns."""
+    """Return whether the number belongs to the universal prior when both models take turns."""
     return index % UNIVERSAL_EVERY == UNIVERSAL_EVERY - 1
 
 
 def is_branch_turn(index: int) -> bool:
-    """Return whether the suggestion of a number may be led into a branch, see `branches`."""
+    """Return whether the suggestion with this number may be restricted to a branch."""
     return index % BRANCH_PERIOD >= BRANCH_PERIOD // 2
 
 
 def hindrance(evidence: Evidence, rules: TurnRules) -> str | None:
     """Return why the universal prior takes no turns although it is wanted; None if it does.
 
-    With several objectives, turns are level with the ensemble alone (docs/decisions/one-list.md).
+    With several objectives, taking turns is no better than the ensemble alone
+    (docs/decisions/one-list.md).
     """
     if not rules.preset_turns:
         return "the preset is the ensemble alone"
@@ -184,8 +185,9 @@ def hindrance(evidence: Evidence, rules: TurnRules) -> str | None:
 def is_exploration_due(index: int, evidence: Evidence) -> bool:
     """Return whether an ensemble's suggestion should look far from all trials.
 
-    Not with several objectives, where each suggestion has another incumbent, nor under violated
-    constraints, which are least known far from all trials (docs/decisions/exploration.md).
+    This is never so with several objectives, where the incumbent differs between suggestions, nor
+    if constraints are violated, as feasibility is least certain far from all trials
+    (docs/decisions/exploration.md).
     """
     if evidence.n_objectives > 1 or evidence.is_violated or evidence.n_since_incumbent is None:
         return False
@@ -196,7 +198,7 @@ def is_exploration_due(index: int, evidence: Evidence) -> bool:
 def is_contrast_due(expected: NDArray[np.float64], trust: float) -> bool:
     """Return whether the next trial should be one of which the prior expects little.
 
-    `expected` is the prior's rank of each trial, unfinished ones included, as a share of the
+    `expected` has the prior's rank of each trial, unfinished ones included, as a share of the
     reference `[N]`, 0 = best.
     """
     n_contrasts = int((expected > CONTRAST_SHARE).sum())

@@ -1,7 +1,7 @@
-"""How candidates are searched for: pools that evolve towards a larger acquisition.
+"""The search for the candidate of the largest acquisition, by a pool that evolves.
 
-Notation: see docs/architecture.md. A prediction `[J, C]` is all that a model has to say of
-candidates, a column for each, from which their acquisition values `[C]` follow.
+Notation: see docs/architecture.md. Predictions `[J, C]` of a model have a column for each
+candidate; the acquisition values `[C]` are a function of them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ N_SOBOL = 512
 N_ROUNDS = 6
 N_CHILDREN = 256
 N_PARENTS = 32
-# Spaces of at most this many configurations are predicted whole: exactly the paper's table.
+# Spaces of at most this many configurations are enumerated, like the tables of the paper.
 MAX_TABLE = 4096
-# A step that is shorter in every coordinate is not worth a trial. In 35 studies, 68 suggestions as
-# near as that to an earlier trial improved the best value by a millionth of its range on average,
+# A candidate that is nearer than this to a trial in every coordinate is not worth a trial. In 35
+# studies, 68 such suggestions improved the best value by a millionth of its range on average,
 # those within twice the distance by two ten-thousandths (lab/2026-11-23-branches.md).
 MIN_STEP = 5e-4
 # Trials whose distances are computed at once: all of 5000 would take 30 MB in each thread.
@@ -55,7 +55,7 @@ class CandidateSearch:
     """Search a space, or a table of candidates."""
 
     rule: Rule  # which configurations of the search space may be tried
-    # canonical coordinates of all that may be chosen `[C, P]`; None: all there is
+    # canonical coordinates of all configurations that may be chosen `[C, P]`; None: any
     candidates: Units | None
     seed: int  # of the reference points: the same for all suggestions of a study
 
@@ -66,7 +66,7 @@ class CandidateSearch:
 
     @cached_property
     def table(self) -> Units | None:
-        """Return all candidates `[C, P]` where they are given or few, None for too many."""
+        """Return all candidates `[C, P]` if they are given or few enough, otherwise None."""
         if self.candidates is not None:
             return self.candidates
         return self.rule.assignments(MAX_TABLE)
@@ -79,10 +79,10 @@ class CandidateSearch:
         return self._sobol_reference(self.seed)
 
     def resolving(self, observed: Units) -> Units:
-        """Return reference points `[K, P]` among which ranks resolve where a study searches.
+        """Return the reference points with the observed configurations `[N, P]`, `[K, P]`.
 
-        Outside a table the observed configurations `[N, P]` join: as the study closes in on an
-        optimum, so do they.
+        As a study closes in on an optimum, so do its trials, and ranks among them still tell
+        candidates near the optimum apart. In a table the reference is complete already.
         """
         if self.table is not None:
             return self.reference
@@ -100,17 +100,17 @@ class CandidateSearch:
     ) -> CandidatePool:
         """Return the candidates: the table, or a pool that evolves.
 
-        Optima lie on bounds of several parameters at once, where no Sobol point ever is: children
+        An optimum may lie at the bounds of several parameters, where no Sobol point is. Children
         of the best candidates and of the best observed configurations get there.
 
         Args:
             predict: What a model predicts of coordinates `[C, P]`.
             acquisition: Acquisition values `[C]` of predictions.
-            request: What is wanted: which coordinates are given, and the branch to look into.
+            request: Given coordinates, and the branch to search, if any.
             rng: Source of all draws.
-            elite: The best observed configurations `[E, P]`; the children of those in the branch
-                are in the first pool.
-            favourites: What else is in it `[F, P]`.
+            elite: The best observed configurations `[E, P]`; the first pool contains the children
+                of those in the branch.
+            favourites: Further configurations of the first pool `[F, P]`.
         """
         fixed, branch = request.fixed, request.branch
         if self.table is not None:
@@ -146,11 +146,11 @@ class CandidateSearch:
         request: Request,
         rng: np.random.Generator,
     ) -> tuple[Units, torch.Tensor, bool]:
-        """Return the candidate of the largest acquisition that is new, or of all if none is.
+        """Return the new candidate of the largest acquisition, or an old one if none is new.
 
-        One that differs from a trial by less than `MIN_STEP` in every coordinate is taken only
-        where nothing else is new, and so is one near what the same fit has chosen before, see
-        `pending`. Returns its coordinates `[P]`, its prediction `[J, 1]`, and whether it is new.
+        A candidate that differs from a trial by less than `MIN_STEP` in every coordinate, or that
+        is near an earlier choice of the same fit (see `pending`), is chosen only if no other one
+        is new. Returns its coordinates `[P]`, its predictions `[J, 1]`, and whether it is new.
         """
         units, predictions = pool.units, pool.predictions
         taken, seen = request.taken, request.seen
@@ -163,10 +163,10 @@ class CandidateSearch:
                 return units[best], predictions[:, [best]], True
         best, is_new = self._first(units, acquisition(predictions), seen)
         if not is_new and self.candidates is None:
-            # The last configurations of a finite space are easily missed by a search.
-            left = self.rule.unseen(request.fixed, seen, rng, MAX_TABLE)
-            if len(left):
-                units, predictions = left, predict(left)
+            # A search easily misses the last configurations of a finite space.
+            remaining = self.rule.unseen(request.fixed, seen, rng, MAX_TABLE)
+            if len(remaining):
+                units, predictions = remaining, predict(remaining)
                 best, is_new = self._first(units, acquisition(predictions), seen)
         return units[best], predictions[:, [best]], is_new
 
@@ -223,8 +223,8 @@ def evolved(
 def far_half(features: torch.Tensor, n_spread: int, observed: torch.Tensor) -> torch.Tensor:
     """Say which candidates `[C, D]` are farther from all trials `[N, D]` than half of the space.
 
-    The first `n_spread` candidates are spread over the space. Where nothing is farther, those that
-    are as far are returned.
+    The first `n_spread` candidates are spread over the space; the limit is the median of their
+    distances to the nearest trial. If no candidate is farther, those at the limit are chosen.
     """
     nearest = [torch.cdist(features, part).amin(1) for part in observed.split(BLOCK)]
     distance = torch.stack(nearest).amin(0)

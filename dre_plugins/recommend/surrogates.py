@@ -1,7 +1,7 @@
-"""The choices of one batch of suggestions: who makes each of them, and where.
+"""The models of one batch of suggestions: construct proposers and let them choose.
 
-Notation: see docs/architecture.md. This module and what it imports need torch, so that it is
-imported at the first suggestion that asks a model.
+Notation: see docs/architecture.md. This module needs torch, so it is imported only when a model
+first proposes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Units
 
-# Who serves each turn; all others are the ensemble's.
+# The proposer of each turn; the ensemble has all others.
 SERVED_BY: Mapping[Turn, str] = {
     "random": "space-filling",
     "contrast": "space-filling",
@@ -45,7 +45,7 @@ SERVED_BY: Mapping[Turn, str] = {
 
 
 class Surrogates:
-    """Make the choices of a batch; a proposer is fitted when it is first asked.
+    """Make the choices of a batch; a proposer is fitted on first use.
 
     A fit that diverges raises a FittingError.
     """
@@ -69,21 +69,21 @@ class Surrogates:
         self._search = CandidateSearch(batch.rule, batch.candidates, seed)
         self._proposers: dict[str, Proposer] = {}
         self._pending = [batch.evidence.pending] if len(batch.evidence.pending) else []
-        self._n_told: Counter[str] = Counter()
+        self._n_fantasies: Counter[str] = Counter()
 
     def choices(self) -> list[Choice]:
         """Return the choices of the batch one after the other, different from each other."""
         batch, seen, chosen = self._batch, self._batch.seen(), self._batch.evidence.units[:0]
         choices: list[Choice] = []
-        # Ranks and acquisitions too: on tensors this small, several threads that wait for each
-        # other cost 10 ms per operation, and the user's default device may be any.
+        # Isolates ranks and acquisitions, too: with several threads an operation on such small
+        # tensors can wait for 10 ms, and the user's default device may be any.
         with isolated("cpu", self._settings.n_threads):
             for number in batch.numbers:
                 branch = self._branch(number, chosen)
                 turn = self._turn(number, chosen, is_led=branch is not None)
                 taken = chosen if batch.shares_fit else None
                 request = Request(number, turn, seen, batch.fixed, branch, taken)
-                choice = self._asked(request)
+                choice = self._choice(request)
                 choices.append(choice)
                 new = batch.evidence.space.canonical(choice.units[None])
                 chosen = np.concatenate([chosen, new])
@@ -115,7 +115,7 @@ class Surrogates:
         """How likely configurations are to meet the constraints; None if all were met."""
         return Feasibility.of(self._batch.evidence)
 
-    # ---- whose turn it is, and where
+    # ---- turns and branches
 
     def _turn(self, number: int, chosen: Units, *, is_led: bool) -> Turn:
         is_free = not is_led and bool(np.isnan(self._batch.fixed).all())
@@ -130,9 +130,8 @@ class Surrogates:
     def _branch(self, number: int, chosen: Units) -> Units | None:
         """Return the branch that a suggestion must look into, if any, see `branches`.
 
-        Where values or candidates are given, there is no choice of branches; a prior of past
-        tasks knows which of them are worth a trial (lab/2026-11-23-branches.md); and suggestions
-        that share a fit are chosen from one pool.
+        There is none if values or candidates are given, if suggestions share a fit and so a pool,
+        or with a trained prior, which knows the good branches (lab/2026-11-23-branches.md).
         """
         batch = self._batch
         is_given = batch.candidates is not None or not np.isnan(batch.fixed).all()
@@ -145,7 +144,7 @@ class Surrogates:
         return branch_to_try(evidence.space, trials, units, batch.rule.may_hold)
 
     def _needs_contrast(self, chosen: Units) -> bool:
-        """Return whether too little is known of where the priors expect nothing, see `trust`."""
+        """Return whether a trial of which the priors expect little is due, see `schedule`."""
         batch = self._batch
         if not self._priors or (batch.shares_fit and len(chosen)):
             return False
@@ -153,26 +152,26 @@ class Surrogates:
         shares = self._expectation.shares(units).mean(0)
         return len(shares) > 0 and is_contrast_due(shares, self._expectation.trust)
 
-    # ---- who is asked
+    # ---- proposers
 
-    def _asked(self, request: Request) -> Choice:
-        """Return the choice of the proposer whose turn it is, in the branch if it has any left."""
+    def _choice(self, request: Request) -> Choice:
+        """Return the choice of the proposer whose turn it is, in the branch if it has new ones."""
         proposer = self._proposer(SERVED_BY.get(request.turn, "ensemble"))
         choice = proposer.propose(request)
         if request.branch is not None and not choice.is_new:
             choice = proposer.propose(replace(request, branch=None))
-        if request.turn == "contrast":  # says what is to be checked
+        if request.turn == "contrast":  # the explanation names the prior that is tested
             weight = self._expectation.prior_weight
             choice = replace(choice, explanation=replace(choice.explanation, prior_weight=weight))
         return choice
 
     def _proposer(self, name: str) -> Proposer:
-        """Return a proposer, fitted, which takes all pending trials for granted."""
+        """Return a fitted proposer that knows all pending trials as fantasies."""
         if name not in self._proposers:
             self._proposers[name] = self._new_proposer(name)
-        for pending in self._pending[self._n_told[name] :]:
+        for pending in self._pending[self._n_fantasies[name] :]:
             self._proposers[name].fantasize(pending)
-        self._n_told[name] = len(self._pending)
+        self._n_fantasies[name] = len(self._pending)
         return self._proposers[name]
 
     def _new_proposer(self, name: str) -> Proposer:

@@ -1,4 +1,4 @@
-"""What happened so far: the trials of a study, in the recommender's terms."""
+"""The trials of a study in the recommender's terms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 class TrialState(str, Enum):
-    """Say what became of a trial."""
+    """State of a trial."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -23,19 +23,19 @@ class TrialState(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Hold one evaluated, running or broken-off configuration.
+    """Hold a configuration that was evaluated, is running, or was stopped.
 
     Args:
         configuration: Parameter values by name; inactive parameters are absent.
-        state: What became of the trial.
+        state: State of the trial.
         value: Final value, larger is better. `None` or NaN on a complete trial means that it
             failed; infinities are ranked like any other value.
         rungs: Intermediate values by step (resource), larger is better.
         objectives: Final values of several objectives, larger is better; then `value` is None.
             A NaN among them means that the trial failed.
-        constraints: How far each constraint is violated, by name; at most 0 where it is met. One
-            that is absent or NaN is unknown.
-        cost: What it has cost, above 0, in any unit, such as seconds; None: unknown.
+        constraints: How far each constraint is violated, by name; at most 0 where it is met. It is
+            unknown where it is absent or NaN.
+        cost: Cost of the trial, above 0, in any unit, such as seconds; None: unknown.
     """
 
     configuration: Mapping[str, Any]
@@ -48,9 +48,9 @@ class Trial:
 
 
 def number_of(value: Any) -> float:
-    """Return a reported number as a float, which a trainable may report in any form.
+    """Return a reported value as a float, of whatever numeric type it is.
 
-    Integers beyond the floats are infinite; NaN for everything that is no number.
+    Integers that no float can hold are infinite; anything that is no number is NaN.
     """
     try:
         return float(value)
@@ -94,12 +94,11 @@ def feasible(history: Sequence[Trial]) -> NDArray[np.bool_]:
 
 
 def as_of_now(history: Sequence[Trial], stopped: Collection[int] = ()) -> list[Trial]:
-    """Return the trials, those that still run counted by what they have reported.
+    """Return the trials with running ones that have reported as if they were stopped now.
 
-    A trial that runs and has reported counts like one that was stopped now. Of these, one that no
-    trial has got further than is complete with its last value, or has failed if that is NaN; the
-    others are pruned. A running trial without any report is left as it is. Trials at `stopped`
-    positions, which something else has ended, count likewise.
+    Such a trial is pruned if another one has reported a later step. Otherwise it is complete with
+    its last value, or has failed if that is NaN. Trials at `stopped` positions, which a scheduler
+    has ended, count in the same way. A running trial without a report is unchanged.
     """
     going = [trial for trial in history if trial.state is not TrialState.FAILED]
     furthest = max((step for trial in going for step in trial.rungs), default=0.0)

@@ -23,11 +23,11 @@ class Expectation:
     """Rank configurations by priors alone.
 
     Args:
-        priors: Meta-trained scorers: of all objectives as one, or of each of them, None for those
-            without; empty where there is none at all.
+        priors: Meta-trained scorers: one for all objectives together, or one for each, None where
+            an objective has none; empty without any.
         reference: Canonical coordinates that ranks are taken against `[K, P]`.
         settings: The recommender's settings.
-        evidence: What is known of the trials, by which priors are trusted.
+        evidence: The trials that decide how far priors are trusted.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class Expectation:
     def features(self, units: Units) -> Units:
         """Return logarithms of ranks, on a scale from 0 = best to 1, `[N, P]` -> `[N, A]`.
 
-        As logarithms, what a prior likes best differs as much as all the rest, which is what a
-        search asks about (docs/decisions/prior-turns.md).
+        On the logarithmic scale the configurations that a prior ranks best, among which the search
+        decides, differ as much as all others (docs/decisions/prior-turns.md).
         """
         ranks = self._n_reference * self.shares(units).T
         return np.asarray(np.log1p(ranks) / np.log1p(self._n_reference))

@@ -1,4 +1,4 @@
-"""An ensemble fitted to what is known of a study: `fit_ensemble` and what it returns."""
+"""The ensemble fitted to the trials of a study: `fit_ensemble` and its result."""
 
 from __future__ import annotations
 
@@ -59,10 +59,9 @@ class FittedEnsemble:
         return self._mixture.ranks(units).roll(1 - self.n_fits, dims=0)
 
     def predictions(self, candidates: Units) -> torch.Tensor:
-        """Return ranks, and last the logarithms of the shares of a gain that count, `[M + 1, C]`.
+        """Return ranks and, in the last row, logarithms of weights of gains `[M + 1, C]`.
 
-        A share is the chance to meet all constraints, divided by what the cost stands for, see
-        `costs`.
+        A weight is the probability to meet all constraints over the divisor of `costs`.
         """
         units = self.evidence.space.canonical(candidates)
         share = torch.zeros(len(candidates), dtype=torch.float64)
@@ -77,14 +76,15 @@ class FittedEnsemble:
     ) -> torch.Tensor:
         """Return the acquisition values of candidates `[C]`, of `predictions` `[M + 1, C]`.
 
-        Until a trial met all constraints, the gain is that on the worst rank. While nothing is
-        observed, the rank counts: the first suggestion is the best of all members, the next
-        ones are those of single members. `incumbent` has its ranks `[M]`.
+        Until a trial has met all constraints, the improvement is taken on the worst rank. While
+        nothing is observed, the candidate with the best rank is chosen: the first suggestion by
+        the mean of all members, the next ones by single members. `incumbent` has the ranks `[M]`
+        of the incumbent.
         """
         ranks, share = predictions[:-1], predictions[-1]
         if incumbent is None and self.feasibility is not None:
             incumbent = ranks.new_full((len(ranks),), self.n_reference)
-            share = share - share.max()  # far from all that is feasible no float holds its chance
+            share = share - share.max()  # far from feasible trials probabilities underflow
         if incumbent is not None:
             preset = get_preset(self.settings.preset)
             gain = get_acquisition(self.settings.acquisition or preset.acquisition)
@@ -118,8 +118,8 @@ class FittedEnsemble:
     def predicted(self, units: Units) -> tuple[Units, Units]:
         """Return mean ranks `[C]`, 1 = best of the reference, and their standard errors `[C]`.
 
-        Members that were fitted to the same trials agree more than they are right: their
-        disagreement is tempered by a factor that was measured on validation tasks.
+        Members that were fitted to the same trials are overconfident: their disagreement is
+        multiplied by a factor (`Preset.tempering`) that was measured on validation tasks.
         """
         return self.tempered(self.ranks(units))
 
@@ -134,7 +134,7 @@ class FittedEnsemble:
         return self.ranks(units).numpy().astype(np.float64)
 
     def acquisition_values(self, units: Units) -> Units:
-        """Return the acquisition `[C]`, by the chance to meet constraints and by cost."""
+        """Return the acquisition `[C]`, constraints and costs included."""
         values = self.acquisition(self.predictions(units), self.incumbent_ranks())
         return values.numpy().astype(np.float64)
 
@@ -163,7 +163,7 @@ class FittedEnsemble:
         """Return the expected constrained improvement, for its cost, `[C]`."""
         if self.feasibility is None and self.costs is None:
             return gain
-        # Some acquisitions are negative, of which a small share would be a gain.
+        # A small weight must not raise a negative acquisition.
         return (gain - gain.min().clamp_max(0.0)) * share.exp()
 
 

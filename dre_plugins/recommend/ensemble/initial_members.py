@@ -1,8 +1,9 @@
-"""The members of an ensemble before they are fitted: the priors' as far as they are trusted.
+"""The members of an ensemble before they are fitted: a share from the priors, by their trust.
 
-In a table each member of a prior imagines the study to be like one of the past tasks. A task whose
-context makes the scorers order the observed trials as they came out is drawn more often, the more
-often the more was observed; before that, the members' disagreement is the doubt about the task.
+In a table, each member of a prior reads the context of one past task. Tasks are drawn with larger
+probability the better the scorers, in their context, order the observed trials, and the more so
+the more trials there are. With few trials the tasks vary, so that the members' disagreement
+expresses the uncertainty about the task.
 
 Notation: see docs/architecture.md; `T` contexts of past tasks.
 """
@@ -94,9 +95,9 @@ class InitialMembers:
         return narrowed(self._evidence.space.features(units))
 
     def _from_priors(self, n_members: int, reference: Units) -> Members:
-        """Return members of the prior; of one for each objective, members that join them.
+        """Return members of the prior; with a prior for each objective, members that join them.
 
-        Those of objectives whose own prior has lost its credit are untrained.
+        Members of an objective whose prior is not trusted any more are untrained.
         """
         if len(self._priors) == 1 and self._priors[0] is not None:
             return self._from_prior(self._priors[0], n_members, self._evidence.lists)
@@ -109,7 +110,7 @@ class InitialMembers:
             for prior, lists in zip(self._priors, objective_lists, strict=True)
         )
         weights = self._evidence.weights
-        if not self._evidence.lists:  # nobody knows anything of the others yet
+        if not self._evidence.lists:  # nothing is known of the other objectives yet
             weights = weights * [prior is not None for prior in self._priors]
         return JointPart(parts, objective_lists, weights, reference)
 
@@ -132,8 +133,8 @@ class InitialMembers:
         return Part(ensemble, prior.encode, self._preset.from_prior)
 
 
-# How much an observed trial sharpens the weights: a task that orders a tenth more of all pairs
-# wrongly weighs exp(-SHARPNESS · N / 10) as much.
+# How much each observed trial sharpens the weights of tasks: with a tenth more of all pairs in the
+# wrong order, the weight is multiplied by exp(-SHARPNESS · N / 10).
 SHARPNESS = 1.6
 
 

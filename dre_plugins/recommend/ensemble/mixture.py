@@ -1,7 +1,7 @@
 """The ensemble of a suggestion: members that come from a prior beside freshly drawn ones.
 
-Ranks of different members are comparable whatever they were trained on, so a mixture is nothing
-but their ranks, one below the other. Each part reads features of its own.
+Ranks of different members are comparable, whatever they were trained on, so the ranks of a mixture
+are those of its parts, stacked. Each part reads features of its own.
 
 Notation: see docs/architecture.md; `O` objectives.
 """
@@ -95,7 +95,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class JointPart:
-    """Hold members each of which ranks by all objectives, with a member of every part."""
+    """Hold members that rank by all objectives, each made of one member of every part."""
 
     parts: tuple[Members, ...]  # members for each objective `[O]`, as many in all of them
     lists: tuple[Sequence[TrialList], ...]  # what each part is fitted to `[O]`
@@ -103,7 +103,7 @@ class JointPart:
     reference: Units  # points that tell how good a rank is `[K, P]`
 
     def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> JointPart:
-        """Return the members told of unfinished trials `[U]`, placed by each part itself."""
+        """Return the members with unfinished trials `[U]` in the lists of each part."""
         lists = tuple(
             with_fantasies(lists, positions, _ranking(mixture, units))
             for mixture, lists in zip(self._mixtures, self.lists, strict=True)

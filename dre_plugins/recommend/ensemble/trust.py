@@ -19,8 +19,8 @@ from dre_plugins.space.base import Units
 EXPECTED = 0.2
 BENEFIT = 1.5
 
-# Added to the sum of the weights of pairs: if the prior hardly tells any two trials apart, their
-# agreement counts little.
+# Added to the sum of the weights of pairs, so that agreement counts little if the prior predicts
+# almost the same rank for all trials.
 LEAST_WEIGHT = 0.5
 
 
@@ -41,8 +41,8 @@ def agreement(expected: Units, ranks: Units) -> tuple[float, float]:
     observed = np.sign(ranks[:, None] - ranks[None, :])
     agreeing = float((weight * np.sign(distance) * observed).sum()) / 2.0
     concordance = agreeing / (float(weight.sum()) / 2.0 + LEAST_WEIGHT)
-    # Kendall's null variance, for as many trials as carry the weight of all pairs. A prior that
-    # cannot tell any two trials apart is tested by all of them.
+    # Kendall's null variance, for the effective number of trials by the weights of pairs. If the
+    # prior predicts the same rank for all trials, all of them count.
     share = weight.sum(1)
     n = float(len(ranks))
     if share.any():

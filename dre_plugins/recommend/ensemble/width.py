@@ -1,9 +1,9 @@
-"""How many features members read: more are hashed into as many as a suggestion has time for.
+"""A bound on the number of features that members read: of more, a count sketch is taken.
 
-A space of 300 categorical parameters with ten choices each has 3000 features, of which a hundred
-trials cannot tell much one by one. A count sketch (Charikar et al., 2002), as HeSBO has it for
-Bayesian optimisation (Nayebi et al., 2019), adds them up in groups with random signs, which keeps
-inner products on average.
+A space of 300 categorical parameters with ten choices each has 3000 features, too many to learn
+from a hundred trials. A count sketch (Charikar et al., 2002), which HeSBO uses in Bayesian
+optimisation (Nayebi et al., 2019), adds features up in groups with random signs. It preserves
+inner products in expectation.
 
 Notation: `C` configurations, `D` features.
 """

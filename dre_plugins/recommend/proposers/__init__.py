@@ -1,7 +1,7 @@
-"""What proposes configurations: space-filling points, the ensemble, and the universal prior.
+"""The proposers of configurations: space-filling points, the ensemble and the universal prior.
 
-To add one, write a class with the two methods of `Proposer`, give it turns in `schedule.py`, and
-make it in `surrogates.py`.
+To add a proposer, write a class with the two methods of `Proposer`, give it turns in `schedule.py`
+and construct it in `surrogates.py`.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ Purpose: TypeAlias = Literal["objective-weights", "space-filling", "ensemble", "
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Say what is wanted of one call of `Recommender.suggest`, or of 16 suggestions of it."""
+    """Hold a call of `Recommender.suggest`, or the part of it that shares a fit."""
 
     evidence: Evidence
     numbers: range  # of the suggestions
     rule: Rule  # which configurations may be tried
     fixed: Units  # coordinates that are given `[P]`, NaN where they are free
-    # canonical coordinates of what may be suggested `[C, P]`; None: all there is
+    # canonical coordinates of all configurations that may be suggested `[C, P]`; None: any
     candidates: Units | None = None
-    # which given trials stand for all that agree with them `[N]`, see `Recommender.suggest`
+    # trials that stand for all that agree with them `[N]`, see `Recommender.suggest`
     is_whole: NDArray[np.bool_] | None = None
     shares_fit: bool = False  # whether all suggestions come from one fit
     may_repeat: bool = False  # whether a configuration may be suggested again
-    # coordinates `[P]` that a prior has planned, by number, NaN where it says nothing
+    # coordinates `[P]` from a portfolio, by number, NaN where they leave a parameter open
     planned: Mapping[int, Units] = field(default_factory=dict)
 
     def seen(self) -> Seen:
-        """Return what is not to be suggested again, before the first suggestion."""
+        """Return the configurations that may not be suggested again."""
         if self.may_repeat:
             return Seen()
         units = self.evidence.units
@@ -53,15 +53,15 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Say what is wanted of a proposer."""
+    """Hold what a proposer must know of one suggestion."""
 
     index: int  # number of the suggestion
     turn: Turn
     seen: Seen  # not to be suggested again, unless nothing else is left
     fixed: Units  # coordinates that are given `[P]`, NaN where they are free
-    # coordinates `[P]` that lead into the branch where it must lie, NaN elsewhere; None: anywhere
+    # coordinates `[P]` of the branch that it must lie in, NaN elsewhere; None: anywhere
     branch: Units | None = None
-    # chosen from the same fit before `[T, P]`, near which nothing is chosen; None: each has a fit
+    # earlier choices of the same fit, to keep away from `[T, P]`; None: each choice has a fit
     taken: Units | None = None
 
 
@@ -75,19 +75,19 @@ class Choice:
 
 
 class Proposer(Protocol):
-    """Describe what chooses candidates (for type checking; do not subclass)."""
+    """Describe a model that chooses candidates (for type checking; do not subclass)."""
 
     def fantasize(self, pending: Units) -> None:
-        """Take the expected outcome of pending trials `[U, P]` for granted from now on."""
+        """Add pending trials `[U, P]` at their predicted outcomes, as fantasies."""
 
     def propose(self, request: Request) -> Choice:
         """Return the candidate of the largest acquisition."""
 
 
 def stream(purpose: Purpose, seed: int, index: int) -> np.random.Generator:
-    """Return the generator of a purpose, of a study with this seed, for a suggestion's number.
+    """Return a random generator for one purpose of one suggestion of a study.
 
-    A resumed study goes on as if it had never stopped, and no draw depends on another purpose's.
+    It depends on nothing else, so a resumed study goes on as if it had never stopped.
     """
     key = (get_args(Purpose).index(purpose), index)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

@@ -22,14 +22,14 @@ from dre_plugins.space.seen import distinct
 
 Units = NDArray[np.float64]
 
-# While nothing is observed, mixtures of what was best in past tasks take the place of the search.
+# While nothing is observed, mixtures of the best configurations of past tasks replace the search.
 N_MIXINGS = 2
 N_MIXTURES = 256
 N_MIXED = 8
 
 
 class EnsembleProposer:
-    """Propose the candidate from which an ensemble expects most."""
+    """Propose the candidate of the largest acquisition of the ensemble."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class EnsembleProposer:
 
     def _new_pool(self, acquisition: Acquisition, request: Request) -> CandidatePool:
         favourites = self._favourites()
-        # The favourites of one objective alone are no compromise with the others.
+        # The favourites of a single objective are no compromise with the others.
         is_blind = not self._evidence.has_lists and self._has_one_prior
         if is_blind and self._search.table is None:
             mixed = self._mixed_favourites(favourites, acquisition, request)
@@ -123,9 +123,10 @@ class EnsembleProposer:
     def _mixed_favourites(
         self, favourites: Units, acquisition: Acquisition, request: Request
     ) -> CandidatePool | None:
-        """Return recombinations of what was best in past tasks; None if all of that was tried.
+        """Return recombinations of the best configurations of past tasks; None if all were tried.
 
-        What many tasks agree on, parameter by parameter, is better than what any of them had.
+        Values that many tasks agree on, parameter by parameter, are better than the best
+        configuration of any one task.
         """
         fixed, space = request.fixed, self._evidence.space
         rule = self._search.rule
@@ -141,7 +142,7 @@ class EnsembleProposer:
         return evolved(donors, predict, acquisition, N_MIXINGS, N_MIXED, mixtures)
 
     def _favourites(self) -> Units:
-        """Return what was best in past tasks `[F, P]`, with draws where the prior says nothing."""
+        """Return the best configurations of past tasks `[F, P]`, open parameters drawn."""
         none = np.empty((0, self._evidence.space.n_parameters))
         favourites = np.concatenate([none, *(prior.favourites for prior in self._priors)])
         return np.where(np.isnan(favourites), self._rng.random(favourites.shape), favourites)

@@ -1,4 +1,4 @@
-"""Start-up suggestions: what a prior has planned, or the points of a scrambled Sobol sequence."""
+"""Start-up suggestions: members of a portfolio, or points of a scrambled Sobol sequence."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen, distinct
 
-# Draws among which a configuration that is new is looked for, before a finite space is searched
-# whole.
+# Draws among which a new configuration is looked for, before a finite space is enumerated.
 N_DRAWS = 64
 
 
@@ -26,16 +25,16 @@ class SpaceFilling:
 
     rule: Rule  # which configurations of the search space may be tried
     seed: int  # of the study
-    # canonical coordinates of what may be suggested `[C, P]`; None: all there is
+    # canonical coordinates of all configurations that may be suggested `[C, P]`; None: any
     candidates: Units | None = None
-    # what a prior has planned, see `Batch`
+    # members of a portfolio, see `Batch`
     planned: Mapping[int, Units] = field(default_factory=dict)
 
     def fantasize(self, pending: Units) -> None:
-        """Do nothing: what fills a space does not depend on outcomes."""
+        """Do nothing, as space-filling points do not depend on outcomes."""
 
     def propose(self, request: Request) -> Choice:
-        """Return the point of the suggestion's number, or another one where that was seen."""
+        """Return the Sobol point of the suggestion's number, or another one if that was tried."""
         if request.turn == "random" and request.index in self.planned:
             units = self._as_planned(request)
             if units is not None:
@@ -44,7 +43,7 @@ class SpaceFilling:
         return Choice(units, is_new, Explanation(request.turn if is_new else "exhausted"))
 
     def _as_planned(self, request: Request) -> Units | None:
-        """Return what a prior has planned `[P]`; None if it was seen, or breaks the rule."""
+        """Return the portfolio's member `[P]`; None if it was tried, or breaks the rule."""
         space, planned = self.rule.space, self.planned[request.index]
         point = sobol_point(space.n_parameters, request.index, self.seed)
         units = with_fixed(np.where(np.isnan(planned), point, planned)[None], request.fixed)
@@ -58,7 +57,7 @@ class SpaceFilling:
             draws = rng.permutation(self.candidates)
         else:
             first = with_fixed(sobol_point(space.n_parameters, index, self.seed)[None], fixed)
-            # Where the point is not valid, the next one of those that were found to be.
+            # If the point is not valid, the next one of those that were found to be valid.
             found = np.roll(rule.seeds(fixed), -index, axis=0)
             others = rule.spread(N_DRAWS, rng, fixed)
             draws = np.concatenate([rule.kept(first), found, others])
@@ -73,9 +72,9 @@ class SpaceFilling:
 
 
 def completed(space: SearchSpace, units: Units, number: int, seed: int) -> Units:
-    """Return coordinates `[P]` with those of inactive parameters as well, from the number's point.
+    """Return coordinates `[P]`, those of inactive parameters from the Sobol point of the number.
 
-    Small spaces are enumerated without them, but a define-by-run trial may ask.
+    Enumerated configurations lack them, but a define-by-run trial may ask for them.
     """
     lacking = np.isnan(units) & ~space.active(units[None])[0]
     if not lacking.any():

@@ -1,9 +1,9 @@
-"""The universal prior's proposals: its network proposes Gaussian processes, which predict values.
+"""The proposals of the universal prior, whose network outputs Gaussian processes.
 
-It sees the same trials as the ensemble and searches the same candidates. If one model is
-confidently wrong, the other explores elsewhere, which is worth more than either by itself
-(docs/decisions/turns.md). What trained priors expect is one more feature, of which the
-processes learn how much it tells.
+It is conditioned on the same trials as the ensemble and searches the same candidates. When one
+model is confidently wrong, the other one explores elsewhere, so taking turns is better than either
+alone (docs/decisions/turns.md). The predictions of a trained prior are an additional feature,
+whose lengthscale says how much they tell.
 
 Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 """
@@ -43,18 +43,17 @@ from dre_plugins.universal.targets import blended
 
 Units = NDArray[np.float64]
 
-# Gauss-Hermite quadrature of three nodes: deviations from the mean of a normal distribution, and
-# their shares.
+# Gauss-Hermite quadrature of three nodes: standardised deviations from the mean, and weights.
 _NODES = (-math.sqrt(3.0), 0.0, math.sqrt(3.0))
 _SHARES = (1 / 6, 2 / 3, 1 / 6)
 
-# Candidates predicted at once: those of a whole table of the search, with 128 trials 130 MB.
+# Candidates predicted at once: a whole table of the search, which takes 130 MB with 128 trials.
 BLOCK = 4096
 
-# What breaks a rule near the best trials is told as failures, from so many trials on: so many of
-# the mutants of the best. What lies beyond the border is unknown otherwise, and where an optimum
-# is expected there, the search stays on the border. Told to the ensemble as well, an optimum on
-# the border is missed (lab/2026-11-24-valid-border.md).
+# From MIN_TRIALS trials on, some configurations that break the rule count as failed trials:
+# N_BROKEN of N_MUTANTS mutants of the N_FAVOURED best trials. Without them the prior may expect an
+# optimum beyond the border of the rule, and the search stays on the border. The ensemble does not
+# get them, as it would miss an optimum on the border (lab/2026-11-24-valid-border.md).
 MIN_TRIALS = 10
 N_FAVOURED = 5
 N_MUTANTS = 256
@@ -64,8 +63,7 @@ N_BROKEN = 4
 class UniversalProposer:
     """Propose the candidate of the largest expected improvement under the universal prior.
 
-    Of the evidence one trial can be ranked at least; pruned ones are read by their places, see
-    `placing`.
+    At least one trial of the evidence must be ranked. Pruned trials have values by `placing`.
     """
 
     def __init__(
@@ -106,13 +104,13 @@ class UniversalProposer:
         self._processes, self._weights = network(
             self._features(self._units)[None], self._targets[None]
         )
-        # The pool of the last choice, and the means of the reference points, until fantasies come.
+        # The pool of the last choice and the means of the reference points; None after fantasies.
         self._pool: tuple[CandidatePool, torch.Tensor] | None = None
 
     def fantasize(self, pending: Units) -> None:
-        """Condition the processes on pending trials `[U, P]` at the values that they expect.
+        """Condition the processes on pending trials `[U, P]` at their predicted values.
 
-        At most `pending.MAX_FANTASIES` of them are taken.
+        At most `pending.MAX_FANTASIES` of them are used.
         """
         pending = worth_fantasizing(pending, lambda units: self._expected(units).numpy())
         expected = self._expected(pending)
@@ -159,9 +157,9 @@ class UniversalProposer:
     def _with_refined(
         self, pool: CandidatePool, acquisition: Acquisition, fixed: Units
     ) -> CandidatePool:
-        """Return the pool with its best candidates refined along the gradient as well.
+        """Return the pool with its best candidates refined along the gradient added.
 
-        Not in a table, nor where the processes read more than the features of the space.
+        It is unchanged in a table, and where the processes read further features than the space's.
         """
         features = self._space.n_features
         if self._search.table is not None or self._expectation.priors or features > MAX_FEATURES:
@@ -180,10 +178,11 @@ class UniversalProposer:
         return CandidatePool(np.concatenate([pool.units, units]), predictions)
 
     def _rank(self, predictions: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
-        """Return mean and deviation of the rank of one candidate, over the values it may have.
+        """Return mean and standard deviation of the rank of a candidate with an uncertain value.
 
-        A candidate is often chosen for a value that few processes expect, which the rank of its
-        mean value would hide. Predictions are `[2 H, 1]`, means of the reference points `[H, K]`.
+        The rank of the mean value would hide that a candidate is often chosen because few of the
+        processes expect a very good value. Predictions are `[2 H, 1]`, means of the reference
+        points `[H, K]`.
         """
         means, deviations = predictions.chunk(2)
         nodes = means + deviations * torch.tensor(_NODES, dtype=means.dtype)
@@ -203,9 +202,9 @@ class UniversalProposer:
         return torch.cat([self._posterior(units), shares[None]])
 
     def _log_shares(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the logarithms of how much of an improvement counts `[C]`.
+        """Return the logarithms of the weights of improvements `[C]`.
 
-        That is the chance to meet all constraints, divided by what the cost stands for.
+        A weight is the probability to meet all constraints over the divisor of `costs`.
         """
         shares = features.new_zeros(len(features))
         if self._costs is not None:
@@ -229,9 +228,9 @@ class UniversalProposer:
         return expected
 
     def _incumbent_target(self, branch: Units | None) -> float:
-        """Return the target of the incumbent: of the branch, if any trial there may be it.
+        """Return the target of the incumbent, of that in the branch if there is one.
 
-        If none may be the incumbent, that of the worst trial.
+        If no trial may be the incumbent, it is the target of the worst trial.
         """
         eligible = self._eligible
         if branch is not None:
@@ -241,7 +240,7 @@ class UniversalProposer:
         return float(targets.max() if len(targets) else self._targets.min())
 
     def _acquisition(self, predictions: torch.Tensor, best: float) -> torch.Tensor:
-        """Return the logarithm of the expected improvement on `best` that counts, `[C]`."""
+        """Return the logarithm of the weighted expected improvement on `best` `[C]`."""
         means, deviations = predictions[:-1].chunk(2)
         of_processes = log_expected_improvement(means, deviations, best)
         return torch.logsumexp(self._weights[0, :, None] + of_processes, 0) + predictions[-1]
@@ -252,16 +251,16 @@ class UniversalProposer:
 
 
 def targets(values: Units, ranks: Units) -> torch.Tensor:
-    """Return what the processes are conditioned on, see `universal.targets`, `[N]`.
+    """Return the targets that the processes are conditioned on `[N]`, see `universal.targets`.
 
-    Final values `[N]` are NaN for failures, and `ranks` are dense. Infinities are as good as the
-    largest finite value on their side, and failures as bad as the worst.
+    Final values `[N]` are NaN for failures, and `ranks` are dense. Infinities count as the largest
+    or smallest finite value, failures as the smallest.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):
         return blended(torch.from_numpy(ranks), torch.zeros(len(ranks), dtype=torch.float64))
     low, high = finite.min(), finite.max()
     clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
-    # By the largest first: sums and squares of 1e300 are no floats.
+    # Divided by the largest first, as sums and squares of 1e300 overflow.
     scaled = clipped / max(abs(low), abs(high), np.finfo(np.float64).tiny)
     return blended(torch.from_numpy(ranks), torch.from_numpy(scaled))
