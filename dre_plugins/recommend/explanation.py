@@ -15,7 +15,7 @@ SOURCES: Mapping[str, str] = {
     "prior": "the prior's choice, a start-up trial",
     "model": "the ensemble's choice",
     "universal-prior": "the universal prior's choice",
-    "contrast": "a space-filling point by which the prior is checked",
+    "contrast": "a space-filling point that tests the trained prior",
     "exploration": "the ensemble's choice far from all trials, as nothing improves",
     "fallback": "a space-filling point, as the surrogate failed",
     "exhausted": "a repetition, as every configuration was tried",

@@ -89,8 +89,10 @@ class KeptTrials(Locked):
             ValueError: If there is no such trial, or there are several objectives.
         """
         n_objectives, valid = len(self.directions), self._valid_trials()
-        require(n_objectives == 1, "best", None, "best_trials where objectives are several")
-        require(bool(valid), "best", None, "asked for after a trial is complete and feasible")
+        if n_objectives != 1:
+            raise ValueError("best needs a single objective; use best_trials.")
+        if not valid:
+            raise ValueError("best needs a complete trial that meets all constraints.")
         return self._directions.in_users_sign(max(valid, key=lambda trial: trial.value or 0.0))
 
     @property

@@ -127,7 +127,7 @@ class StoppingRule:
         try:
             expected = expected_gain(space, history, trials, n_ahead=self.n_ahead)
         except RuntimeError as error:  # numerics or memory: no reason to end a study
-            logger.warning("What further trials gain cannot be told: %s", error)
+            logger.warning("The gain of further trials cannot be told: %s", error)
             return False
         if expected is None:
             return False

@@ -153,8 +153,8 @@ class Rule:
             return ""
         return (
             f"valid holds for {len(seeds)} of {n_tried} configurations that were tried: the "
-            "search knows these and what is near them. Narrower ranges, or parameters of which "
-            "the last one follows from the others, are searched better."
+            "search starts from these. Narrower ranges help, or to compute the last parameter "
+            "from the others instead of searching it."
         )
 
     def may_hold(self, fixed: Array) -> bool:

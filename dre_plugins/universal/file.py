@@ -100,7 +100,7 @@ def ready(path: str | os.PathLike[str] = SHIPPED, digest: str = "") -> Universal
         raise _unreadable(path, error) from error
     if digest not in ("", actual):
         logger.warning(
-            "%s holds another universal prior than when the study began; it is taken from now on.",
+            "%s holds another universal prior than when the study began; it is used from now on.",
             os.fspath(path),
         )
         _READY.keep(digest, prior)

@@ -137,7 +137,7 @@ def _view_of(
         return trial_of(trial, search_space, directions, cost)
     except ValueError as error:
         return (
-            f"Nothing is learnt of trial {trial.number}: {error}, which it cannot be. Further "
+            f"Nothing is learnt from trial {trial.number}: {error}, which it cannot be. Further "
             "trials of this kind are not mentioned."
         )
 

@@ -118,7 +118,7 @@ class LearningSearcher(Searcher):
         if result and is_missing and not error:
             self._warn_once(
                 f"Trial {trial_id} has ended without a number for {self._metric!r}, so that it "
-                "counts by what it reported before, or as failed; it reports "
+                "counts by its earlier reports, or as failed; it reports "
                 f"{sorted(name for name in result if not name.startswith('config/'))}.",
                 "missing",
             )
@@ -185,7 +185,7 @@ class LearningSearcher(Searcher):
             self._study.add(configuration, None, state=TrialState.RUNNING)
         except ValueError as error:
             self._numbers[trial_id] = None
-            text = f"Nothing is learnt of trial {trial_id}, which this search has not suggested: "
+            text = f"Nothing is learnt from trial {trial_id}, which this search did not suggest: "
             self._warn_once(f"{text}{error}", "unknown")
         else:
             self._numbers[trial_id] = number = len(self._study.trials) - 1

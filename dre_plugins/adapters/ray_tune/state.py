@@ -205,8 +205,8 @@ def _newest(folder: Path, template: str) -> tuple[Any, tuple[str, ...]]:
         if states:
             if torn:
                 logger.warning(
-                    "%s The state before it is taken. Trials that began or ended in between are "
-                    "learnt of as far as Ray has stored them.",
+                    "%s The state before it is used. Trials that began or ended in between are "
+                    "known as far as Ray has stored them.",
                     " ".join(torn),
                 )
             return max(states, key=_turn_of), tuple(path.name for path in sessions[session])

@@ -228,7 +228,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             values = hyperparameters(config, self.config_space)
             self._study.add(values, None, state=TrialState.RUNNING)
         except ValueError as error:
-            logger.warning("Nothing is learnt of trial %s: %s", trial_id, error)
+            logger.warning("Nothing is learnt from trial %s: %s", trial_id, error)
             return None
         return len(self._study.trials) - 1
 

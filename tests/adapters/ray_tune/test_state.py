@@ -363,7 +363,7 @@ def test_an_unknown_trial_that_does_not_fit_is_ignored(caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
         for name in ("other", "another"):
             search.on_trial_complete(name, {**worker.result(1.0), "config": {"y": 1}})
-    assert "Nothing is learnt of trial other" in caplog.text and len(caplog.records) == 1
+    assert "Nothing is learnt from trial other" in caplog.text and len(caplog.records) == 1
     assert not worker.trials(search)
 
 
