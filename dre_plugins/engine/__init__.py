@@ -1,4 +1,4 @@
-"""The ranking engine: tensors in, tensors out; it knows no search space, no trial, no framework.
+"""The ranking engine: functions of tensors, independent of search spaces, trials and frameworks.
 
 Notation (the same in every file of this folder; the member axis always comes first):
 
@@ -7,12 +7,12 @@ Notation (the same in every file of this folder; the member axis always comes fi
     S  size of a support set            Z  size of a context vector    H  hidden units
 
     features  [..., D]   float32; the user's search space maps to about [0, 1]
-    values    [..., N]   what was observed, larger is better
+    values    [..., N]   observed values, larger is better
     mask      [..., N]   bool, True = a real entry, False = padding
     scores    [M, ...]   larger is better
     ranks     [M, C]     1 = best, as in the paper (Khazi et al., ICLR 2023)
 
-Only settings are imported here: they need no torch, so that a sampler can be built and checked
+Only settings are imported here. They need no torch, so that a sampler can be built and checked
 without it. The surrogate is `dre_plugins.engine.surrogate.DeepRankingEnsemble`.
 """
 

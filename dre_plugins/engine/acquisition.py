@@ -51,10 +51,10 @@ def expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
 def log_rank_expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
     """Return the expected improvement of the logarithm of the rank.
 
-    A move from rank 2 to 1 counts as much as one from 200 to 100. In plain ranks a candidate that
-    may be anywhere between 1 and 150 promises more than one that is surely a little better than
-    the incumbent, so that late in a study nothing is refined
-    (docs/decisions/log-rank-improvement.md).
+    An improvement from rank 2 to 1 counts as much as one from 200 to 100. With plain ranks, a
+    candidate whose rank may be anywhere between 1 and 150 has a larger expected improvement than
+    one that is certain to be slightly better than the incumbent, so that late in a study nothing
+    is refined (docs/decisions/log-rank-improvement.md).
     """
     return expected_improvement(LOG_RANK_SCALE * ranks.log(), LOG_RANK_SCALE * incumbent.log())
 
@@ -62,15 +62,16 @@ def log_rank_expected_improvement(ranks: Tensor, incumbent: Tensor) -> Tensor:
 def log_expected_improvement(mean: Tensor, deviation: Tensor, best: float) -> Tensor:
     """Return the logarithm of the expected improvement of values on the best one `[C]`.
 
-    As a logarithm, far from all that promises anything candidates still differ (Ament et al.,
-    2023). Below u = −1 the difference of φ(u) and −u Φ(u) is taken by the scaled complementary
-    error function. `mean` and `deviation` are those of the candidates `[C]`, larger is better.
+    The logarithm still tells candidates apart where the expected improvement underflows (Ament et
+    al., 2023). Below u = −1 the difference of φ(u) and −u Φ(u) is computed by the scaled
+    complementary error function. `mean` and `deviation` are those of the candidates `[C]`, larger
+    is better.
     """
     u = (mean - best) / deviation
     near, far = u.clamp_min(-1.0), u.clamp_max(-1.0)
     log_near = (_normal_pdf(near) + near * _normal_cdf(near)).log()
     tail = far * math.sqrt(math.pi / 2.0) * torch.special.erfcx(-far / math.sqrt(2.0))
-    # 1 + tail falls as 1 / u²; where it is lost in rounding, that is all there is.
+    # 1 + tail falls as 1 / u², which replaces it where it is lost in rounding.
     share = torch.where(far > -1e4, 1.0 + tail, far.square().reciprocal())
     log_far = -0.5 * far.square() - 0.5 * math.log(2.0 * math.pi) + share.log()
     return torch.where(u > -1.0, log_near, log_far) + deviation.log()

@@ -19,7 +19,7 @@ from dre_plugins.engine.settings import ScorerSettings, require
 FORMAT = "dre-plugins/ensemble"
 VERSION = 1
 
-# Ten times those of the largest ensembles that anybody has reported to help, and more.
+# At least ten times the sizes of the largest ensembles that were reported to help.
 MAX_MEMBERS = 256
 MAX_LAYERS = 32
 MAX_FEATURES = 4096
@@ -96,16 +96,16 @@ def parsed(content: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
         length = int.from_bytes(content[:8], "little")
         texts = json.loads(content[8 : 8 + length]).get("__metadata__")
     except (KeyError, TypeError, ValueError, RuntimeError, RecursionError) as error:
-        # What safetensors lets through: a dtype that torch does not have, for one.
+        # Errors that safetensors does not catch, such as a dtype that torch lacks.
         raise SafetensorError(f"{type(error).__name__}: {error}") from error
     return texts or {}, tensors
 
 
 def check_size(settings: ScorerSettings, n_features: int = 1) -> None:
-    """Raise a ValueError for scorers that no file may hold.
+    """Raise a ValueError for scorers that are larger than a file may hold.
 
-    Weights are as many as the file holds, and a few kilobytes of them can be those of thousands of
-    scorers or layers, each of which costs time and memory at every suggestion.
+    A few kilobytes can hold the weights of thousands of scorers or layers, each of which costs
+    time and memory at every suggestion.
     """
     for name, value, limit in (
         ("n_members", settings.n_members, MAX_MEMBERS),

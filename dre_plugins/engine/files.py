@@ -1,4 +1,4 @@
-"""Files: read only if they are files, remembered by content, written whole or not at all."""
+"""Read regular files only, cache them by content, and write them whole or not at all."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _LONGEST = 50
 
 
 def regular(path: str | os.PathLike[str]) -> Path:
-    """Return a path, unless opening it would wait for a writer, or reading it would never end.
+    """Return a path unless it is a named pipe, a socket or a device, which raises an OSError.
 
-    What is missing, or is a folder, is left to what opens it. An OSError says that the path leads
-    to a named pipe, a socket or a device.
+    Opening those might wait for a writer, or reading them never end. A path that is missing or a
+    folder is returned as well; the code that opens it raises.
     """
     path = Path(path)
     kind = _OTHERS.get(_kind_of(path))
@@ -46,19 +46,19 @@ def beside(path: Path, suffix: str) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Name a file to write, which takes the place of the old one at the end of the block.
+    """Yield a temporary file to write, which replaces the old file at the end of the block.
 
-    If the block raises, nothing is left of it. An interruption, a full disk or a power cut leaves
-    the old file whole. Of several writers at once, the last one counts; who reads meanwhile gets
-    the old file or the new one. A symbolic link stays one, and a file keeps its permissions. An
-    OSError says that the path leads to no file, or cannot be written.
+    If the block raises, the temporary file is deleted. An interruption, a full disk or a power cut
+    leaves the old file whole. Of several writers, the last one wins; a reader gets the old file or
+    the new one. A symbolic link stays one, and a file keeps its permissions. An OSError says that
+    the path is no regular file, or cannot be written.
     """
     path = regular(os.path.realpath(path))
     unfinished = beside(path, ".tmp")
     try:
         yield unfinished
         with unfinished.open("rb+") as file:
-            os.fsync(file.fileno())  # a disk over the network may say only now that it is full
+            os.fsync(file.fileno())  # a network disk may report only now that it is full
         _keep_permissions(path, unfinished)
         os.replace(unfinished, path)
     finally:
@@ -69,7 +69,7 @@ def _keep_permissions(old: Path, new: Path) -> None:
     try:
         before = old.stat()
     except FileNotFoundError:
-        return  # those of a new file: what the umask leaves
+        return  # a new file has the permissions of the umask
     new.chmod(stat.S_IMODE(before.st_mode))
     if hasattr(os, "chown"):
         with suppress(PermissionError):  # only an administrator writes files of others
@@ -84,12 +84,11 @@ def _kind_of(path: Path) -> int:
 
 
 class ByContent(Generic[Made]):
-    """Make something of the content of files, and remember it by the content's hash.
+    """Cache objects made from the content of files, by the hash of the content.
 
-    A file that was written anew is read anew, also if its path, its size and its time are the
-    same. What is read and what is hashed are the same bytes, even if the file is written
-    meanwhile. `make` takes the name of a file, for messages, and its content; the last `n_kept`
-    are remembered.
+    A changed file is read anew, even if its path, size and time are the same. The bytes that are
+    hashed are those that the object is made from, even if the file is written meanwhile. `make`
+    takes the name of a file, for messages, and its content; the last `n_kept` are cached.
     """
 
     def __init__(self, make: Callable[[str, bytes], Made], n_kept: int) -> None:
@@ -99,7 +98,7 @@ class ByContent(Generic[Made]):
         self._lock = Lock()
 
     def of(self, path: str | os.PathLike[str]) -> tuple[str, Made]:
-        """Return the hash of a file's content and what is made of it; it may raise an OSError."""
+        """Return the hash of a file's content and its object; an OSError: it cannot be read."""
         content = regular(path).read_bytes()
         digest = hashlib.sha256(content).hexdigest()
         made = self.get(digest)
@@ -109,14 +108,14 @@ class ByContent(Generic[Made]):
         return digest, made
 
     def keep(self, digest: str, made: Made) -> None:
-        """Remember what stands for the content with this hash."""
+        """Cache the object of the content with this hash."""
         with self._lock:
             self._made[digest] = made
             while len(self._made) > self._n_kept:
                 self._made.popitem(last=False)
 
     def get(self, digest: str) -> Made | None:
-        """Return what was made of a content with this hash; None if it is not remembered."""
+        """Return the cached object of the content with this hash; None if there is none."""
         with self._lock:
             if digest in self._made:
                 self._made.move_to_end(digest)

@@ -28,12 +28,12 @@ class FittingError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class RankingLists:
-    """Hold lists of evaluated configurations; scales of different lists need not agree.
+    """Hold lists of evaluated configurations, whose values may have different scales.
 
     Args:
         features: Configurations `[M or 1, B, N, D]`; a leading 1 shares the lists among members.
-        values: What was observed `[M or 1, B, N]`, larger is better. Only the order within a
-            list counts for ranking losses.
+        values: Observed values `[M or 1, B, N]`, larger is better. Only the order within a list
+            counts for ranking losses.
         mask: Real entries `[M or 1, B, N]`, bool.
         weights: Weight of each list in the loss `[B]`, or for each member `[M, B]`.
     """
@@ -107,8 +107,8 @@ def split_support(
 class _Adam:
     """Step a leaf along its gradient as `torch.optim.Adam` does, by torch's own functional form.
 
-    The first object of that class in a process imports torch's compiler. That takes seconds of the
-    first suggestion, and leaves an environment variable and a warnings filter behind.
+    `torch.optim.Adam` itself would import torch's compiler. That takes seconds, and leaves an
+    environment variable and a warnings filter behind.
     """
 
     def __init__(self, leaf: Tensor) -> None:

@@ -1,8 +1,8 @@
-"""The gradient of a fit, written out: what autograd computes, in a third to a half of its time.
+"""The gradient of a fit in closed form, in a third to a half of autograd's time.
 
 A fit takes hundreds of steps on tensors so small that autograd's bookkeeping costs more than the
-arithmetic. A multi-layer perceptron with a listwise loss has a short gradient, and all that a
-step needs can be allocated once. `tests/engine/test_gradients.py` holds it to autograd's.
+arithmetic. The gradient of a multi-layer perceptron with a listwise loss is short, and all buffers
+of a step can be allocated once. `tests/engine/test_gradients.py` compares it with autograd's.
 
 Notation: see `scorers`; `R` rows of a product, B · N of them.
 """
@@ -30,7 +30,7 @@ class FlatParameters:
         self.gradient = torch.zeros_like(self.vector)
         self.values = _views(self.vector, parameters)
         self.gradients = _views(self.gradient, parameters)
-        # Of its own, because views of a tensor that needs gradients would need them as well.
+        # A separate tensor, as views of one that needs gradients would need them as well.
         self.leaf = self.vector.detach().requires_grad_()
         self.leaf.grad = self.gradient
 

@@ -1,9 +1,9 @@
-"""Ranking losses: pure functions of scores, bound to what they need to know of the values.
+"""Ranking losses: pure functions of scores, with a part that is precomputed from the values.
 
 Notation (the last axis is the list; any number of batch axes before it):
 
     scores   s  [..., N]   larger is better; padding may hold anything, NaN included
-    values   v  [..., N]   what was observed, larger is better; broadcastable to scores
+    values   v  [..., N]   observed values, larger is better; broadcastable to scores
     mask        [..., N]   bool, True = a real entry, False = padding
     k           [...]      real entries of a list
     position    1..k       1 = the best value, as in the paper
@@ -14,7 +14,7 @@ sorts the values once, and the loss itself reads the scores.
 
 Conventions that hold for every loss:
 
-- A list in which nothing is real has loss 0 and gradient 0, and "mean" leaves it out.
+- A list without real entries has loss 0 and gradient 0, and "mean" leaves it out.
 - Equal values are never ordered: the result depends neither on chance nor on the order in which
   the entries come.
 - Only the order of the values counts: any strictly increasing transformation of them changes
@@ -42,7 +42,7 @@ Reduction = Literal["mean", "sum"] | None
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Hold what a loss needs to know of the values; made by `Loss.prepare`, opaque to callers."""
+    """Hold what a loss precomputes from the values; made by `Loss.prepare`, opaque to callers."""
 
     loss: str  # name of the loss that it was prepared for
     padding: Tensor | None  # True = padding `[..., N]`, or None if every entry is real

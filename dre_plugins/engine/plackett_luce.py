@@ -71,8 +71,8 @@ def _plackett_luce(
     if spread >= _widest(s.dtype):
         s = s.double()
     if spread < _widest(s.dtype):
-        # No exp(s) vanishes and no W / exp(L) overflows, and sums of positive numbers are exact
-        # to rounding: no logcumsumexp (28 us each way).
+        # No exp(s) underflows and no W / exp(L) overflows, and sums of positive numbers are exact
+        # to rounding, so logcumsumexp (28 us each way) is not needed.
         exps = s.exp()
         sums = exps.gather(-1, order).cumsum(-1)
         log_sums = sums.log()
@@ -91,11 +91,11 @@ def list_mle_losses(
 ) -> Tensor:
     """Return minus the log-likelihood `[...]` of orders under Plackett-Luce (Xia et al. 2008).
 
-    sum_j w(j) (ln sum_{i at positions >= j} exp(s_i) - s_j); the weights w(j) put the first
-    positions first (Khazi et al. 2023, equation 1 with the logarithm of the published code). Ties
+    sum_j w(j) (ln sum_{i at positions >= j} exp(s_i) - s_j); the weights w(j) are largest at the
+    first positions (Khazi et al. 2023, equation 1 with the logarithm of the published code). Ties
     follow Breslow's form of Cox's partial likelihood (Breslow 1974): every entry of a tie group is
-    divided by all entries of at most its value, and has the group's mean weight. So a group wants
-    equal scores, whereas any order imposed on it would pull its scores apart.
+    compared with all entries of at most its value, and has the group's mean weight. So the loss is
+    smallest for equal scores in a group; an order imposed on it would pull its scores apart.
 
     Args:
         scores: Scores `[..., N]`, 0 at padding.

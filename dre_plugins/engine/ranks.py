@@ -1,18 +1,18 @@
-"""From scores to ranks: what makes members of an ensemble comparable."""
+"""From scores to ranks, on which the members of an ensemble are comparable."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-# Keeps ranks positive: exp(-50) is far beyond what any two members agree about.
+# Keeps ranks positive: exp(-50) is far below any difference that members agree about.
 MAX_LEAD = 50.0
 
-# Beyond the best reference point the rank falls by a factor e for every lead as large as that of
-# the best reference point over the one this many places behind.
+# Beyond the best reference point, the unit of the lead in scores is the distance from the best
+# reference point to the one this many places behind; the rank falls by a factor e for each unit.
 LEAD_PLACES = 8
 
-# Scores ranked at once: of a million candidates the places, in 64 bits, would take a gigabyte.
+# Scores ranked at once: the 64-bit positions of a million candidates would take a gigabyte.
 CHUNK = 2**16
 
 
@@ -20,9 +20,8 @@ def ranks_against(scores: Tensor, reference: Tensor) -> Tensor:
     """Rank each score `[M, C]` within the reference scores `[M, K]` of the same member, `[M, C]`.
 
     rank = #better + (#equal + 1) / 2. For a score that is itself in the reference (a finite table)
-    this is exactly the average rank of the paper; for others it lies between ranks. Beyond the
-    best reference point, where all would tie at 1/2, ranks go on towards 0 with the lead, so that
-    the best of the best can still be told apart.
+    this is exactly the average rank of the paper; for others it lies between ranks. Scores beyond
+    the best reference point would all tie at 1/2; their ranks decrease towards 0 with the lead.
     """
     return ranks_among(scores, sorted_reference(reference))
 

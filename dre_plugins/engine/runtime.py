@@ -24,13 +24,13 @@ _entering = threading.Lock()
 def _limited_threads(n_threads: int) -> Iterator[None]:
     """Limit the intra-op threads of torch in this thread, and in no other one.
 
-    A count belongs to the thread that sets it (OpenMP's, and MKL's since torch 1.10), but it is
-    also what threads begin with that are started later. That is put back at once, by a thread made
-    for it: otherwise a thread of the user's that began meanwhile would be slow for all its life.
+    The limit belongs to the thread that sets it (OpenMP's, and MKL's since torch 1.10), but
+    threads that start later inherit it. So a helper thread restores the inherited limit at once;
+    otherwise a thread that the user starts meanwhile would stay limited.
     """
     before = n_threads
     try:
-        with _entering:  # or a new thread would take the limit of another for the user's count
+        with _entering:  # else a thread could mistake another's limit for the user's setting
             before = torch.get_num_threads()
             if n_threads != before:
                 torch.set_num_threads(n_threads)
@@ -42,7 +42,7 @@ def _limited_threads(n_threads: int) -> Iterator[None]:
 
 
 def _set_count_of_new_threads(n_threads: int) -> None:
-    """Set the count that threads begin with, and not that of this thread."""
+    """Set the limit that new threads inherit, and not that of this thread."""
     done = threading.Lock()
     done.acquire()
 
@@ -50,7 +50,7 @@ def _set_count_of_new_threads(n_threads: int) -> None:
         torch.set_num_threads(n_threads)
         done.release()
 
-    # Not `threading.Thread`, whose `start` must not be interrupted by what a signal raises.
+    # Not `threading.Thread`, whose `start` must not be interrupted by a signal handler.
     _thread.start_new_thread(set_it, ())
     done.acquire()
 
@@ -87,7 +87,7 @@ def _set_full_precision() -> Callable[[], None]:
     """Set the highest precision; return what restores the one before."""
     try:
         before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # since torch 2.9, where the user has set it for a kind of device
+    except RuntimeError:  # since torch 2.9, if the user has set it for a type of device
         backends: list[Any] = [getattr(torch.backends, kind).matmul for kind in ("mkldnn", "cuda")]
         before_by_backend = [backend.fp32_precision for backend in backends]
         for backend in backends:
@@ -105,7 +105,7 @@ def _set_full_precision() -> Callable[[], None]:
 
 
 def _nothing() -> None:
-    """Restore what was not changed."""
+    """Do nothing: the setting was not changed."""
 
 
 @cache
@@ -121,7 +121,7 @@ def _limit_blas() -> Callable[[], None]:
 
 
 _full_precision = _ForAllThreads(_set_full_precision)
-# Where training holds the cores, steps of L-BFGS-B wait for threads of BLAS: with one thread, a
+# If training occupies the cores, steps of L-BFGS-B wait for BLAS threads: with one thread, a
 # suggestion takes .10 s instead of .14 s (lab/2026-11-24-blas-threads.md).
 one_blas_thread = _ForAllThreads(_limit_blas)
 

@@ -66,12 +66,12 @@ def along_features(
     slope: float,
     generator: torch.Generator,
 ) -> Parameters:
-    """Draw a first layer each unit of which reads one feature and bends somewhere in its range.
+    """Draw a first layer whose units read one feature each and bend anywhere in its range.
 
-    Random weights on all features at once bend along random directions, near the centre of the
-    space. What hyperparameters do is mostly along one of them at a time, anywhere in its range
-    (docs/decisions/first-layer.md). Weights are uniform within ± slope; those of the context stay
-    as they are. Returns weight and bias of the first layer.
+    With random weights on all features, units bend along random directions and near the centre of
+    the space. The effect of hyper-parameters is mostly along single ones, anywhere in their range
+    (docs/decisions/first-layer.md). Weights are uniform within ± slope; those of the context are
+    unchanged. Returns weight and bias of the first layer.
     """
     drawn = parameters["scorer.0.weight"]
     n_members, _, n_units = drawn.shape

@@ -17,8 +17,8 @@ LOSS_NAMES = (
     "list-mle",
 )
 ACQUISITION_NAMES = ("log-rank-ei", "ei", "pi", "lcb", "average-rank", "thompson")
-# Those that a user of the default preset chooses among; the others were worse or level in whole
-# spaces (docs/decisions/other-acquisitions.md), and belong to a preset that names them.
+# Acquisitions of the default preset. The others were no better in whole spaces
+# (docs/decisions/other-acquisitions.md); another preset may use them.
 DEFAULT_ACQUISITIONS = ("log-rank-ei", "ei")
 
 
@@ -119,9 +119,9 @@ class FittingSettings:
         loss: Name of a loss in `engine.losses.LOSSES`.
         support_share: Share of a list that the context is computed from while fitting, at
             least one entry; lists of fewer than 5 entries are support and query at once.
-        full_length: Entries of the longest list from which on all steps are taken; fewer take a
-            proportional share of them. A handful of observations must not undo a prior.
-        free_length: Entries up to which no step is taken.
+        full_length: Length of the longest list from which on all steps are taken. A shorter one
+            takes a share of them in proportion, so that few observations do not undo a prior.
+        free_length: Length of the longest list up to which no step is taken.
     """
 
     n_steps: int
@@ -147,7 +147,7 @@ def check_acquisition(name: str) -> None:
 
 
 def check_device(device: str) -> None:
-    """Raise a ValueError unless torch can compute on `device`; the CPU needs no look at torch."""
+    """Raise a ValueError unless torch can compute on `device`; "cpu" does not import torch."""
     if device == "cpu":
         return
     try:
@@ -170,12 +170,12 @@ class Preset:
         from_prior: How to fine-tune when they start from a meta-trained prior.
         from_tasks: How to fine-tune members of a prior in contexts of past tasks (`retrieval`).
         acquisition: Name of the ensemble's acquisition function, one of `ACQUISITION_NAMES`.
-        first_slope: How steep the first layer of random members is: each of its units reads one
-            feature, and bends somewhere in its range. None draws it like the other layers.
+        first_slope: Slope of the first layer of random members, see `scorers.along_features`.
+            None draws it like the other layers.
         tempering: Factor by which errors of predicted ranks exceed the disagreement of members.
-            For what is reported; acquisitions take the disagreement as it is.
-        universal_turns: Whether every second suggestion is the universal prior's, where `prior`
-            is not None and it can read the trials. False is the ensemble alone.
+            Reported standard errors are multiplied by it; acquisitions are not.
+        universal_turns: Whether the universal prior takes turns if `prior` is not None. False is
+            the ensemble alone.
     """
 
     scorer: ScorerSettings

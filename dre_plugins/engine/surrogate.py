@@ -23,8 +23,7 @@ from dre_plugins.engine.sorting import rank_normalised
 # Candidates scored at once: hidden activations of 10 members × 32 units stay in the cache (10 ms
 # for 4096 candidates on one CPU thread, 15 ms in one piece).
 CHUNK = 512
-# On a GPU what counts is the time to start a product; 10 members × 32 units take 170 MB. Not
-# measured.
+# On a GPU the time to launch a product dominates; 10 members × 32 units take 170 MB. Not measured.
 GPU_CHUNK = 2**17
 
 __all__ = ["DeepRankingEnsemble", "RankingLists", "fit_together"]
@@ -99,9 +98,9 @@ class DeepRankingEnsemble:
         """Return an ensemble that reads `n_extra` further features, with weights of 0 for them."""
         extended = dict(self.parameters)
         for name in {"scorer.0.weight", "phi.0.weight"} & extended.keys():
-            known, rest = extended[name].tensor_split([self.n_features], dim=1)
-            zeros = known.new_zeros((len(known), n_extra, known.shape[-1]))
-            extended[name] = torch.cat([known, zeros, rest], dim=1)
+            features, others = extended[name].tensor_split([self.n_features], dim=1)
+            zeros = features.new_zeros((len(features), n_extra, features.shape[-1]))
+            extended[name] = torch.cat([features, zeros, others], dim=1)
         return replace(self, n_features=self.n_features + n_extra, parameters=extended)
 
     def with_contexts(self, contexts: Tensor) -> DeepRankingEnsemble:
@@ -156,8 +155,8 @@ class DeepRankingEnsemble:
         size = CHUNK if self.device.type == "cpu" else GPU_CHUNK
         with isolated(self.device, self.n_threads), torch.no_grad():
             context = self._context()
-            # Filled in place: small results kept between large buffers that are freed would
-            # scatter the heap (1.1 GB instead of 0.4 GB for a million candidates).
+            # Filled in place: small results between large freed buffers would fragment the heap
+            # (1.1 GB instead of 0.4 GB for a million candidates).
             shape = (self.settings.n_members, len(features))
             scores = torch.empty(shape, dtype=torch.float32, device=self.device)
             chunks = features.to(self.device, torch.float32).split(size)
@@ -166,7 +165,7 @@ class DeepRankingEnsemble:
             return scores
 
     def _context(self) -> Tensor | None:
-        """Return the context `[M or 1, 1, Z]` of all that was observed; of nothing at first."""
+        """Return the context `[M or 1, 1, Z]` of the support; of the empty set before a fit."""
         if self.settings.context is None:
             return None
         if self.support is None:
@@ -195,7 +194,7 @@ def fit_together(
     lists: Sequence[RankingLists],
     fitting: FittingSettings,
 ) -> list[DeepRankingEnsemble]:
-    """Fit ensembles to lists of their own, in one batch: it takes hardly longer than one of them.
+    """Fit several ensembles, each to its own lists, in one batch: hardly slower than one fit.
 
     Raises:
         ValueError: If the ensembles differ in more than weights and number of members, or have a
