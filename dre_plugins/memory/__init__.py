@@ -1,4 +1,4 @@
-"""What was ever tuned here, written by every study and read by the next one."""
+"""The memory: records of studies, from which later studies learn."""
 
 from dre_plugins.memory.memory import Memory
 

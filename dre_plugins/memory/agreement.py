@@ -8,19 +8,19 @@ import numpy as np
 
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
-# Mean rank correlation (Kendall's tau) between a study and what the others expect of it. Twelve
-# studies of 25 trials reach .42 to .71 on seven sets of related tasks, and at most .06 if their
-# values are permuted; of eight, some related ones are no better than permuted ones
+# Smallest mean rank correlation (Kendall's tau) between a study and its prediction by the others.
+# Twelve studies of 25 trials reach .42 to .71 on seven sets of related tasks, and at most .06 with
+# permuted values. With eight studies, some related ones are no better than permuted ones
 # (lab/2026-11-23-memory.md).
 MIN_STUDIES = 12
 MIN_CORRELATION = 0.2
 
 
 def have_order_in_common(metadata: MetaDataset) -> bool:
-    """Say whether one half of past studies tells anything of the order of the other half's trials.
+    """Return whether one half of past studies predicts the order of the other half's trials.
 
-    Where it does not, parameters of one name mean something else in each study, and a prior would
-    lead the next one astray.
+    If not, parameters of the same name have a different meaning in each study, and a prior would
+    mislead the next one.
     """
     if len(metadata) < MIN_STUDIES:
         return True

@@ -1,4 +1,4 @@
-"""Priors trained ahead: one for all studies whose search spaces overlap, for studies to come."""
+"""Priors trained ahead of studies: one for each group of studies whose search spaces overlap."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dre_plugins.memory.selection import overlap, usable
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.merging import merged_space, with_common_names
 
-# Up to so many studies are all learnt from when a study begins.
+# Up to this number, a study learns from all of them when it begins.
 MIN_STUDIES = selection.MAX_STUDIES
-# Of more, the newest: training takes no longer, but they have to be read.
+# Largest number of studies, the newest ones: it bounds the time to read them.
 MAX_STUDIES = 1000
 
 
@@ -28,7 +28,7 @@ class Group:
     """Hold studies whose search spaces overlap.
 
     Args:
-        space: A search space that holds those of all.
+        space: Union of their search spaces.
         entries: The studies, the newest first.
     """
 
@@ -39,8 +39,8 @@ class Group:
 def groups_of(index: Index) -> list[Group]:
     """Return the studies by search space, the largest group first.
 
-    A space joins a group if it and the largest space of the group have half of each other's
-    parameters, unless a parameter is a number in one of them and a word in another.
+    A space joins a group if it and the largest space of the group share at least half of the
+    parameters of either, unless a parameter is a number in one of them and a word in another.
     """
     entries = usable(index)
     spaces = {digest: index.space(digest) for digest in {entry.space for entry in entries}}
@@ -50,7 +50,7 @@ def groups_of(index: Index) -> list[Group]:
         space = spaces[digest]
         for place, (largest, union, digests) in enumerate(merged):
             if min(overlap(largest, space), overlap(space, largest)) > 0.0:
-                with suppress(ValueError):  # no space holds both
+                with suppress(ValueError):  # the spaces have no union
                     wider = merged_space(with_common_names([union, space]))
                     merged[place] = largest, wider, {*digests, digest}
                     break
@@ -64,7 +64,7 @@ def groups_of(index: Index) -> list[Group]:
 
 
 def train_ahead(memory: Memory, group: Group, logger: logging.Logger) -> Path | None:
-    """Return the file of a group's prior, which is trained if there is none; None if none helps.
+    """Return the file of a group's prior, trained if there is none; None if no prior helps.
 
     Args:
         memory: The memory.

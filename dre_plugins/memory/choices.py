@@ -1,4 +1,4 @@
-"""What a study learns from: chosen once, written down, the same for all its workers."""
+"""The past studies that a study learns from: chosen once, stored, the same for all its workers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dre_plugins.transfer.metadata import MetaDataset, Task
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
 
-# A prior that was trained ahead is used if it knows this share of the studies to learn from.
+# A prior trained ahead is used if at least this share of the chosen studies was in its training.
 MIN_KNOWN = 0.8
 
 
@@ -36,19 +36,19 @@ def prior_for(
 ) -> Prior | None:
     """Return the prior that a study starts from, None if no past study helps.
 
-    What is chosen is written down by the study and the names of its parameters. Workers of the
-    same study, and whoever goes on with it after a restart, take what was chosen first, whatever
-    was tuned meanwhile; if its prior was forgotten, it is chosen anew.
+    The choice is stored by the study's identity and the names of its parameters. All workers of a
+    study, also after a restart, use the first choice, whatever was recorded meanwhile. If its
+    prior was deleted, the choice is made anew.
 
     Args:
-        memory: The folder.
+        memory: The memory.
         study: Identity of the study.
-        space: Its parameters; or the name of the only one that it has shown so far.
-        logger: Where messages go.
+        space: Parameters of the study; or the name of the only one that it has shown so far.
+        logger: Logger of messages.
 
     Raises:
         OSError: The memory cannot be read or written.
-        ValueError: What is in it is damaged.
+        ValueError: A file of the memory is damaged.
     """
     names = [space] if isinstance(space, str) else sorted(space.names)
     key = hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]
@@ -70,14 +70,14 @@ def prior_for(
         }
         with published(path) as unfinished:
             unfinished.write_text(json.dumps(content), encoding="utf-8")
-        chosen = _read(path, memory)  # what another worker may have written first
+        chosen = _read(path, memory)  # another worker may have written first
     if chosen is None or chosen["prior"] is None:
         return None
     from dre_plugins.transfer.prior import Prior  # imports torch
 
     prior = memory.priors / Path(chosen["prior"]).name  # nothing outside the folder
-    with suppress(PermissionError):  # of a colleague's file
-        os.utime(prior)  # those that were used last are kept
+    with suppress(PermissionError):  # a colleague's file
+        os.utime(prior)  # priors that were used last are kept
     return replace(Prior.load(prior), past_studies=tuple(chosen.get("names", ())))
 
 
@@ -91,11 +91,11 @@ def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Ent
 def _trained_ahead(
     memory: Memory, entries: Sequence[Entry]
 ) -> tuple[Path | None, Sequence[Entry]]:
-    """Return the prior that knows most of some studies, if it knows enough, and those it knows.
+    """Return the prior trained on most of some studies, if on enough of them, and those studies.
 
     Args:
         memory: The memory.
-        entries: The studies that are to be learnt from.
+        entries: The studies to learn from.
     """
     best: tuple[Path | None, Sequence[Entry]] = (None, [])
     n_wanted = max(1, math.ceil(MIN_KNOWN * len(entries)))
@@ -130,7 +130,7 @@ def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:
 
 
 def _read(path: Path, memory: Memory) -> dict[str, Any] | None:
-    """Return what was chosen; None if nothing was. What has lost its prior is deleted."""
+    """Return the stored choice, None if there is none. A choice without its prior is deleted."""
     try:
         chosen: dict[str, Any] = json.loads(regular(path).read_bytes())
         prior = chosen["prior"]

@@ -1,8 +1,8 @@
-"""Which studies there are and what they tuned, without reading them all.
+"""An index of the recorded studies and their parameters, so that not all must be read.
 
-The index is made of the records and can be made anew from them. It is read, brought up to date
-where the size or the time of a record has changed, and replaced as a whole: who reads meanwhile
-gets the old one or the new one, and of two writers the later one counts.
+The index can be rebuilt from the records at any time. It is read, updated where the size or the
+time of a record has changed, and replaced as a whole: a reader gets the old or the new one, and of
+two writers the later one wins.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Entry:
-    """Say what a study tuned, without its trials.
+    """Hold the index entry of a study, without its trials.
 
     Args:
         header: Which study it is.
         files: Its records.
         space: Digest of its parameters, see `Index.space`.
-        n_trials: How many trials have ended; those of a trial that was repeated count twice.
-        last: When the last one ended, in seconds since 1970.
+        n_trials: Number of ended trials; a trial that was repeated counts twice.
+        last: Time when the last one ended, in seconds since 1970.
         n_bytes: Size of its records.
     """
 
@@ -48,11 +48,11 @@ class Entry:
 
 
 class Index:
-    """Hold what the records in a folder say in short.
+    """Hold summaries of the records in a folder.
 
     Args:
         folder: Folder of the records.
-        files: By name of a record: its size, its time, and what `_summary` says of it.
+        files: Size, time and `_summary` of each record, by its name.
     """
 
     def __init__(self, folder: Path, files: Mapping[str, list[Any]]) -> None:
@@ -92,7 +92,7 @@ class Index:
 
 
 def read_index(folder: Path, path: Path) -> Index:
-    """Return an index that is up to date, and write it if it was not.
+    """Return an up-to-date index, and write it if it has changed.
 
     Args:
         folder: Folder of the records.
@@ -128,7 +128,7 @@ def _records(folder: Path) -> Iterator[tuple[str, int, int]]:
             if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
                 try:
                     found = entry.stat()
-                except FileNotFoundError:  # forgotten meanwhile
+                except FileNotFoundError:  # deleted meanwhile
                     continue
                 yield entry.name, found.st_size, found.st_mtime_ns
 
@@ -144,7 +144,7 @@ def _read(path: Path) -> dict[str, list[Any]]:
 
 
 def _summary(path: Path) -> dict[str, Any] | None:
-    """Return what a record says in short, None if it is damaged."""
+    """Return a summary of a record, None if it is damaged."""
     try:
         first, *lines = regular(path).read_bytes().splitlines() or [b""]
         header = asdict(read_header(first, path))

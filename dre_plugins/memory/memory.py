@@ -1,4 +1,4 @@
-"""The memory: a folder with what was ever tuned, and what was learnt from it."""
+"""The memory: a folder of recorded studies and of the priors trained on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dre_plugins.recommend.memory import GivenMemory
 
 VARIABLE = "DRE_MEMORY"
-# Priors that are kept, those that were used last; a prior has some 150 KB.
+# Number of priors that are kept, those that were used last; one takes about 150 KB.
 MAX_PRIORS = 200
 # Suffix of a file with the studies that a prior was trained on ahead, see `ahead`.
 STUDIES = ".studies"
@@ -27,14 +27,14 @@ _BYTES_PER_MEGABYTE = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Name the folder that studies write to and learn from.
+    """Name the folder in which studies are recorded and from which they learn.
 
-    Nothing leaves the machine but by the folder itself: a team shares one on a network drive.
+    A team may share a folder on a network drive. Nothing is sent anywhere else.
 
     Args:
         path: The folder; it need not exist.
-        max_megabytes: The most that records may take; None: no limit. Before a study begins, those
-            studies are forgotten that were written and used longest ago.
+        max_megabytes: Largest size of all records, above 0; None: no limit. When a study begins,
+            the studies that were written and used longest ago are deleted.
 
     Raises:
         ValueError: If the limit is not above 0.
@@ -50,12 +50,12 @@ class Memory:
 
     @classmethod
     def of(cls, given: GivenMemory) -> Memory | None:
-        """Return the memory that an argument means, None if that is none.
+        """Return the memory that the argument `memory` of a sampler stands for; None: no memory.
 
         Args:
             given: A memory or the path of its folder; True: the folder that the environment
-                variable DRE_MEMORY names, or that of the user's data; None: the folder of
-                DRE_MEMORY, or none without it; False: none.
+                variable DRE_MEMORY names, without it one in the user's data folder; None: the
+                folder of DRE_MEMORY, without it no memory; False: no memory.
 
         Raises:
             ValueError: If it is none of these.
@@ -85,11 +85,11 @@ class Memory:
 
     @property
     def choices(self) -> Path:
-        """Return the folder of what each study has learnt from."""
+        """Return the folder of the choices: which past studies each study learns from."""
         return self.path / "choices"
 
     def index(self) -> Index:
-        """Return which studies there are.
+        """Return the index of the studies.
 
         Raises:
             OSError: The folder cannot be read.
@@ -97,7 +97,7 @@ class Memory:
         return read_index(self.records, self.path / "index.json")
 
     def forget(self, entries: Collection[Entry]) -> None:
-        """Delete studies, and all priors: any may have learnt from them.
+        """Delete studies, and all priors, as any may have been trained on them.
 
         Raises:
             OSError: A file cannot be deleted.
@@ -108,7 +108,7 @@ class Memory:
             _keep_newest(self.priors, 0)
 
     def shrink(self) -> None:
-        """Forget what was written and used longest ago: studies beyond the limit, and old priors.
+        """Delete the studies and priors beyond the limits that were written and used longest ago.
 
         Raises:
             OSError: The memory cannot be read, or a file not deleted.
@@ -135,7 +135,7 @@ class Memory:
             path.unlink(missing_ok=True)
 
     def teachers(self) -> dict[str, list[str]]:
-        """Return the studies that a study has learnt from, by identity.
+        """Return the identities of the studies that each study has learnt from, by its identity.
 
         Raises:
             OSError: The memory cannot be read.
@@ -147,7 +147,7 @@ class Memory:
         return {study: [*teachers] for study, teachers in found.items()}
 
     def _chosen(self) -> Iterator[tuple[Path, list[str]]]:
-        """Yield the files of what was chosen, and the studies that each names."""
+        """Yield the files of the choices, and the studies that each names."""
         for path in sorted(self.choices.glob("*.json")):
             yield path, json.loads(path.read_bytes())["studies"]
 

@@ -1,4 +1,4 @@
-"""Priors of past studies, each trained once and kept by what it was trained on."""
+"""Priors of past studies, each trained once and stored by a hash of its tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dre_plugins.transfer.metadata import MetaDataset, Task
 
 # Suffix of a file that says that there is no prior.
 REJECTED = ".rejected"
-# Another process that trains the same prior is waited for this long.
+# Seconds to wait for another process that trains the same prior.
 SECONDS_TO_WAIT = 60.0
 
 
@@ -42,26 +42,26 @@ def digest_of(tasks: Sequence[Task]) -> str:
 def trained_prior(
     folder: Path, metadata: MetaDataset, logger: logging.Logger, *, is_ahead: bool = False
 ) -> Path | None:
-    """Return the file of the prior of past studies, which is written if there is none.
+    """Return the file of the prior of past studies, trained and written if there is none.
 
-    Studies that have no order in common have no prior. That is found out once, too.
+    Studies that do not predict each other have no prior; that is stored as well.
 
     One process trains while the others wait for its file. A process that has waited too long
-    trains as well: that takes seconds and changes nothing, as whoever comes second takes the file
-    that is there. So all workers of a study have the same prior, bit for bit.
+    trains as well, which takes seconds; the second one to finish uses the file that is there. So
+    all workers of a study have the same prior, bit for bit.
 
     Args:
         folder: Folder of the priors.
         metadata: The past studies.
-        logger: Where to say that training takes some seconds.
-        is_ahead: Whether there is time for a training of a minute, beside a bar.
+        logger: Logger of the message that training takes some seconds.
+        is_ahead: Whether to train for a minute and show a progress bar.
 
     Raises:
         OSError: The folder cannot be written.
         ValueError: There is nothing to learn from.
         FittingError: The training diverged.
     """
-    # Another version may learn something else from the same tasks.
+    # Another version may train another prior on the same tasks.
     name = f"{digest_of(metadata.tasks)}-{__version__}{'-ahead' if is_ahead else ''}"
     path = folder / f"{name}.safetensors"
     folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def trained_prior(
 
 @contextmanager
 def published(path: Path) -> Iterator[Path]:
-    """Name a file to write, which gets its name at the end unless one has it: the first counts.
+    """Yield a temporary file to write, which is renamed at the end unless the path exists by then.
 
     Raises:
         OSError: The folder cannot be written.
@@ -103,7 +103,7 @@ def published(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Let one process at a time train a prior, or several if there is no lock after a while."""
+    """Let one process at a time train a prior; without a lock after a while, go on regardless."""
     lock = filelock.FileLock(path.with_suffix(".lock"))
     with suppress(filelock.Timeout, NotImplementedError):
         lock.acquire(timeout=SECONDS_TO_WAIT)

@@ -1,4 +1,4 @@
-"""A recorded study: which one it is, what it searched, and what became of its trials."""
+"""A recorded study: its header, search spaces and ended trials."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from dre_plugins.transfer.spaces.merging import merged_space
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """Say which study a record is of.
+    """Hold the header of a record: which study it belongs to.
 
     Args:
         study: Identity of the study; all its records have the same. By default a new one.
         name: Name for people; may be empty.
-        framework: What tuned, such as "optuna".
+        framework: Framework of the study, such as "optuna".
         directions: "minimize" or "maximize" for each objective.
-        began: When, in seconds since 1970; now by default.
+        began: Time when it began, in seconds since 1970; now by default.
     """
 
     study: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
@@ -69,9 +69,9 @@ class Ended:
 
     Args:
         trial: The trial.
-        time: When, in seconds since 1970.
-        is_stopped: Whether something else ended it, so that it counts by what it has reported.
-        source: Who suggested it, see `recommend.explanation.SOURCES`; empty if that is not known.
+        time: Time when it ended, in seconds since 1970.
+        is_stopped: Whether a scheduler stopped it, so that it counts by its reports.
+        source: Source of the suggestion, see `recommend.explanation.SOURCES`; empty if unknown.
     """
 
     trial: Trial
@@ -87,7 +87,7 @@ class RecordedStudy:
     Args:
         header: Which study it is.
         spaces: The search spaces that its trials came from, at least one.
-        trials: What has ended, by number.
+        trials: Ended trials by number.
         n_damaged: How many lines could not be read.
     """
 
@@ -97,7 +97,7 @@ class RecordedStudy:
     n_damaged: int = 0
 
     def history(self) -> list[Trial]:
-        """Return the trials in order; what was stopped counts by what it has reported."""
+        """Return the trials in order; stopped trials count by their reports."""
         ended = [self.trials[number] for number in sorted(self.trials)]
         stopped = [row for row, entry in enumerate(ended) if entry.is_stopped]
         return as_of_now([entry.trial for entry in ended], stopped)
@@ -133,7 +133,7 @@ class RecordedStudy:
         return Task.from_trials(self.header.title, self.space(), learnt)
 
     def space(self) -> SearchSpace:
-        """Return the one search space, or one that holds all, with conditions as trials show.
+        """Return the search space, or the union of several with conditions learnt from trials.
 
         Raises:
             ValueError: A parameter is a number in one space and a word in another.

@@ -1,7 +1,8 @@
-"""Records: a study as lines of JSON, to a file that nobody else writes, and read from several.
+"""Records: files with a study as lines of JSON.
 
-The first line is a header; search spaces and trials follow as the trials end. Values are in the
-user's sign in a file, and larger is better in a `Trial`.
+Each process writes a file of its own, so a study may have several. The first line is a header;
+search spaces and trials follow as the trials end. In a file values are in the user's sign, in a
+`Trial` larger is better.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ VERSION = 1
 # A line that begins like this is a trial; they are counted without being parsed.
 TRIAL_START = b'{"trial":'
 SUFFIX = ".jsonl"
-# A power cut loses at most what was written in so many seconds, and a killed process nothing.
+# Seconds between syncs: a power cut loses at most what was written since; a kill loses nothing.
 SECONDS_BETWEEN_SYNCS = 60.0
 
 
@@ -89,9 +90,8 @@ def _line(plain: Mapping[str, Any]) -> bytes:
 class Recorder:
     """Write the record of one study in one process.
 
-    The file is made with the first trial. It has a name of its own, is only ever appended to, and
-    is not held open, so that a study may be copied to other processes, each of which begins a file
-    of its own.
+    The file is created with the first trial, under a unique name. It is only appended to and not
+    kept open. If the study is copied to another process, that begins a file of its own.
 
     Args:
         folder: Folder of all records.
@@ -128,8 +128,8 @@ class Recorder:
             number: Its number in the study.
             trial: The trial.
             space: The search space that it comes from.
-            is_stopped: Whether something else ended it.
-            source: Who suggested it, see `Ended`.
+            is_stopped: Whether a scheduler stopped it.
+            source: Source of the suggestion, see `Ended`.
 
         Raises:
             OSError: The file cannot be written.
@@ -143,7 +143,7 @@ class Recorder:
                 self._begin_anew()
             try:
                 self._append(line if space in self._spaces else space_line(space) + line)
-            except FileNotFoundError:  # the study was forgotten meanwhile, or the folder is gone
+            except FileNotFoundError:  # the study was deleted meanwhile, or the folder is gone
                 self._begin_anew()
                 self._append(space_line(space) + line)
             except OSError:  # part of the line may be in the file
@@ -181,7 +181,7 @@ def _sync(path: Path, process: int) -> None:
         return
     try:
         descriptor = os.open(path, os.O_RDONLY)
-    except OSError:  # forgotten meanwhile
+    except OSError:  # deleted meanwhile
         return
     try:
         os.fsync(descriptor)
@@ -192,12 +192,12 @@ def _sync(path: Path, process: int) -> None:
 
 
 def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
-    """Record a past task as a study, and say whether it was not there.
+    """Record a past task as a study, and return whether it is new.
 
     Args:
         folder: Folder of all records.
         task: The task.
-        present: Identities of the studies that are there.
+        present: Identities of the recorded studies.
 
     Raises:
         OSError: The folder cannot be written.
@@ -238,9 +238,9 @@ def read_header(line: bytes, path: Path) -> Header:
 
 
 def read_study(paths: Sequence[Path]) -> RecordedStudy:
-    """Return a study from its records; of a trial with several, the one that ended last.
+    """Return a study from its records; if a trial was recorded twice, the last record counts.
 
-    Lines that are damaged, as the last one of a killed process may be, are counted.
+    Damaged lines, such as the last one of a killed process, are counted.
 
     Args:
         paths: Its files, at least one.

@@ -1,9 +1,9 @@
-"""What past studies have saved, as far as records tell.
+"""The gain of first suggestions that were learnt from past studies, from the records.
 
-A record does not say how a study would have gone without the memory. But each study that has
-learnt has also tried space-filling points, with which it would have begun without. So the trials
-that it chose before it had observed anything are compared with those: the best of n points of
-that kind is expected to beat n / (n + 1) of such points. What the later trials save is not known
+How a study would have gone without the memory is unknown. But a study that learns has also tried
+space-filling points, with which it would have begun otherwise. So its first suggestions, made
+before anything was observed, are compared with those: the best of n space-filling points is
+expected to beat n / (n + 1) of them. The gain of later trials is unknown
 (lab/2026-11-24-memory-savings.md).
 """
 
@@ -19,16 +19,16 @@ from dre_plugins.memory.recorded import RecordedStudy
 from dre_plugins.recommend.lists import final_value
 
 SPACE_FILLING = frozenset({"random", "contrast"})
-# Of fewer studies the mean says nothing.
+# With fewer studies the mean is not reported.
 MIN_STUDIES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """Say how good the first suggestions of studies were that have learnt from others.
+    """Hold how good the first suggestions were in studies that learnt from others.
 
     Args:
-        n_studies: Studies that could be compared.
+        n_studies: Number of studies that could be compared.
         share: Share of their own space-filling trials that their first suggestions beat.
         error: Standard error of that share.
     """
@@ -44,7 +44,7 @@ class Savings:
 
     @property
     def trials(self) -> float:
-        """Return of how many space-filling trials the best one is as good; 1 saves nothing."""
+        """Return the number of space-filling trials whose best is as good; 1 saves nothing."""
         return self.share / (1.0 - self.share)
 
 
@@ -52,7 +52,7 @@ def savings(studies: Iterable[RecordedStudy]) -> Savings:
     """Return how good the first suggestions of some studies were, see the module."""
     found = [share for study in studies if (share := share_beaten(study)) is not None]
     n = len(found)
-    # Half a win and half a loss are added: a few studies that won throughout prove no certainty.
+    # Half a win and half a loss are added, so that a few studies without a loss do not give 100 %.
     share = (sum(found) + 0.5) / (n + 1)
     error = float(np.std(found, ddof=1)) / math.sqrt(n) if n > 1 else math.inf
     return Savings(n, share, error)
@@ -61,8 +61,8 @@ def savings(studies: Iterable[RecordedStudy]) -> Savings:
 def share_beaten(study: RecordedStudy) -> float | None:
     """Return the share of a study's space-filling trials that its first suggestion beats.
 
-    A tie is half a win, and what has no value is worse than what has one. None if the study has
-    no such trials.
+    A tie is half a win, and a trial without a value is worse than one with a value. None if the
+    study has no space-filling trials.
     """
     sources = [study.trials[number].source for number in sorted(study.trials)]
     values = [final_value(trial) for trial in study.history()]

@@ -10,13 +10,13 @@ from dre_plugins.transfer.spaces.aliases import roles
 from dre_plugins.transfer.spaces.alignment import aligned_if_any, matching_names
 from dre_plugins.transfer.spaces.prefixes import normalised, without_prefix
 
-# So many studies are learnt from in seconds; more of them hardly teach more.
+# Largest number of studies to learn from: it takes seconds, and more of them hardly help.
 MAX_STUDIES = 30
-# Of the parameters of the present study, a past one must have tuned this share.
+# Smallest share of the parameters of the present study that a past one must have.
 MIN_OVERLAP = 0.5
-# A study of fewer trials says little but noise.
+# Fewest trials of a past study, below which its order is mostly noise.
 MIN_TRIALS = 5
-# Search spaces that are compared value by value; those that share most names come first.
+# Largest number of search spaces that are compared value by value, by most shared names.
 MAX_ALIGNED = 200
 
 
@@ -24,7 +24,7 @@ def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
     """Return the studies to learn from, those with the largest overlap first, then the newest.
 
     Args:
-        index: What there is.
+        index: Index of the recorded studies.
         space: Parameters of the present study.
         without: Identity of the present study, which does not learn from itself.
     """
@@ -38,32 +38,32 @@ def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
 def newest_with(index: Index, name: str, *, without: str) -> SearchSpace | None:
     """Return the parameters of the newest study that has one of this name, None without any.
 
-    A define-by-run study shows one parameter first: the newest study that had it stands in for
-    those to come.
+    A define-by-run study shows one parameter first. The parameters of the newest study with it
+    stand in for the others.
     """
     digests = [*dict.fromkeys(entry.space for entry in usable(index, without=without))]
-    place = first_with([index.names(digest) for digest in digests], name)
-    return None if place is None else index.space(digests[place])
+    position = first_with([index.names(digest) for digest in digests], name)
+    return None if position is None else index.space(digests[position])
 
 
 def first_with(spaces: Sequence[Collection[str]], name: str) -> int | None:
-    """Return the place of the first space with a parameter, None without any.
+    """Return the position of the first space with a parameter, None if there is none.
 
     Args:
-        spaces: Names of the parameters of each.
-        name: The parameter. A space that has it by another name counts if none has this one.
+        spaces: Names of the parameters of each space.
+        name: Name of the parameter. If no space has it, one with an alias counts.
     """
-    for place, names in enumerate(spaces):
+    for position, names in enumerate(spaces):
         if name in names:
-            return place
-    for place, names in enumerate(spaces[:MAX_ALIGNED]):
+            return position
+    for position, names in enumerate(spaces[:MAX_ALIGNED]):
         if matching_names([*names], [name], taken={}):
-            return place
+            return position
     return None
 
 
 def usable(index: Index, *, without: str = "") -> list[Entry]:
-    """Return the studies that anything can be learnt from, the one that has changed last first."""
+    """Return the studies that can be learnt from, the one that has changed last first."""
     return [
         entry
         for entry in index.entries

@@ -1,4 +1,4 @@
-"""What one study has of a memory: a prior to start from, and a record of its own."""
+"""The access of one study to a memory: a prior to start from, and its own record."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# Whatever a folder that is full, gone, or written by others makes of reading and writing.
+# Errors of reading and writing in a folder that is full, gone, or written by others.
 _FAILURES = (OSError, *DAMAGES)
 
 
 class StudyMemory:
-    """Learn from past studies once, and record what ends.
+    """Learn from past studies once, and record ended trials.
 
-    No failure to read or to write ends a study: the first one is a warning, all are counted.
+    No failure to read or write ends a study: the first one is warned of, all are counted.
 
     Args:
         memory: The folder.
@@ -38,7 +38,7 @@ class StudyMemory:
         logger: Where messages go.
 
     Attributes:
-        stats: The counters, which may be exchanged.
+        stats: The counters, which may be replaced.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class StudyMemory:
 
         Args:
             number: Its number in the study.
-            make: Returns the trial and its search space; what it raises is treated like a failure
-                to write.
-            is_stopped: Whether something else ended it.
-            source: Who suggested it, see `Ended`.
+            make: Returns the trial and its search space; if it raises, that counts as a failure to
+                write.
+            is_stopped: Whether a scheduler stopped it.
+            source: Source of the suggestion, see `Ended`.
         """
 
         def write() -> None:
@@ -91,7 +91,7 @@ class StudyMemory:
     def turns(
         self, prior: Any, space: SearchSpace, history: Sequence[Trial], numbers: range
     ) -> int:
-        """Return how many suggestions are the memory's, see `turns_of_memory`."""
+        """Return how many of the suggestions use the memory, see `turns_of_memory`."""
         return turns_of_memory(prior, space, history, numbers, self.stats)
 
     def _guarded(self, action: Callable[[], Result]) -> Result | None:

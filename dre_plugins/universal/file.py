@@ -81,10 +81,10 @@ def ready(path: str | os.PathLike[str] = SHIPPED, digest: str = "") -> Universal
     """Return a universal prior for inference, in float64, read once per process and content.
 
     Args:
-        path: Where it is; that of the package is read once, whatever becomes of the file.
-        digest: Hash of its content when it was given; with it the same prior is returned though
-            the file is another one by now, as long as this process remembers it. Another process
-            takes what the file holds, with a warning.
+        path: Path of its file. The file of the package is read once per process.
+        digest: Hash of the content when the study began. If the file has changed, this process
+            still returns the prior of that content as long as it is cached; another process uses
+            the new content, with a warning.
 
     Raises:
         UniversalPriorError: If there is no such file, or it is no universal prior.
@@ -111,7 +111,7 @@ def digest_of(path: str | os.PathLike[str]) -> str | None:
     """Return the hash of a file's content if it is a universal prior, None if it is no such file.
 
     Raises:
-        UniversalPriorError: If it says that it is a universal prior, and cannot be read.
+        UniversalPriorError: If its header is that of a universal prior, but it cannot be read.
     """
     try:
         header, _ = parsed(regular(path).read_bytes())

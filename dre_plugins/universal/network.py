@@ -1,9 +1,9 @@
 """The network of the universal prior: trials in, a mixture of Gaussian processes out.
 
-It reads every feature by itself, so that it has no number of features, no order of them and no
-order of trials. What it outputs for a feature depends on the trials along it and on the mean of
-all others. The first guess of each process is refined by the gradient of its evidence, in steps
-that were learnt as well.
+It reads every feature separately, so it applies to any number of features and is invariant to the
+order of features and of trials. Its output for a feature depends on the trials along that feature
+and on the mean over all features. The first guess of each process is refined along the gradient of
+its evidence, with learnt step sizes.
 
 Notation: `B` tasks, `H` processes, `N` trials, `D` features, `W` width.
 """
@@ -20,16 +20,16 @@ from torch import Tensor, nn
 from dre_plugins.engine.settings import require
 from dre_plugins.universal.processes import Hypotheses, Processes
 
-# Limits of logarithms: what lengthscales, noises and exponents of warps can be.
+# Limits of the logarithms of lengthscales, noises and exponents of warps.
 LENGTHSCALES = (-3.5, 6.0)
 NOISES = (-8.0, 0.7)
 WARP = 1.5
-# Where guesses begin: lengthscales grow with the number of features (Hvarfner et al., 2024), those
-# of the processes differ by a factor of 20.
+# Offsets of guesses: lengthscales grow with the number of features (Hvarfner et al., 2024), and
+# those of different processes differ by a factor of up to 20.
 LENGTHSCALE, BY_DIMENSION, SPREAD, NOISE = 0.3, 0.35, 1.5, -4.0
-# How far the output of a network of about 1 moves a guess, and how far a gradient of 1 does.
+# Scale of the network's outputs in a guess, and of gradients in a refinement.
 REACH, STEP = 3.0, 0.3
-# Of weights, whatever the user's defaults are.
+# Type and device of the weights, whatever the user's defaults are.
 _KIND: Any = {"dtype": torch.float32, "device": "cpu"}
 
 
@@ -38,9 +38,9 @@ class UniversalSettings:
     """Choose the size of the network.
 
     Args:
-        n_processes: Gaussian processes in the mixture H.
-        width: Of hidden layers W.
-        n_refinements: How often guesses are refined.
+        n_processes: Number H of Gaussian processes in the mixture.
+        width: Width W of hidden layers.
+        n_refinements: Number of refinements of the guesses.
 
     Raises:
         ValueError: If any is no integer, or outside its limits.
@@ -51,7 +51,7 @@ class UniversalSettings:
     n_refinements: int = 2
 
     def __post_init__(self) -> None:
-        # Files say these, too: what they ask for must fit into memory.
+        # Files have these numbers, too, and must not ask for more than fits into memory.
         limits = {"n_processes": (1, 64), "width": (1, 1024), "n_refinements": (0, 16)}
         for name, (low, high) in limits.items():
             value = getattr(self, name)
@@ -68,7 +68,7 @@ class UniversalPrior(nn.Module):
     """Propose Gaussian processes for the trials of any task.
 
     Args:
-        settings: Its size. The weights are whatever memory holds, to be overwritten.
+        settings: Size of the network. Its weights are uninitialised; overwrite them.
     """
 
     def __init__(self, settings: UniversalSettings) -> None:
@@ -90,8 +90,8 @@ class UniversalPrior(nn.Module):
         """Return processes that are conditioned on trials, and how likely each is.
 
         Args:
-            features: Of the trials `[B, N, D]`, numbers from 0 to 1.
-            targets: What was observed `[B, N]`, see `targets`.
+            features: Features of the trials `[B, N, D]`, from 0 to 1.
+            targets: Targets of the trials `[B, N]`, see `universal.targets`.
 
         Returns:
             The processes, and the logarithms of their weights `[B, H]`.
@@ -114,7 +114,7 @@ class UniversalPrior(nn.Module):
                 hypotheses.warps,
             )
         processes = Processes.conditioned(hypotheses, features, targets)
-        # Evidence is tempered: it is that of a Matérn process, which no task is exactly.
+        # The evidence is tempered, as no task is exactly a Matérn process.
         believed = hypotheses.weights + torch.sigmoid(self.trust) * processes.evidence
         return processes, torch.log_softmax(believed, -1)
 
@@ -145,7 +145,7 @@ class UniversalPrior(nn.Module):
 
 
 def _network(n_in: int, width: int, n_out: int) -> nn.Sequential:
-    # Without torch's own initial weights, which would take numbers of the user's generator.
+    # Without torch's initialisation, which would draw from the user's random generator.
     first, last = (
         nn.utils.skip_init(nn.Linear, *sizes, **_KIND) for sizes in ((n_in, width), (width, n_out))
     )

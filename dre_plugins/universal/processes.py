@@ -1,9 +1,9 @@
-"""Mixtures of Gaussian processes: several hypotheses of how smooth a task is, weighed.
+"""Mixtures of Gaussian processes with different hyper-parameters.
 
 Each process has a Matérn 5/2 covariance with a lengthscale for every feature, unit variance and
-noise of its own; all share one monotone warp of each feature (Kumaraswamy's distribution function,
-as in Snoek et al., 2014). Everything here is float64, whatever comes in: squared distances of near
-trials are differences of large numbers.
+its own noise; all share one monotone warp of each feature (Kumaraswamy's distribution function, as
+in Snoek et al., 2014). Everything is computed in float64, because squared distances of near trials
+are differences of large numbers.
 
 Notation: `B` tasks, `H` processes of each, `N` trials, `C` candidates, `D` features.
 """
@@ -16,21 +16,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# Added to the diagonal of covariances, and what is left of a variance at least.
+# Added to the diagonal of covariances; also the smallest posterior variance.
 JITTER = 1e-6
 MIN_VARIANCE = 1e-6
-# Features are kept this far from 0 and 1, where warps have no slope.
+# Smallest distance of features from 0 and 1, where warps have no finite slope.
 MARGIN = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
 class Hypotheses:
-    """Hold what processes are made of, all in logarithms.
+    """Hold the hyper-parameters of processes, as logarithms.
 
     Args:
-        lengthscales: Of each feature `[B, H, D]`.
-        noises: Variances of the noise, where targets have variance 1 `[B, H]`.
-        weights: How likely each process is before the trials are seen `[B, H]`.
+        lengthscales: Lengthscales of the features `[B, H, D]`.
+        noises: Variances of the noise, for targets of variance 1 `[B, H]`.
+        weights: Prior probabilities of the processes `[B, H]`.
         warps: Both exponents of each feature's warp `[B, D, 2]`.
     """
 
@@ -50,11 +50,11 @@ class Processes:
     """Hold processes that are conditioned on trials.
 
     Args:
-        hypotheses: What they are made of.
+        hypotheses: Hyper-parameters.
         inputs: Warped features of the trials `[B, N, D]`.
-        slopes: Of their covariances, see `matern`, `[B, H, N, N]`.
-        roots: Cholesky factors of the covariances of what is observed `[B, H, N, N]`.
-        solved: Targets, solved by these covariances `[B, H, N, 1]`.
+        slopes: Slopes of their covariances, see `matern`, `[B, H, N, N]`.
+        roots: Cholesky factors of the covariances with noise `[B, H, N, N]`.
+        solved: Targets multiplied by the inverse covariances `[B, H, N, 1]`.
         evidence: Logarithm of the density of the targets under each process `[B, H]`.
     """
 
@@ -70,9 +70,9 @@ class Processes:
         """Return the processes of some hypotheses, conditioned on trials.
 
         Args:
-            hypotheses: See `Hypotheses`.
-            features: Of the trials `[B, N, D]`, numbers from 0 to 1.
-            targets: What was observed `[B, N]`, about standardised.
+            hypotheses: Hyper-parameters of the processes.
+            features: Features of the trials `[B, N, D]`, from 0 to 1.
+            targets: Targets of the trials `[B, N]`, about standardised.
         """
         hypotheses = hypotheses.double()
         inputs = warped(features.double(), hypotheses.warps)
@@ -120,7 +120,7 @@ class Processes:
         """Return the means of `posterior` alone `[B, H, C]`, in a fraction of its time.
 
         Args:
-            features: Of the candidates `[B, C, D]`.
+            features: Features of the candidates `[B, C, D]`.
         """
         return (self._across(features) @ self.solved)[..., 0]
 
@@ -128,7 +128,7 @@ class Processes:
         """Return means and variances `[B, H, C]` of the noise-free values of candidates.
 
         Args:
-            features: Of the candidates `[B, C, D]`.
+            features: Features of the candidates `[B, C, D]`.
         """
         across = self._across(features)
         mean = (across @ self.solved)[..., 0]
@@ -145,9 +145,9 @@ class Processes:
 
 
 def warped(features: Tensor, warps: Tensor) -> Tensor:
-    """Return features `[B, N, D]`, each by a monotone map of 0..1 to 0..1.
+    """Return warped features `[B, N, D]`: each has a monotone map of [0, 1] to [0, 1].
 
-    Beyond, where ranges have changed, they stay as far from these bounds as they are.
+    Features beyond (of ranges that were narrowed) keep their distance from these bounds.
     """
     first, second = (exponent[:, None] for exponent in warps.exp().unbind(-1))
     inside: Tensor = features.clamp(MARGIN, 1.0 - MARGIN)
@@ -168,7 +168,7 @@ def matern(inputs: Tensor, others: Tensor, lengthscales: Tensor) -> tuple[Tensor
     inverse = (-lengthscales).exp()[:, :, None]
     rows, columns = inputs[:, None] * inverse, others[:, None] * inverse
     squares = rows.square().sum(-1)[..., None] + columns.square().sum(-1)[..., None, :]
-    # Not 0, where a root has no slope.
+    # Not 0, where the root has no finite slope.
     distance = math.sqrt(5.0) * (squares - 2.0 * rows @ columns.mT).clamp_min(1e-12).sqrt()
     decay = torch.exp(-distance)
     slope = 5.0 / 3.0 * (1.0 + distance) * decay
@@ -178,7 +178,7 @@ def matern(inputs: Tensor, others: Tensor, lengthscales: Tensor) -> tuple[Tensor
 def _matern_in_place(inputs: Tensor, others: Tensor, lengthscales: Tensor) -> Tensor:
     """Return the covariances of `matern` in half of its time, for thousands of candidates.
 
-    There is no gradient: what would be kept for it is overwritten.
+    It has no gradient, as intermediate results are overwritten.
     """
     inverse = math.sqrt(5.0) * (-lengthscales).exp()[:, :, None]
     rows, columns = inputs[:, None] * inverse, others[:, None] * inverse

@@ -1,7 +1,7 @@
-"""What values look like to the universal prior: half themselves, half their order.
+"""The targets of the universal prior: values and normal scores of their order, in equal parts.
 
-Values tell how flat an optimum is; normal scores of their order keep outliers and decades from
-hiding all else. Notation: `N` trials, larger values are better.
+Values tell how flat an optimum is. Normal scores of their order limit the influence of outliers
+and of values that span decades. Notation: `N` trials, larger values are better.
 """
 
 from __future__ import annotations
