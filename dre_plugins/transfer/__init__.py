@@ -1,1 +1,1 @@
-"""Transfer from past tasks: metadata, where it comes from, and what is learnt from it."""
+"""Transfer from past tasks: metadata, their sources, and priors trained on them."""

@@ -25,11 +25,11 @@ from dre_plugins.engine.files import regular, replacing
 _HEADER = "header"
 _ARRAY = "array"  # {"array": "0"} in the header of an archive stands for its entry "0"
 
-# Bytes that an archive may hold: deflate packs a thousand zeros into one, so that a small file
+# Largest unpacked size in bytes: deflate packs a thousand zeros into one byte, so a small file
 # could fill the memory.
 MAX_UNPACKED = 2**32
 
-# Whatever a broken file makes the readers raise.
+# All that the readers raise on a damaged file.
 DAMAGES = (
     ArithmeticError,
     AttributeError,
@@ -147,7 +147,7 @@ def opened(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
 
 
 def check_unpacked(archive: zipfile.ZipFile) -> None:
-    """Refuse an archive that unpacks to more than `MAX_UNPACKED`; none does to more than it says.
+    """Refuse an archive that unpacks to more than `MAX_UNPACKED`, by the sizes that it states.
 
     Raises:
         ValueError: It is too large.

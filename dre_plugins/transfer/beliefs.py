@@ -1,4 +1,4 @@
-"""What a user expects, as if it were a past task: the nearer to the favoured, the better."""
+"""Beliefs of the user as a past task, whose values fall with the distance from the favourites."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.space import SearchSpace, mutate, sobol
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
-# How often a partial configuration is completed, each time by other values.
+# Number of random completions of a partial configuration.
 N_COMPLETIONS = 8
 # Points near the favoured configurations, and all over the space.
 N_NEAR = 128
@@ -24,8 +24,7 @@ def metadata_of_beliefs(
     """Return the task that beliefs describe.
 
     Args:
-        configurations: Where good values are expected; parameters of which nothing is expected
-            are left out.
+        configurations: Configurations that are expected to be good; they may lack parameters.
 
     Raises:
         ValueError: If there are no configurations, or they are not in the space.

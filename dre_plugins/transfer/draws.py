@@ -1,7 +1,7 @@
-"""What the steps of a meta-training learn from: lists, cut into supports and queries.
+"""Batches of a meta-training: lists, cut into supports and queries.
 
-The entries of every list are put into a random order now and then; supports and queries are
-slices of it.
+The entries of every list are shuffled from time to time; supports and queries are slices of the
+shuffled list.
 
 Notation: `M` members, `B` lists of one step and member, `T` lists, `N` their entries,
 `L` entries of a query, `S` largest support; see docs/architecture.md.
@@ -20,12 +20,12 @@ from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.transfer.task_lists import TaskLists
 from dre_plugins.transfer.training_state import MetaTrainingSettings, TrainingState
 
-# Steps that draw from one random order: its slices are distinct entries without sorting random
-# keys for every draw.
+# Steps between shuffles. Slices of a shuffled list are distinct entries, without a sort for each
+# draw.
 RESHUFFLE = 50
 # Validation draws this many times from each list, with supports of these shares of the largest.
 VALIDATION_SHARES = (0.0, 0.1, 0.4, 1.0)
-# Validation lists at most, evenly spaced: more would take longer than the steps between.
+# Largest number of validation lists, evenly spaced: more would take longer than the steps between.
 MAX_VALIDATION = 256
 
 
@@ -44,15 +44,15 @@ class Batch:
 def draws(
     lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, state: TrainingState
 ) -> Iterator[Batch]:
-    """Yield lists with supports for each step, others for every member (paper, section 3.2).
+    """Yield a batch for each step, with different draws for every member (paper, section 3.2).
 
-    What is drawn is a function of the state's generator and step, so that a training that was
+    The draws are a function of the state's generator and step, so that a training that was
     interrupted goes on with the same draws.
     """
     shape, lengths = (scorer.n_members, settings.n_lists), _lengths(scorer, settings)
     orders: Tensor | None = None
     while True:
-        # Counted from the last look, where a training that was interrupted goes on.
+        # Counted from the last validation, where an interrupted training goes on.
         since = state.step % settings.validate_every
         if orders is None or since % RESHUFFLE == 0:
             orders = _shuffled(lists, state.generator)
@@ -122,11 +122,11 @@ def _slices(
     device = lists.values.device
     chosen, start, share = chosen.to(device), start.to(device), share.to(device)
     lengths = lists.lengths[chosen][..., None]
-    most = (lengths // 2).clamp_max(max_support)
-    size = (share[..., None] * (most + 1)).long()
+    largest = (lengths // 2).clamp_max(max_support)
+    size = (share[..., None] * (largest + 1)).long()
     first = (start[..., None] * lengths).long()
     place = torch.arange(max_support + length, device=device)
-    # The query begins behind the support; a slice that reached its own beginning would repeat.
+    # The query begins behind the support and ends before its own beginning, so nothing repeats.
     offset = torch.where(place < max_support, place, place - max_support + size)
     entries = orders[chosen[..., None], (first + offset) % lengths]
     features = lists.features[chosen[..., None], entries]

@@ -1,8 +1,8 @@
-"""A prior of past studies that a study has found by itself, in its memory: when it counts.
+"""When the prior of a memory is used, whose past studies the user did not choose.
 
-It takes even suggestions only: odd ones are in the turns of the universal prior, which finds most
-of what a study gains in its first ten trials, so that past studies that mislead take the place of
-space-filling points only (lab/2026-11-24-memory-harm.md).
+Only suggestions with even numbers use it. Those with odd numbers belong to the universal prior,
+which makes most of the progress in the first ten trials; so misleading past studies only replace
+space-filling points (lab/2026-11-24-memory-harm.md).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dre_plugins.space.search_space import SearchSpace
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
 
-# Random configurations among which a prior ranks the trials of a study.
+# Number of random configurations among which a prior ranks the trials of a study.
 N_REFERENCE = 256
-# Counts suggestions that do without past studies.
+# Counter of suggestions that do not use past studies because trials contradict them.
 CONTRADICTED = "memory_contradicted"
 
 
@@ -36,12 +36,13 @@ def turns_of_memory(
     numbers: range,
     stats: Counter[str],
 ) -> int:
-    """Return how many suggestions start from the prior of past studies, the others without it.
+    """Return how many of the suggestions use the prior of past studies.
 
-    It has none as long as more pairs of trials contradict it than agree.
+    These are the ones with even numbers; none as long as trials contradict the prior more than
+    they agree.
 
     Args:
-        prior: What past studies taught.
+        prior: The prior of past studies.
         space: The search space of the study.
         history: Its trials, larger values are better.
         numbers: Numbers of the suggestions.
@@ -55,12 +56,10 @@ def turns_of_memory(
 
 
 def concordance(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> float:
-    """Return how far the trials of a study agree with what a prior leads to expect.
-
-    It is a function of the trials only: further ones may change it.
+    """Return how far the order of a study's trials agrees with the predictions of a prior.
 
     Args:
-        prior: What past tasks taught.
+        prior: The prior of past tasks.
         space: The search space of the study.
         history: Its trials, larger values are better; those without a value count if they failed.
 

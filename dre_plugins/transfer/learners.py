@@ -1,7 +1,7 @@
-"""What the search spaces of common learners look like: names, ranges, and what speaks against.
+"""Search spaces of common learners: names and ranges of parameters, and names that exclude them.
 
-The weight of a name says how far it alone tells the learner: 2 or more where few others have it,
-1 where several do, and less where most do. Sources: the parameter pages of XGBoost 2.1, LightGBM
+The weight of a name says how far it identifies the learner: 2 or more if few others have it, 1 if
+several do, and less if most do. Sources: the parameter pages of XGBoost 2.1, LightGBM
 4.5, CatBoost 1.2 and scikit-learn 1.5, and rpart; for networks the tutorials of PyTorch, Keras,
 Lightning, Transformers and Optuna.
 """
@@ -21,13 +21,13 @@ class Learner:
     """Describe the search spaces of a learner.
 
     Args:
-        title: What people call it.
-        prefixes: Normalised words before a parameter that name the learner.
-        weights: How far a normalised name tells the learner.
-        needs: Names of which a search space has one at least; empty: no such demand.
+        title: Name of the learner in texts.
+        prefixes: Normalised prefixes of parameters that name the learner.
+        weights: Weights of normalised names, see above.
+        needs: Names of which a search space must have at least one; empty: none needed.
         foreign: Names that no search space of the learner has.
-        prior: Name of its prior where that is not the learner's; empty: the same.
-        least_rate: What the range of a learning rate reaches at least.
+        prior: Name of its prior if it differs from the learner's; empty: the same.
+        least_rate: Smallest upper end of the range of a learning rate.
     """
 
     title: str
@@ -167,7 +167,7 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             foreign="gamma tau gae_lambda ent_coef clip_range buffer_size n_estimators max_depth"
             " num_leaves c kernel l2_leaf_reg iterations hidden_layer_sizes learning_rate_init"
             " lora_r lora_alpha n_heads num_heads",
-            least_rate=1e-3,  # smaller ones are for fine-tuning, which was not evaluated
+            least_rate=1e-3,  # smaller rates are for fine-tuning, which was not evaluated
         ),
         "random-forest": _learner(
             "a random forest",
@@ -203,7 +203,7 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
 
 RATES = frozenset("learning_rate lr eta learning_rate_init init_lr initial_lr base_lr".split())
 
-# The range of a parameter of that name in every learner; other numbers mean something else.
+# Range of a parameter of this name in every learner; with other numbers it means something else.
 RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
         **dict.fromkeys(RATES, (0.0, 2.0)),
@@ -225,7 +225,7 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
     }
 )
 
-# Choices of a parameter whose name several learners use: one of these must be among them.
+# Choices of parameters whose names several learners use: a study must have at least one of them.
 CHOICES: Mapping[tuple[str, str], frozenset[str]] = MappingProxyType(
     {
         ("mlp", "solver"): frozenset({"adam", "sgd"}),

@@ -1,8 +1,8 @@
 """Meta-training of an ensemble on past tasks (Algorithm 1 of the paper), batched.
 
 One step draws `B` lists for every one of the `M` members, each with a support set of its own, and
-takes one Adam step on all of them: `M × B` lists for the price of a few products. Each member has
-its own draws, as section 3.2 of the paper asks for.
+takes one Adam step on all of them, batched into a few products. Each member has its own draws, as
+section 3.2 of the paper requires.
 
 Notation: `M` members, `B` lists of one step and member, `T` lists of past tasks, `L` entries of a
 query, `S` largest support; see docs/architecture.md.
@@ -61,12 +61,12 @@ def meta_train(
     """Meta-train an ensemble (Algorithm 1).
 
     Args:
-        validation: Lists of other tasks; the weights that rank them best are returned, of many
-            lists `MAX_VALIDATION`. None returns the last weights.
+        validation: Lists of other tasks, of which at most `MAX_VALIDATION` are used; the weights
+            that rank them best are returned. None returns the last weights.
         seed: Seed of weights and draws; equal seeds give equal weights on the same machine.
-        checkpoint: File that the state of the training is written to at every validation.
-        resume: Whether to go on from that file if it exists. What comes out is the same as
-            without the interruption.
+        checkpoint: File to which the state of the training is written at every validation.
+        resume: Whether to continue from that file if it exists. The result is the same as without
+            the interruption.
 
     Raises:
         ValueError: If the checkpoint belongs to another training.

@@ -1,4 +1,4 @@
-"""What was evaluated on past tasks, in one form wherever it comes from.
+"""Evaluations of past tasks, in one form for all sources.
 
 Notation: `N` evaluations of a task, `P` parameters of its search space; see docs/architecture.md.
 Larger values are better.
@@ -36,12 +36,12 @@ _MAX_LISTED = 10  # tasks in a summary
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Hold what was evaluated on one task (a study, a data set): larger values are better.
+    """Hold the evaluations of one task (a study, a data set): larger values are better.
 
     Args:
-        space: The search space of its own.
-        units: Canonical coordinates in `space` `[N, P]`; what was evaluated outside the ranges
-            extrapolates, see `SearchSpace.to_units`.
+        space: Search space of the task.
+        units: Canonical coordinates in `space` `[N, P]`; values outside the ranges extrapolate,
+            see `SearchSpace.to_units`.
         values: Final values `[N]`; NaN where there is none (failed or pruned); infinities are
             ranked like any other value.
         failed: Which evaluations ended without anything to rank them by `[N]`.
@@ -94,7 +94,7 @@ class Task:
         return cls(name, space, units, final_values(ended), failed, rungs)
 
     def trials(self) -> list[Trial]:
-        """Return the evaluations as trials; what lies outside a range decodes to its bound."""
+        """Return the evaluations as trials; values outside a range become its bound."""
         return [
             Trial(
                 configuration=self.space.to_configuration(self.units[row]),
@@ -136,8 +136,8 @@ class MetaDataset:
     Args:
         tasks: The tasks, each with a name of its own.
         source: Where they come from, free text.
-        licence: What one may do with them, free text.
-        skipped: What an importer left out: how many by reason.
+        licence: Licence, free text.
+        skipped: Number of items that an importer left out, by reason.
 
     Raises:
         ValueError: Two tasks have the same name.

@@ -34,10 +34,10 @@ class Card:
         tasks: Names of the tasks that it was meta-trained on.
         n_evaluations: Evaluations of these tasks.
         source: Where they come from.
-        licence: What one may do with them, and hence with the prior.
+        licence: Licence of the tasks, and hence of the prior.
         created: Date, ISO 8601.
         rebuild: Command that makes the prior anew; empty if there is none.
-        defaults: Values of parameters that a study does not tune, by name in the prior's space.
+        defaults: Values of the prior's parameters that a study does not tune, by name.
         training: Settings of the meta-training, JSON-ready.
         validation: Figures, by name.
     """
@@ -74,20 +74,22 @@ class Card:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prior:
-    """Hold what past tasks taught: scorers, the search space that they know, and a card.
+    """Hold scorers that were meta-trained on past tasks, their search space and a card.
+
+    Use `Prior.load`, `Prior.train` or `Prior.of_beliefs` to make one.
 
     Args:
         ensemble: Meta-trained scorers of the features of `space`.
-        space: The search space of the past tasks.
-        card: Where they come from.
-        favourites: Canonical coordinates of what was best in past tasks `[F, P]`.
-        mapping: Name in a study's space to name in this one, where names do not tell.
+        space: Search space of the past tasks.
+        card: Description of the past tasks.
+        favourites: Canonical coordinates of the best configurations of past tasks `[F, P]`.
+        mapping: Name in a study's space to name in this one, where they do not match.
         contexts: Contexts of past tasks `[T, Z]`; None if the ensemble has no context.
-        portfolio: First trials of a study that finds the prior by itself, in order, which
-            complement each other over past tasks, canonical coordinates `[M, P]`; None: the
+        portfolio: Canonical coordinates of the first trials of a study whose learner is
+            recognised, in order, `[M, P]`. They complement each other over past tasks. None: the
             favourites.
-        remark: What is said beside which parameters it knows, such as why it was chosen.
-        past_studies: Names of the user's studies that it was made of; no file keeps them.
+        remark: Text for the log, such as why the prior was chosen.
+        past_studies: Names of the user's studies that it was trained on; not saved in files.
 
     Examples:
         >>> prior = Prior.load("xgboost")  # ships with the package
@@ -118,11 +120,11 @@ class Prior:
 
         Args:
             metadata: Past tasks; their search spaces may differ.
-            **options: As of `transfer.training.train_prior`: `name`, `description`, `validation`
-                (other tasks, which decide which weights are kept; every fifth task by default,
-                if there are 10), `space` (default: the union), `defaults`, `scorer`, `settings`
-                (`MetaTrainingSettings`), `seed`, `device`, `n_threads`, `checkpoint` and `resume`,
-                `progress` (show a bar).
+            **options: Options of `transfer.training.train_prior`: `name`, `description`,
+                `validation` (other tasks, which decide which weights are kept; by default every
+                fifth task if there are 10), `space` (default: the union), `defaults`, `scorer`,
+                `settings` (`MetaTrainingSettings`), `seed`, `device`, `n_threads`, `checkpoint`,
+                `resume`, `progress` (show a bar).
 
         Raises:
             ValueError: If there is nothing to learn from, or an option is invalid.
@@ -147,15 +149,15 @@ class Prior:
     def of_beliefs(
         space: SearchSpace | Mapping[str, Domain], configurations: Sequence[Mapping[str, Any]]
     ) -> Prior:
-        """Make a prior of where good values are expected, in seconds.
+        """Make a prior from configurations that are expected to be good, in seconds.
 
-        It is used like any other: the first trials are near what is favoured, and the more is
-        observed, the less it counts, if it is wrong.
+        It is used like any other prior: the first trials are near these configurations, and if it
+        is wrong, trials reduce its weight.
 
         Args:
             space: The search space, or a domain by parameter name.
-            configurations: What is expected to be good; leave out parameters of which nothing is
-                expected.
+            configurations: Configurations that are expected to be good; leave out parameters
+                without an expectation.
 
         Raises:
             ValueError: If there are no configurations, or they are not in the space.
@@ -174,7 +176,7 @@ class Prior:
 
         Args:
             prior: A name, see `dre priors list`, or the path of a ".safetensors" file.
-            mapping: Name in your search space to name in the prior's, where names do not tell.
+            mapping: Name in your search space to name in the prior's, where they do not match.
 
         Raises:
             PriorError: If there is no such prior, or the file is damaged, foreign, or from a
@@ -207,15 +209,15 @@ class Prior:
     def on(self, space: SearchSpace) -> AlignedPrior:
         """Return the prior for a search space, which need not be its own.
 
-        Parameters that the prior does not know are features whose weights are 0: they change no
-        score until fine-tuning learns them.
+        Parameters that the prior does not know become features with weights of 0: they do not
+        affect scores until fine-tuning changes the weights.
 
         Raises:
             ValueError: If the two have no parameter in common; names both.
         """
         alignment = self.align(space)
-        # Parameters whose domains differ have features of their own as well: values that are the
-        # same to the prior, such as categories that it does not have, can then be learnt apart.
+        # Parameters whose domains differ also have features of the study's domain. So values that
+        # the prior cannot tell apart, such as categories that it lacks, can be learnt.
         changed = {link.source for link in alignment.links if link.note}
         extra = space.feature_columns(changed | set(alignment.ignored))
         return AlignedPrior(
@@ -228,10 +230,10 @@ class Prior:
         )
 
     def scores(self, space: SearchSpace, units: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how good configurations are expected to be `[N]`, larger is better.
+        """Return the mean score of configurations over members `[N]`, larger is better.
 
         Args:
-            units: Their canonical coordinates `[N, P]`.
+            units: Canonical coordinates of the configurations `[N, P]`.
 
         Raises:
             ValueError: If the two spaces have no parameter in common.
@@ -245,32 +247,32 @@ class Prior:
         """Return the portfolio as coordinates of a study's space `[M, P]`, see `portfolio`."""
         return self._placed(space, self.favourites if self.portfolio is None else self.portfolio)
 
-    def _placed(self, space: SearchSpace, known: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return configurations as coordinates of a study's space; none if they have no place."""
+    def _placed(self, space: SearchSpace, units: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return configurations as coordinates of a study's space, none if it lacks them."""
         mapping = {theirs: name for name, theirs in self._mapping_for(space).items()}
         try:
             alignment = align(self.space, space, mapping=mapping)
-        except ValueError:  # values that the prior has a place for need not have one here
+        except ValueError:  # the study's space may lack values of the prior's
             return np.empty((0, space.n_parameters))
-        return np.clip(alignment.convert(known), 0.0, 1.0)
+        return np.clip(alignment.convert(units), 0.0, 1.0)
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
         """Say whether a parameter of a study is one of the prior's, by name, alias or mapping.
 
         Args:
-            beside: Other parameters of the study, which tell what learner it belongs to.
+            beside: Other parameters of the study, which tell the learner.
         """
         links = self._links(SearchSpace({**(beside or {}), name: domain}))
         return name in {link.source for link in links}
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Fill up the parameters known of a study with the prior's own.
+        """Return a space with the given parameters of a study and the prior's others.
 
-        A define-by-run study reveals its parameters one after the other; until it does, the
-        prior's stand in for those to come, so that each is chosen to go with the others.
+        A define-by-run study reveals its parameters one after the other. The prior's parameters
+        stand in for those to come, so that all are chosen jointly.
         """
         linked = {link.target for link in self._links(SearchSpace(domains))}
-        # Without the prior's conditions: `Alignment.convert` heeds them anyway.
+        # Without the prior's conditions, which `Alignment.convert` applies anyway.
         to_come = {
             name: domain
             for name, domain in self.space.domains.items()

@@ -43,7 +43,7 @@ def save(path: str | os.PathLike[str], prior: Prior) -> None:
         "space": prior.space.to_dict(),
         "favourites": prior.favourites,
         "portfolio": prior.portfolio,
-        # With the digits that float32 has.
+        # Rounded to the precision of float32.
         "contexts": contexts
         if contexts is None
         else [[float(str(entry)) for entry in row] for row in contexts],
@@ -147,5 +147,5 @@ def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | Non
     return contexts
 
 
-# Syne Tune makes searchers anew at every suggestion. Nothing changes a prior in place.
+# Cached, as Syne Tune constructs searchers at every suggestion. Priors are never changed in place.
 _PRIORS = ByContent(parsed, n_kept=8)

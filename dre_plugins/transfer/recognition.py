@@ -1,8 +1,8 @@
 """Recognise which learner a study tunes, by the names, kinds and ranges of its parameters.
 
-A wrong guess costs trials, so that only what is clear counts: the score of a learner is the sum of
-the weights in `learners`, it must reach `THRESHOLD` and lead by `MARGIN`, most parameters must be
-the learner's, and nothing may speak against it.
+A wrong guess costs trials, so only a clear one counts. The score of a learner is the sum of the
+weights in `learners`. It must reach `THRESHOLD` and lead by `MARGIN`, most parameters must be the
+learner's, and none may exclude it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 THRESHOLD = 3.0
 MARGIN = 1.0
-# Unless a prefix names the learner, a space must have at least so many of its parameters, and they
-# must be at least this share of all parameters of the space.
+# Unless a prefix names the learner, a space must have at least this many of its parameters, and
+# these must be at least this share of all parameters of the space.
 FEWEST = 2
 SHARE = 0.5
-# What a prefix such as ``svm_`` adds to the weight of a name: it tells the learner.
+# Added to the weight of a name with a prefix such as ``svm_``, which identifies the learner.
 PREFIX = SURE
-# A first trial keeps this share of a range from its ends, where a mistaken prior costs most
+# Distance of a first trial from the ends of a range, where a wrong prior costs most
 # (lab/2026-11-24-auto-rules-between.md).
 MARGIN_OF_FIRST = 0.1
 
@@ -62,7 +62,7 @@ def recognised(domains: Mapping[str, Domain]) -> str | None:
 
 
 def scores_of(domains: Mapping[str, Domain]) -> dict[str, float]:
-    """Return how far each learner fits; those against which something speaks are left out."""
+    """Return the score of each learner, without learners that a parameter excludes."""
     searched = {name: part for name, part in domains.items() if not isinstance(part, Constant)}
     prefixed = {name: key for name in searched if (key := learner_of_prefix(name))}
     if len({*prefixed.values()}) > 1:
@@ -70,7 +70,7 @@ def scores_of(domains: Mapping[str, Domain]) -> dict[str, float]:
     scores = {}
     for key, learner in LEARNERS.items():
         weights = _weights(key, learner, searched)
-        # Beside names that say the learner, others may be of any part of a pipeline.
+        # If a prefix names the learner, other parameters may belong to any part of a pipeline.
         telling = prefixed or searched
         is_many = len(weights) >= max(1 if prefixed else FEWEST, SHARE * len(telling))
         parts = {name: searched[name] for name in telling}
@@ -92,7 +92,7 @@ def _weights(key: str, learner: Learner, domains: Mapping[str, Domain]) -> dict[
 
 
 def _is_possible(learner: Learner, domains: Mapping[str, Domain], *, is_named: bool) -> bool:
-    """Say whether nothing speaks against a learner, and what it needs is there."""
+    """Return whether no parameter excludes a learner, and those that it needs are present."""
     names = {without_learner(name) for name in domains}
     rates = [(name, domains[name]) for name in domains if without_learner(name) in RATES]
     has_needs = is_named or not learner.needs or bool(names & learner.needs)
@@ -117,7 +117,7 @@ def _highest(name: str, domain: Domain) -> float:
 
 
 def _ends(name: str, domain: Domain) -> tuple[float, float] | None:
-    """Return the lowest and the highest value of a number, by what its name says it stands for."""
+    """Return the range of a number, converted if its name stands for a logarithm or inverse."""
     if not isinstance(domain, (Float, Integer)):
         return None
     ends = np.array([domain.low, domain.high], dtype=np.float64)
@@ -135,32 +135,32 @@ def _has_choices(key: str, name: str, domain: Domain) -> bool:
 
 
 def _inside(space: SearchSpace, first: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return first trials `[M, P]` away from the ends of ranges; choices stay as they are."""
+    """Return first trials `[M, P]` moved away from the ends of ranges; choices are unchanged."""
     is_number = [isinstance(domain, (Float, Integer)) for domain in space.domains.values()]
     inside = first.clip(MARGIN_OF_FIRST, 1.0 - MARGIN_OF_FIRST)
     return np.where(is_number, inside, first)
 
 
 class AutoPrior:
-    """Be the prior of the learner that a study turns out to tune, or none.
+    """Find the prior of the learner that a study tunes: `prior="auto"`.
 
-    It is what `prior="auto"` stands for. Where nothing is recognised, or no prior of the learner
-    ships, a study goes on as with the universal prior alone.
+    If no learner is recognised, or no prior of it ships, the study goes on as with the universal
+    prior alone.
     """
 
     def on(self, space: SearchSpace) -> AlignedPrior | None:
-        """Return the recognised prior for a search space; None if it knows nothing of it.
+        """Return the recognised prior on a search space, with its portfolio as favourites.
 
-        Its favourites are the portfolio.
+        None means that no learner is recognised, or that no value of its prior is in the space.
         """
         prior = self.prior_of(space.domains)
         if prior is None:
             return None
         try:
-            known = prior.on(space)
-        except ValueError:  # names are shared, and no values
+            aligned = prior.on(space)
+        except ValueError:  # shared names without shared values
             return None
-        return replace(known, favourites=_inside(space, prior.first_trials(space)))
+        return replace(aligned, favourites=_inside(space, prior.first_trials(space)))
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
         """Say whether a parameter of a study is one of the recognised prior's, see `Prior`."""
@@ -168,12 +168,12 @@ class AutoPrior:
         return prior is not None and prior.knows(name, domain, beside)
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Fill up the parameters known of a study with those of the recognised prior."""
+        """Return a space with the given parameters and the others of the recognised prior."""
         prior = self.prior_of(domains)
         return SearchSpace(domains) if prior is None else prior.completed(domains)
 
     def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
-        """Return what the recognised prior likes best, without parameters that it does not know.
+        """Return the recognised prior's best values of the parameters that it knows.
 
         Args:
             domains: Parameters of one branch of a search space.

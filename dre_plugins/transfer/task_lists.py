@@ -1,4 +1,4 @@
-"""What meta-training draws from: the ranked lists of all past tasks, padded to one batch.
+"""The ranked lists of all past tasks, padded to one batch, from which meta-training draws.
 
 Notation: `T` lists (one a task, more where trials were pruned), `N` entries, `D` features; see
 docs/architecture.md.
@@ -75,8 +75,8 @@ class TaskLists:
     def of(cls, tasks: Sequence[Task], encode: Encode) -> TaskLists:
         """Arrange tasks into lists.
 
-        Failures are tied at the end of a list; what was pruned makes a list of its own for each
-        step at which many were. Lists whose values are all the same are left out.
+        Failures are tied at the end of a list. Each step at which many trials were pruned makes a
+        further list. Lists whose values are all the same are left out.
 
         Args:
             encode: Returns the features `[N, D]` of all evaluations of a task.
@@ -95,7 +95,7 @@ class TaskLists:
                 f"None of {len(tasks)} past tasks has two evaluations that differ, so there is "
                 "nothing to learn from; add studies with complete trials."
             )
-        # Whatever the user's default device is, and outside inference mode: this is learnt from.
+        # On the CPU, whatever the user's default device is, and trainable: no inference mode.
         with isolated():
             return _padded(rows)
 
@@ -123,7 +123,7 @@ def _lists_of(task: Task) -> list[TrialList]:
     last = np.full(len(task), np.nan)
     for step in sorted(task.rungs):
         last[~np.isnan(task.rungs[step])] = step
-    # What was pruned before it reported anything counts as failed.
+    # A trial that was pruned before it reported anything counts as failed.
     failed = task.failed | (pruned & np.isnan(last))
     steps = pruning_steps(last[pruned & ~failed].tolist())
     return ranked_lists(task.values, failed, [task.rungs[step] for step in steps], len(task))

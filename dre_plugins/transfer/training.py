@@ -23,22 +23,22 @@ from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced
 from dre_plugins.transfer.training_state import MetaTrainingSettings
 
-# From this many tasks on, every fifth is held out to tell when to stop.
+# From this many tasks on, every fifth is held out for early stopping.
 MIN_TASKS_TO_HOLD_OUT = 10
 HELD_OUT = 5
 
 SCORER = ScorerSettings(
     activation="silu", range_limit=None, centred=True, context=ContextSettings()
 )
-# What was best in past tasks and goes with a prior: at least this many configurations.
+# Smallest number of favourites in a prior: the best configurations of past tasks.
 N_FAVOURITES = 20
-# And those of at most this many tasks, evenly spaced: they are in the header of the prior's file.
+# Largest number of tasks with favourites, evenly spaced, as they are in the header of the file.
 MAX_FAVOURITES = 1000
-# Contexts of past tasks that go with a prior at most: a suggestion scores its trials in each.
+# Largest number of contexts of past tasks in a prior: a suggestion scores its trials in each.
 MAX_CONTEXTS = 128
 
-# A handful of tasks do not teach how to tell tasks apart, so there is no context, and more steps
-# only memorise them (docs/decisions/few-studies.md).
+# A handful of tasks is too few to learn how tasks differ, so there is no context. More steps only
+# memorise them (docs/decisions/few-studies.md).
 FEW_TASKS = MetaTrainingSettings(n_steps=100, learning_rate=0.01, n_lists=4)
 
 
@@ -136,8 +136,8 @@ def contexts_of(
 def favourites_of(metadata: MetaDataset, space: SearchSpace) -> NDArray[np.float64]:
     """Return what was best in each task, as canonical coordinates of `space` `[F, P]`.
 
-    Where nothing is observed yet, scorers that have seen few tasks promise most of configurations
-    that no task has tried. What was good elsewhere is the safer start.
+    While nothing is observed, scorers trained on few tasks rank configurations best that no task
+    has tried. The best configurations of past tasks are the safer start.
     """
     spread = [metadata.tasks[row] for row in evenly_spaced(len(metadata), MAX_FAVOURITES)]
     tasks = [task for task in spread if task.n_complete]
@@ -164,8 +164,8 @@ def units_in(space: SearchSpace, task: Task) -> NDArray[np.float64]:
 def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:
     """Split off every fifth task for validation; none if there are few.
 
-    Tasks that differ from those that are learnt from show when more training only memorises. Of
-    few tasks, all are needed for training. Tasks without an order validate nothing.
+    Tasks that are not trained on show when more training only memorises. If there are few tasks,
+    all are needed for training. Tasks whose values are all the same are not used for validation.
     """
     ordered = [task.name for task in metadata if _has_order(task)]
     is_many = len(ordered) >= MIN_TASKS_TO_HOLD_OUT

@@ -1,4 +1,4 @@
-"""The settings of a meta-training, and its state, on disk as well so that it can be interrupted.
+"""The settings of a meta-training, and its state, which can be saved and resumed.
 
 One safetensors file holds weights, moments of Adam, the best weights and the state of the random
 generator; its header holds the counters and the plan, which must be that of the training that

@@ -1,4 +1,4 @@
-"""Columns of a table, whose cells may be text, as columns of values."""
+"""Typed values from the columns of a table, whose cells may be text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dre_plugins.space.base import is_real
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.space.ranges import is_finite
 
-# A column with fewer numbers than this among its cells is no column of numbers with mistakes.
+# Smallest share of numbers for which a column counts as numeric with mistakes.
 _NUMERIC_SHARE = 0.9
 _BOOLEANS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -77,7 +77,7 @@ def configurations(
 
     Args:
         columns: Cells by parameter `[N]`.
-        domains: Those that are known; the types of other parameters are told by their cells.
+        domains: Known domains; the types of other parameters are inferred from their cells.
     """
     cells = {
         name: fitted(column, domains[name]) if name in domains else typed(column)
@@ -113,7 +113,7 @@ def is_missing(cell: object) -> bool:
 
 
 def fits(domain: Domain, value: Any) -> bool:
-    """Return whether the domain can place a value, out of its range or not."""
+    """Return whether a value is of the domain's kind, in its range or not."""
     try:
         domain.to_units([value])
     except ValueError:

@@ -1,1 +1,1 @@
-"""Search spaces that differ: what they have in common, how one is expressed in another."""
+"""Search spaces that differ: match their parameters, and convert between them."""

@@ -1,11 +1,11 @@
 """Names that mean the same hyper-parameter.
 
-A role is what a parameter does; the names are those of the learners' documentation. Where two
+A role is the function of a parameter; its names are those of the learners' documentation. If two
 learners use a word for different things, or measure the same thing differently, the word is left
 out or counts for one family of learners only. Left out on purpose:
 
 - CatBoost's ``l2_leaf_reg``: it is scaled by the mean weight of the rows, ``lambda`` is not.
-- ``max_features`` and ``mtry``: a share, a word or a count, depending on who says it.
+- ``max_features`` and ``mtry``: a share, a word or a count, depending on the library.
 - ranger's ``min.node.size``: the size below which a node is not split, not that of a leaf.
 - R gbm's ``interaction.depth``: it counts splits, not levels.
 - ``warmup_steps`` and ``warmup_ratio``: their meaning depends on the length of the run.
@@ -22,11 +22,11 @@ from dre_plugins.transfer.spaces.prefixes import forms_of, learner_of_prefix, no
 
 @dataclass(frozen=True)
 class Role:
-    """What a parameter does.
+    """The function of a parameter, whatever its name.
 
     Args:
-        names: normalised names that play the role wherever they occur.
-        words: names that play it in one family of learners, and mean something else in others.
+        names: normalised names that have the role in every learner.
+        words: names that have it in one family of learners, and mean something else in others.
         family: that family, a key of `TELLING`.
     """
 
@@ -86,7 +86,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         # `prefixes.change_of` turns the strength of a penalty into the cost, which is its inverse.
         "svm cost": _role("c cost", "alpha lambda reg_param", "linear"),
         "weight decay": _role("weight_decay wd l2_penalty", "alpha l2 l2_reg", "network"),
-        # On one device, as small networks are trained.
+        # Equal on one device, on which small networks are trained.
         "batch": _role(
             "batch_size batchsize minibatch_size mini_batch_size train_batch_size bs"
             " per_device_train_batch_size"
@@ -123,7 +123,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     }
 )
 
-# Names that give a family of learners away.
+# Names that identify a family of learners.
 TELLING: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "boosting": frozenset(
@@ -160,9 +160,9 @@ AMBIGUOUS: frozenset[str] = frozenset().union(*(role.words for role in ROLES.val
 
 
 def families(names: Iterable[str]) -> frozenset[str]:
-    """Return the families of learners that parameters belong to, by names that give them away.
+    """Return the families of learners that parameters belong to, by names that identify them.
 
-    Beside names whose prefix says the learner, others are of other parts of a pipeline.
+    If a prefix names the learner, names without a prefix belong to other parts of a pipeline.
 
     >>> sorted(families(["C", "gamma"])), sorted(families(["gamma"])), families(["svc_gamma"])
     (['svm'], [], frozenset({'svm'}))
@@ -175,7 +175,7 @@ def families(names: Iterable[str]) -> frozenset[str]:
 
 
 def is_ambiguous(name: str) -> bool:
-    """Say whether what a parameter is depends on the learner.
+    """Return whether the meaning of a parameter's name depends on the learner.
 
     >>> is_ambiguous("svc__gamma"), is_ambiguous("svc_gamma"), is_ambiguous("eta")
     (True, True, False)
@@ -190,7 +190,7 @@ def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict
     the other names belong to one family of learners, and that is the word's.
 
     Args:
-        learners: The families that they belong to; None: what they give away.
+        learners: The families that they belong to; None: those that the names identify.
 
     >>> roles(["eta", "gamma"]), roles(["C", "gamma"])
     ({'learning rate': 'eta', 'split gain': 'gamma'}, {'svm cost': 'C'})

@@ -1,8 +1,8 @@
 """Configurations of one search space, expressed in another one.
 
-A prior knows the space that it was trained on, a past study the space that it was run on; neither
-is the space of the present study. `align` says which parameters are the same, `Alignment.convert`
-carries canonical units over, value by value.
+A prior was trained on one space, and a past study searched another; neither is the space of the
+present study. `align` matches the parameters, `Alignment.convert` converts canonical units by
+value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dre_plugins.transfer.spaces.prefixes import (
     without_prefix,
 )
 
-# The unit of a domain's only value.
+# Unit of the value of a domain with a single value.
 _ONLY = 0.5
 
 
@@ -38,7 +38,7 @@ class Link:
     Args:
         source: its name in the source.
         target: its name in the target.
-        how: what says so: "mapping", "name" or "alias".
+        how: how they were matched: "mapping", "name" or "alias".
         change: units of the source to units of the target, `[N]` -> `[N]`.
         note: how the two domains differ, in words; empty if they do not.
     """
@@ -57,11 +57,11 @@ class Alignment:
     Args:
         source: the space that configurations come from, with `Ps` parameters.
         target: the space that they are expressed in, with `Pt` parameters.
-        links: the parameters that both have, constants included.
-        imputed: parameters of the target that are given one value everywhere.
-        missing: parameters of the target of which nothing is known.
-        ignored: parameters of the source that the target does not have.
-        remarks: why a parameter of the target is imputed or missing, where there is more to say.
+        links: parameters that both have, constants included.
+        imputed: parameters of the target that get one value everywhere.
+        missing: parameters of the target without a value.
+        ignored: parameters of the source that the target lacks.
+        remarks: further reasons why parameters of the target are imputed or missing.
     """
 
     source: SearchSpace
@@ -75,8 +75,8 @@ class Alignment:
     def convert(self, units: Array) -> Array:
         """Return canonical units of the target, canonical units `[N, Ps]` -> `[N, Pt]`.
 
-        What is inactive, by the conditions of either space, and what has no place in the target is
-        NaN; numbers beyond a range of the target extrapolate to `[-1, 2]`.
+        Parameters that are inactive by the conditions of either space, and values that the target
+        lacks, are NaN. Numbers beyond a range of the target extrapolate to `[-1, 2]`.
 
         Raises:
             ValueError: the units have not one column a parameter of the source.
@@ -141,7 +141,7 @@ class Alignment:
         more = {name: f"; {remark}" for name, remark in self.remarks.items()}
         rows = [(link.target, link.source, link.how, link.note) for link in self.links]
         for name, value in self.imputed.items():
-            # Without the digits of a unit's rounding.
+            # Rounded, as decoding a unit adds digits.
             plain = float(f"{value:.6g}") if isinstance(value, float) else value
             rows.append((name, "–", "default", f"set to {plain!r}{more.get(name, '')}"))
         rows += [(name, "–", "–", f"left missing{more.get(name, '')}") for name in self.missing]
@@ -158,7 +158,7 @@ def align(
     """Find the parameters that two spaces have in common, see `aligned_if_any`.
 
     Raises:
-        ValueError: nothing in common, or what `mapping` joins has no value in common.
+        ValueError: nothing in common, or `mapping` joins parameters without a common value.
     """
     alignment = aligned_if_any(source, target, mapping=mapping, defaults=defaults)
     if alignment is None:
@@ -186,13 +186,13 @@ def aligned_if_any(
     see `matching_names`.
 
     Args:
-        mapping: name in the source to name in the target, where names do not tell; each joins two
-            parameters that exist, which `Prior` checks.
+        mapping: name in the source to name in the target, where they do not match; `Prior` checks
+            that both exist.
         defaults: values for parameters that only the target has, by any of their known names; a
             number outside the range becomes the nearest value of the range.
 
     Raises:
-        ValueError: `mapping` joins what has no value in common.
+        ValueError: `mapping` joins parameters without a common value.
     """
     pairs = {name: (other, "mapping") for name, other in (mapping or {}).items()}
     pairs |= matching_names(list(source.domains), list(target.domains), taken=pairs)
@@ -233,10 +233,10 @@ def matching_names(
 ) -> dict[str, tuple[str, str]]:
     """Match names by spelling, then by role, each where exactly one on either side fits.
 
-    Ambiguous words (`aliases.is_ambiguous`) match where both sides belong to the same families of
-    learners, or one is a part of the other, as the first parameters of a define-by-run study are.
-    If only one side gives its family away, they match if something unambiguous does: then the
-    other side is taken for the same learner.
+    Ambiguous names (`aliases.is_ambiguous`) match if both sides belong to the same families of
+    learners, or if one side is a part of the other, like the first parameters of a define-by-run
+    study. If only one side identifies its family, they match if an unambiguous name does: then the
+    other side is assumed to be of the same learner.
 
     Args:
         taken: names that are matched already, in the form of the result.

@@ -1,8 +1,8 @@
 """How the units of one domain become those of another one: by value, never by position.
 
-Everything is laid out once for a pair of domains, so that thousands of units are a few NumPy
-operations. NaN means "no value here": it passes, and a value that the other domain cannot place
-becomes NaN.
+A conversion is prepared once for a pair of domains, so that thousands of units take a few NumPy
+operations. NaN means "no value here" and stays NaN; a value that the other domain lacks becomes
+NaN.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dre_plugins.transfer.spaces.prefixes import Change
 
 Number: TypeAlias = Float | Integer | Normal
 
-# Numbers are the same value if they agree to this share: a scale may have rounded one of them.
+# Relative tolerance of equal numbers, as a scale may have rounded one of them.
 _SAME_NUMBER = 1e-9
 # Values that a text lists at most.
 MOST_LISTED = 12

@@ -1,8 +1,8 @@
-"""What the name of a parameter says besides: which learner it belongs to, and in which numbers.
+"""Prefixes of parameter names: which learner they name, and logarithms and inverses.
 
-``svm_c`` is of a support vector machine. A study may tune ``log10_lr`` from -5 to -1 where a prior
-knows the learning rate itself, or the strength ``alpha`` of a penalty where it knows ``C``, the
-inverse of such a strength.
+``svm_c`` belongs to a support vector machine. A study may tune ``log10_lr`` from -5 to -1 where a
+prior knows the learning rate itself, or the strength ``alpha`` of a penalty where it knows ``C``,
+the inverse of such a strength.
 """
 
 from __future__ import annotations
