@@ -1,4 +1,4 @@
-"""What every domain can do, and the one rule by which values are matched.
+"""The interface of domains, and the rule by which values are matched.
 
 Units are float64 coordinates in ``[0, 1]`` (see ``docs/architecture.md``); NaN means "no value
 here" and passes through every vectorised method.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[np.float64]
 Units: TypeAlias = Array
 
-# Values observed outside the present range extrapolate, but not without end.
+# Units of values observed outside the present range are clipped to these bounds.
 UNIT_MIN, UNIT_MAX = -1.0, 2.0
 
 
@@ -95,9 +95,10 @@ class Domain(ABC):
         return np.minimum(np.maximum(units, 0.0), 1.0)
 
     def features(self, units: Array) -> Array:
-        """Return what the surrogate sees, canonical units `[C]` -> `[C, n_features]`.
+        """Return the features of canonical units, `[C]` -> `[C, n_features]`.
 
-        One column in which the lowest value is 0, the highest 1 and a missing one 0.5.
+        By default it is one column, with 0 for the lowest value, 1 for the highest and 0.5 for a
+        missing one.
         """
         if self.n_values == 1:
             return np.full((len(units), 1), 0.5)
@@ -186,7 +187,7 @@ def match_keys(values: Sequence[Any]) -> list[Hashable]:
 
 
 class _ByEquality:
-    """Makes an unhashable object a dictionary key: its type hashes, `==` decides."""
+    """Wrap an unhashable object as a dictionary key, hashed by its type and compared by `==`."""
 
     __slots__ = ("value",)
 

@@ -1,7 +1,7 @@
-"""Where candidates come from: Sobol points, children of good ones, or all that there is.
+"""Sources of candidates: Sobol points, and children by mutation and crossover.
 
-Pure functions on units, `[C, P]`; each draws only from the generator that it is given. Full
-coordinates have a number everywhere, canonical ones are NaN where a parameter is inactive.
+Pure functions of units `[C, P]`, which draw only from the given generator. Full coordinates have a
+number for every parameter, canonical ones are NaN for inactive parameters.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _SHARED_SOBOL = 64
 _BLOCK = 256
 # A child mutates this share of its coordinates, or one coordinate on average if that is more.
 _MIN_RATE = 0.05
-# Standard deviations of its steps, in units, and the shares of changes that jump to 0 or 1 and
+# Standard deviations of its steps, in units; shares of changes that jump to a bound, and of those
 # that are drawn anew.
 _SCALES = (0.3, 0.1, 0.03, 0.01)
 _BOUND_SHARE, _UNIFORM_SHARE = 0.15, 0.10
-# Share of coordinates that a recombined child has from its donor.
+# Share of coordinates that a child by crossover gets from its donor.
 _DONATED = 0.2
 
 
@@ -93,7 +93,7 @@ def mutate(
     At least one active coordinate of a child changes its value. A changed coordinate moves by a
     Gaussian step (one of `scales` a child, in units), jumps to a bound, or is drawn anew; values
     without an order are always drawn anew, and a value with an order moves by one bin at least.
-    Coordinates that the parent does not have are drawn uniformly.
+    Coordinates of the parent's inactive parameters are drawn uniformly.
     """
     n_parameters = space.n_parameters
     parents = np.clip(parents, 0.0, 1.0)
@@ -110,7 +110,7 @@ def mutate(
     kind = rng.random((n, n_parameters))
     jumped = np.where(kind < _BOUND_SHARE, np.rint(drawn), drawn)
     new = np.where(kind < _BOUND_SHARE + _UNIFORM_SHARE, jumped, np.clip(old + step, 0.0, 1.0))
-    # At a bound, a step outwards or a jump onto the spot turns into a step inwards.
+    # At a bound, a step outwards, or a jump to the same bound, becomes a step inwards.
     inwards = np.clip(old + np.where(old < 0.5, np.abs(step), -np.abs(step)), 0.0, 1.0)
     new = np.where(new == old, inwards, new)
     children = np.where(missing, drawn, np.where(moved, new, old))

@@ -16,8 +16,7 @@ from dre_plugins.space.numeric import Float, Integer, Normal
 
 # A parent with more values than this is not listed value by value.
 _MAX_LISTED = 64
-# An explanation may be chance if more than this share of random patterns of presence had one as
-# well.
+# An explanation counts as chance if more than this share of random patterns of presence had one.
 _SOUND = 0.05
 _NUMERIC = (Float, Integer, Normal)
 
@@ -62,23 +61,23 @@ def infer_conditions(
 ) -> tuple[tuple[AnyCondition, ...], frozenset[str]]:
     """Learn which parameters' values decide whether another one is present.
 
-    Define-by-run frameworks do not state conditions, but their history shows them: a parent
-    explains a child if it is present wherever the child is, and the values seen with the child and
-    without it can be told apart. Among several, a parent is preferred whose pattern is rarely
-    random, then the parent that is present most often, then the first defined. Where no parent
-    explains all of it, several may, which must all hold; each then excludes more configurations
-    without the child than chance would.
+    Define-by-run frameworks do not state conditions, but trials show them: a parent explains a
+    child if it is present wherever the child is, and no value, or range of numbers, is seen both
+    with and without the child. Among several parents, one is preferred whose pattern is unlikely
+    by chance, then the one that is present most often, then the first defined. If no parent
+    explains the child alone, several conditions may, which must all hold; each of them excludes
+    more configurations without the child than expected by chance.
 
     Args:
         domains: All parameters, in order of definition.
-        configurations: What was observed; a parameter that was inactive is absent.
-        since: Position from which on its absence shows that a parameter was inactive, by name;
-            0 where it is not given.
+        configurations: Observed configurations, without inactive parameters.
+        since: Position, by name of a parameter, from which on its absence shows that it was
+            inactive; by default 0.
 
     Returns:
-        Conditions of the parameters whose absence some parents explain, and the names of those
-        that are absent where no condition says so. Values that were never seen leave the child
-        active, so that the search may find out.
+        Conditions of the parameters whose absence is explained, and the names of the others that
+        are absent somewhere. With values of a parent that were never seen, the child is active, so
+        that the search may try it.
     """
     names = [name for name, domain in domains.items() if not isinstance(domain, Constant)]
     present = {name: np.array([name in c for c in configurations], dtype=bool) for name in names}
@@ -110,11 +109,11 @@ def infer_conditions(
 
 @dataclass(frozen=True, slots=True)
 class _Parent:
-    """What may explain another parameter."""
+    """A parameter that may explain the absence of another one."""
 
     name: str
     domain: Domain
-    values: list[Any]  # one of each, numbers in ascending order
+    values: list[Any]  # distinct values, numbers in ascending order
     places: Places  # position in `values` for each configuration `[N]`, -1 where absent
 
     @classmethod
@@ -134,9 +133,9 @@ class _Parent:
 
 
 def _may_explain(parent: Mask, child: Mask, inactive: Mask) -> bool:
-    """Say whether the parent is there whenever the child is, and also where that is inactive.
+    """Return whether the parent is present with the child, and sometimes without it.
 
-    A parent is therefore present more often than its child, so that no cycle can arise.
+    A parent is thus present more often than its child, so conditions form no cycle.
     """
     return bool(child.any() and parent[child].all() and (parent & inactive).any())
 
@@ -166,7 +165,7 @@ def _explain(
     for condition, excluded, n_ways in _necessary(child, parent, with_child, without):
         if excluded.all():
             by_chance = n_ways / patterns > _SOUND
-            # Any two numbers of a continuum can be told apart, which says nothing.
+            # Any two numbers of a continuum differ, which explains nothing.
             says_nothing = by_chance and parent.domain.n_values is None
             return None if says_nothing else (condition, by_chance)
     return None
@@ -177,9 +176,10 @@ def _conjunction(
 ) -> tuple[list[AnyCondition], Mask]:
     """Return conditions that must all hold, and where they fail to explain inactivity `[N]`.
 
-    Each is true of all configurations with the child, and excludes more of those without it that
-    the ones before left than chance would: with `n` of them, `e` excluded and `m` with the child,
-    random patterns of presence have a share of `C(m + n - e, m) / C(m + n, m)`.
+    Each condition holds for all configurations with the child. Of the configurations without it
+    that earlier conditions have left, it excludes more than expected by chance: with `n` left, `e`
+    of them excluded and `m` with the child, a random pattern of presence does so with probability
+    `C(m + n - e, m) / C(m + n, m)`.
     """
     conditions: list[AnyCondition] = []
     unexplained = inactive.copy()
@@ -194,7 +194,7 @@ def _conjunction(
                 chance += _log_comb(len(with_child) + n - n_excluded, len(with_child))
                 chance -= _log_comb(len(with_child) + n, len(with_child))
                 if n_excluded and chance < log(_SOUND):
-                    after = unexplained & ~there  # an absent parent leaves its child inactive
+                    after = unexplained & ~there  # without its parent the child is inactive
                     after[there] = ~excluded
                     steps.append(
                         (-int((unexplained & ~after).sum()), order, condition, there, excluded)

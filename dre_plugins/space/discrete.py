@@ -21,9 +21,8 @@ from dre_plugins.space.base import (
     match_keys,
 )
 
-# Up to here a category has a feature of its own. Beyond, categories share this many columns of
-# signs: random signs are nearly as far from each other as one-hot rows, and a fit costs the same
-# for any number.
+# Up to this many choices are one-hot. More choices share this many columns of random signs, which
+# are nearly as far from each other as one-hot rows, so that the cost of a fit is bounded.
 MAX_ONE_HOT = 32
 _CODE_SEED = 20230501
 
@@ -111,9 +110,9 @@ def _codes(n: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Ordinal(_Listed):
-    """Values in order, seen by the surrogate as one number.
+    """Values in order, which are one feature of the surrogate.
 
-    All values are equally likely; the spacing only says how far apart the surrogate sees them.
+    Random draws of all values are equally likely; the spacing only affects the feature.
 
     Args:
         values: the values from lowest to highest, each listed once.
@@ -165,7 +164,7 @@ class Ordinal(_Listed):
 
 @dataclass(frozen=True, slots=True)
 class Constant(_Listed):
-    """One value that is part of every configuration and no parameter of the search."""
+    """A value that is part of every configuration and is not searched."""
 
     value: Any = field(compare=False)
 

@@ -1,9 +1,9 @@
 """Domains of numbers: `Float`, `Integer` and `Normal`.
 
-All three share one picture. A *warp* maps values to a scale on which draws are uniform; the unit
-is the relative position on that scale. With a step the values form a *grid* held in exact
-integers, and the value's bin reaches half a step to either side, so the end bins are as likely as
-any other.
+All three have the same layout. A *warp* maps values to a scale on which draws are uniform; the
+unit is the relative position on that scale. With a step the values form a *grid*, held in exact
+integers. The bin of a value reaches half a step to either side, so the bins at the ends are as
+likely as the others.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from dre_plugins.space.ranges import (
     positive,
 )
 
-# More bins of equal width are finer than what a unit resolves well: such a grid is searched like a
-# continuum, and only decoding goes back to the grid.
+# With more bins, units do not resolve them well: such a grid is searched like a continuum, and
+# decoded values are rounded to the grid.
 _MAX_EQUAL_BINS = 2**40
 # Beyond, the number of values itself is no float.
 _MAX_VALUES = 10**300
-# Units are rounded before decoding: the rounding errors of encoding are smaller, so that every
-# decoded value survives encoding and decoding again exactly. In a narrow range these errors are
-# larger, so that fewer decimals are kept; where fewer than the fewest would be, floats are so far
-# apart that decoding finds the same one without rounding.
+# Units are rounded to this many decimals before decoding. The rounding errors of encoding are
+# smaller, so encoding and decoding a decoded value returns it exactly. In a narrow range these
+# errors are larger, and fewer decimals are kept. Below the minimum, floats are so far apart that
+# decoding finds the same value without rounding.
 _UNIT_DECIMALS = 13
 _FEWEST_DECIMALS = 9
 _UNROUNDED = 17

@@ -1,9 +1,9 @@
 """Which configurations may be tried, by a rule that the user knows beforehand.
 
 A rule is a predicate on configurations, such as `lambda c: c["min_split"] <= c["max_leaf"]`. All
-candidates are drawn so that it holds. Where it holds for few, spread points are rejected until
-some are left, and the others are moved from these along differences of valid configurations,
-which stay within sets as thin as "three shares add up to 1".
+candidates satisfy it. If few configurations do, some are found by rejection of spread points, and
+further ones by moves from these along differences of valid configurations, which stay in sets as
+thin as "three shares add up to 1".
 
 Notation: see docs/architecture.md. Without a predicate everything is valid, and candidates are
 what `candidates` draws.
@@ -26,14 +26,14 @@ from dre_plugins.space.seen import Seen, distinct
 Mask = NDArray[np.bool_]
 Valid: TypeAlias = Callable[[dict[str, Any]], bool]
 
-# Finite spaces of up to this many configurations are searched to the last one.
+# Finite spaces of up to this many configurations are enumerated to find the last ones.
 MAX_ENUMERATED = 100_000
-# Valid configurations that are looked for when a study begins, and spread points that are tried:
-# .5 s. Beside given values a sixteenth of them are tried.
+# When a study begins: number of valid configurations to find, and largest number of spread points
+# to try, which takes .5 s. With given values, a sixteenth of these are tried.
 N_SEEDS = 64
 MAX_TRIED = 2**16
 MAX_TRIED_BESIDE = 2**12
-# A rule that holds for a smaller share is worth a warning: little of the space is known.
+# If the rule holds for a smaller share, there is a warning, as few valid configurations are known.
 MIN_SHARE = 1e-3
 # A child is a valid configuration moved by one of these shares of the difference of two others. If
 # the result is not valid, shorter moves are tried: these shares of the first one.
@@ -44,7 +44,7 @@ _DONATED = 0.2
 
 
 class RuleError(ValueError):
-    """A rule that cannot be asked, or that nothing satisfies."""
+    """A rule that raises, or that no configuration satisfies."""
 
 
 class Rule:
@@ -52,12 +52,12 @@ class Rule:
 
     Args:
         space: The search space.
-        valid: Says whether a configuration may be tried; None: all may. It is asked with a
-            dictionary of the active parameters and of the constants, several thousand times a
-            suggestion, and must always answer the same.
+        valid: Predicate of a dictionary of the active parameters and the constants; None: all
+            configurations are valid. It is called several thousand times a suggestion, and must
+            always answer the same.
         seed: Seed of the study.
-        is_learnt: Whether the space is what a define-by-run study has shown so far: where a
-            parameter that the rule reads is absent, it counts as met. Otherwise that is an error.
+        is_learnt: Whether the space was learnt from a define-by-run study. Then the rule counts as
+            met if it reads a parameter that is absent; otherwise that is an error.
     """
 
     def __init__(
@@ -120,10 +120,10 @@ class Rule:
         return None if table is None else len(table)
 
     def unseen(self, fixed: Array, seen: Seen, rng: np.random.Generator, most: int) -> Array:
-        """Return what is left of a small finite space, in random order, at most so many `[n, P]`.
+        """Return at most `most` unseen configurations of a finite space, shuffled `[n, P]`.
 
-        None is left if all are seen, or the space has more than `MAX_ENUMERATED` configurations.
-        All have the coordinates of `fixed` `[P]`, NaN leaves one free.
+        There are none if all were seen, or in a space with more than `MAX_ENUMERATED`
+        configurations. All have the coordinates of `fixed` `[P]`; NaN leaves one free.
         """
         table = self.assignments(MAX_ENUMERATED)
         if table is None:
@@ -135,7 +135,7 @@ class Rule:
     # ---- whether anything is valid
 
     def check(self) -> str:
-        """Return a warning if hardly anything is valid, empty otherwise.
+        """Return a warning if few configurations are valid, otherwise an empty text.
 
         Raises:
             RuleError: If no valid configuration was found, or see `allows`.
@@ -158,13 +158,13 @@ class Rule:
         )
 
     def may_hold(self, fixed: Array) -> bool:
-        """Say whether a valid configuration was found with coordinates `[P]`, NaN if free."""
+        """Return whether a valid configuration with coordinates `[P]` was found, NaN if free."""
         return self._valid is None or len(self.seeds(fixed)) > 0
 
     def seeds(self, fixed: Array) -> Array:
-        """Return valid configurations with given coordinates `[P]` that were looked for `[S, P]`.
+        """Return the valid configurations that were found with given coordinates `[P]`, `[S, P]`.
 
-        Without a predicate none are.
+        Without a predicate none are looked for.
         """
         if self._valid is None:
             return self._no_units
@@ -228,7 +228,7 @@ class Rule:
     def _filled(
         self, found: Array, parents: Array, n: int, rng: np.random.Generator, fixed: Array
     ) -> Array:
-        """Return candidates with children along differences, where they are less than half."""
+        """Return candidates; if fewer than half of `n`, with children along differences added."""
         if self._valid is None or 2 * len(found) >= n:
             return found
         donors = np.concatenate([found, self.seeds(fixed)])
@@ -247,17 +247,17 @@ class Rule:
         return np.concatenate([found, self.reached(start, with_fixed(end, fixed))])
 
     def reached(self, start: Array, end: Array) -> Array:
-        """Return the last valid one of some stages on each way, if there is any, `[C, P]`.
+        """Return the farthest valid one of several points on each line, if any is, `[C, P]`.
 
-        Ways begin at valid coordinates `[n, P]` and end at others.
+        The lines lead from valid coordinates `[n, P]` to others.
         """
         if self._valid is None:
             return end
         found = [self._no_units]
         for stage in _STAGES:
-            there = np.where(self._is_unordered, end, start + stage * (end - start))
-            is_valid = self.holds(there)
-            found.append(there[is_valid])
+            points = np.where(self._is_unordered, end, start + stage * (end - start))
+            is_valid = self.holds(points)
+            found.append(points[is_valid])
             start, end = start[~is_valid], end[~is_valid]
         return np.concatenate(found)
 
@@ -271,7 +271,7 @@ class _AbsentError(KeyError):
 
 
 class _Asked(dict[str, Any]):
-    """A configuration that tells what it does not have from other missing keys."""
+    """A configuration whose missing parameters raise a distinct error."""
 
     def __missing__(self, name: str) -> Any:
         raise _AbsentError(name)
@@ -290,5 +290,5 @@ def _failure(error: Exception, configuration: Mapping[str, Any]) -> RuleError:
 
 
 def _complete(units: Array, rng: np.random.Generator) -> Array:
-    """Return full coordinates: draws where there are none."""
+    """Return full coordinates, with random draws in place of NaN."""
     return np.where(np.isnan(units), rng.random(units.shape), units)

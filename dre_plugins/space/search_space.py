@@ -19,7 +19,7 @@ from dre_plugins.space.base import Array, Domain, match_key
 from dre_plugins.space.conditions import AnyCondition
 from dre_plugins.space.discrete import Constant
 
-# Counting walks through all joint values of the parents; beyond this many, the space is never
+# Counting enumerates all joint values of the parents; with more than this, a space counts as never
 # exhausted.
 _MAX_PARENT_ROWS = 2**16
 _MAX_COUNT = 2**53
@@ -133,8 +133,8 @@ class SearchSpace:
     def leading_to(self, column: int, place: float, examples: Array) -> Array:
         """Return coordinates `[P]` of a parameter and of those that make it active, NaN elsewhere.
 
-        The first of the canonical `examples` `[N, P]` in which the parameter is active shows what
-        makes it so. Without any, the first possible one does.
+        They are taken from the first of the canonical `examples` `[N, P]` in which the parameter
+        is active, or, without any, from the first possible configuration.
         """
         ancestors = self._activity.ancestors(column)
         examples = examples[~np.isnan(examples[:, column])]
@@ -160,7 +160,7 @@ class SearchSpace:
             ValueError: a value can never belong to its domain.
         """
         units = np.full((len(configurations), self.n_parameters), np.nan)
-        # What an inactive parameter holds may be anything.
+        # Values of inactive parameters are not checked.
         for column in self._activity.parents_first:
             name, active = self.names[column], self._activity.of(units)[:, column].tolist()
             rows = [
@@ -225,9 +225,9 @@ class SearchSpace:
         return snapped
 
     def features(self, units: Array) -> NDArray[np.float32]:
-        """Return what the surrogate sees, canonical units `[C, P]` -> float32 `[C, D]`.
+        """Return the features of canonical units, `[C, P]` -> float32 `[C, D]`.
 
-        A missing parameter reads 0.5 (all zeros for a categorical one) and its flag 0.
+        A missing parameter has the feature 0.5 (zeros for a categorical one) and the flag 0.
         """
         features = np.empty((len(units), self.n_features), dtype=np.float32)
         for column, (domain, place) in enumerate(zip(self._searched, self._slices, strict=True)):

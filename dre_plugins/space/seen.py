@@ -21,16 +21,16 @@ _BLOCK = 256
 # encoding, see `numeric`.
 SAME = 1e-9
 _KEY_DECIMALS = 9
-# Stands for an inactive parameter where distances are taken: apart from all units.
+# Stands for an inactive parameter in distances: far from all units.
 _INACTIVE = -2.0
 
 
 class Seen:
-    """Hold configurations that are not to be suggested again, and parts of such.
+    """Hold configurations that may not be suggested again, and partial ones.
 
-    A part is what agrees with a trial on some parameters, whatever the others are: a trial of a
-    define-by-run study that did not ask for them would be the same trial again. Each part has a
-    mask of parameters `[P]`, and the canonical units `[N, P]` of which those within it count.
+    A partial configuration stands for all that agree with it on some parameters: a trial of a
+    define-by-run study that did not ask for the others would be the same again. `parts` has a mask
+    of parameters `[P]` and canonical units `[N, P]`, of which the parameters in the mask count.
     """
 
     def __init__(self, parts: Sequence[tuple[Mask, Array]] = ()) -> None:
@@ -40,9 +40,9 @@ class Seen:
 
     @classmethod
     def of(cls, space: SearchSpace, units: Array, is_whole: Mask) -> Seen:
-        """Return what trials with canonical units `[N, P]` have seen.
+        """Return the configurations of trials with canonical units `[N, P]`.
 
-        Those that are whole `[N]` stand for all configurations that agree with them.
+        Trials in `is_whole` `[N]` stand for all configurations that agree with them.
         """
         rows = np.flatnonzero(is_whole)
         lacking = np.isnan(units[rows])
@@ -58,9 +58,9 @@ class Seen:
         self._rows = None
 
     def has(self, units: Array, step: float = SAME) -> Mask:
-        """Say which canonical units `[C, P]` were seen, or are within `step` of one seen, `[C]`.
+        """Return which canonical units `[C, P]` are within `step` of one that was seen, `[C]`.
 
-        They differ by less in all units; a parameter that only one of two has makes them differ.
+        Within means in every unit; configurations with different active parameters differ.
         """
         if self._rows is None and self._units:
             self._rows = _Rows(np.concatenate(self._units))
@@ -96,8 +96,8 @@ def _points(units: Array) -> Array:
 def keys(units: Array) -> list[bytes]:
     """Return one hashable key a row of canonical units `[C, P]`, to find the row itself again.
 
-    Rows that agree to nine decimals have one key, unless one of them is rounded up and the other
-    down: whether rows are the same configuration, `groups` and `Seen` tell.
+    Rows that agree to nine decimals have the same key, unless one is rounded up and the other
+    down. To test whether rows are the same configuration, use `groups` or `Seen`.
     """
     rounded = np.round(units, _KEY_DECIMALS) + 0.0  # no negative zeros
     rounded[np.isnan(rounded)] = np.nan  # one bit pattern for all NaN
@@ -107,8 +107,8 @@ def keys(units: Array) -> list[bytes]:
 def groups(units: Array) -> list[bytes]:
     """Return one hashable key a row of canonical units `[C, P]`, equal for the same configuration.
 
-    These are keys among the given rows only. Units of a parameter that lie in a chain of steps
-    below `SAME` are one value.
+    The keys are valid among the given rows only. Units of a parameter that are connected by steps
+    below `SAME` count as one value.
     """
     columns = np.ascontiguousarray(np.nan_to_num(units, nan=_INACTIVE).T)
     order = np.argsort(columns, axis=1)
