@@ -1,1 +1,1 @@
-"""What the adapters of several frameworks do alike; nothing here names a framework."""
+"""Code that several adapters share; nothing here names a framework."""

@@ -11,7 +11,7 @@ from dre_plugins.space import Categorical, Domain, UnsupportedDomainError, order
 
 @contextmanager
 def naming_parameter(name: str) -> Iterator[None]:
-    """Put the name of a parameter before what is wrong with its domain."""
+    """Prefix the message of an UnsupportedDomainError with the name of the parameter."""
     try:
         yield
     except UnsupportedDomainError as error:
@@ -19,7 +19,7 @@ def naming_parameter(name: str) -> Iterator[None]:
 
 
 def choice_of(choices: tuple[Any, ...], *, order_numeric_choices: bool) -> Domain:
-    """Return the domain of a choice: ordinal if it may be and the choices are rising numbers."""
+    """Return the domain of choices: ordinal for ascending numbers if these are to be ordered."""
     return ordered_choices(choices) if order_numeric_choices else Categorical(choices)
 
 

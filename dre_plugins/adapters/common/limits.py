@@ -13,7 +13,7 @@ from dre_plugins.recommend.trials import number_of
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Hold the lowest and highest value allowed of some metrics; infinite is no limit."""
+    """Hold the lowest and the highest allowed value of metrics; infinite is no limit."""
 
     ranges: Mapping[str, tuple[float, float]]
 
@@ -21,7 +21,7 @@ class Limits:
     def of(cls, given: Mapping[str, Any] | None) -> Limits:
         """Return the limits that a user gives.
 
-        By metric they are the highest value allowed, or a pair of the lowest and the highest,
+        `given` has, by metric, the highest allowed value, or a pair of the lowest and the highest,
         where None is no limit. A ValueError says that a limit is no number, or a range is empty.
         """
         ranges = {}
@@ -40,7 +40,7 @@ class Limits:
         return cls(ranges)
 
     def violations(self, result: Mapping[str, Any]) -> dict[str, float]:
-        """Return how far a result is beyond each limit, at most 0 within; NaN if it lacks it."""
+        """Return how far a result exceeds each limit, at most 0 within; NaN without the metric."""
         return {
             metric: _violation(result.get(metric), low, high)
             for metric, (low, high) in self.ranges.items()

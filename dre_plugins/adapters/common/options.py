@@ -32,17 +32,17 @@ DURATION = "duration"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Hold what a user chooses about a search in any framework.
+    """Hold the arguments of a sampler that all frameworks share.
 
     Args:
-        prior: What is known beforehand, as `prior_from` takes it.
-        n_startup_trials: Trials that must have ended before the surrogate takes over, at least 0;
-            None takes the defaults of the models.
+        prior: The argument `prior`, see `recommend.prior.prior_from`.
+        n_startup_trials: Number of trials that must have ended before a model proposes, at least
+            0; None takes the defaults of the models.
         allow_duplicates: Whether a configuration may be suggested again.
         failed: "worst" ranks failed trials last, "ignore" leaves them out.
-        settings: What most users leave as it is; None takes the defaults.
-        memory: Where studies are recorded and found by later ones, as `Memory.of` takes it.
-        valid: Says which configurations may be tried, see `AskTell`; None: all.
+        settings: Expert settings; None takes the defaults.
+        memory: The argument `memory`, see `Memory.of`.
+        valid: Rule that configurations must satisfy, see `AskTell`; None: no rule.
 
     Raises:
         TypeError: If `settings` is no `Settings`.
@@ -66,7 +66,7 @@ class Options:
         return checked_settings(self.settings).order_numeric_choices
 
     def for_recommender(self) -> RecommenderSettings:
-        """Return these options as a `Recommender` takes them."""
+        """Return the settings of a `Recommender`."""
         return checked_settings(self.settings).for_recommender(
             n_startup_trials=self.n_startup_trials,
             allow_duplicates=self.allow_duplicates,
@@ -74,7 +74,7 @@ class Options:
         )
 
     def check_past(self, name: str, past: object) -> None:
-        """Refuse past studies beside a prior that was made of others.
+        """Refuse past studies together with a trained prior.
 
         Raises:
             ValueError: If both are given.
@@ -98,7 +98,7 @@ class Options:
         return prior
 
     def for_study(self) -> dict[str, Any]:
-        """Return these options as `AskTell` takes them, but for the prior."""
+        """Return these options as arguments of `AskTell`, without the prior."""
         options = {option.name: getattr(self, option.name) for option in fields(self)}
         return {name: value for name, value in options.items() if name != "prior"}
 
@@ -124,7 +124,7 @@ def checked_cost_name(cost: object, kind: str) -> str | None:
 
     Args:
         cost: What was given.
-        kind: What the number is in the framework, such as "a user attribute".
+        kind: Kind of the number in the framework, such as "a user attribute".
 
     Raises:
         ValueError: If it is something else.

@@ -19,7 +19,7 @@ SIGNS: Mapping[str, float] = {"min": -1.0, "max": 1.0}
 
 
 def check_mode(mode: str | None) -> None:
-    """Check whether small or large values are good, where None leaves it open.
+    """Check that a mode is "min", "max" or None.
 
     Raises:
         ValueError: If the mode is unknown.
@@ -35,7 +35,7 @@ def listed(sources: Any) -> Sequence[Any]:
 
 
 def learnt_prior(metadata: MetaDataset, logger: logging.Logger) -> Prior:
-    """Return a prior made of a few past tasks, which takes seconds and is logged before.
+    """Log that training takes seconds, and return a prior trained on a few past tasks.
 
     Raises:
         ValueError: If there is nothing to learn from.

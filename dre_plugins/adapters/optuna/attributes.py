@@ -1,7 +1,7 @@
-"""What a `DRESampler` writes beside trials and reads there, and what it tells its user.
+"""The attributes of trials that a `DRESampler` writes and reads, and its messages.
 
-An explanation is one attribute, because each is a write to the storage, and a user attribute,
-because optuna-dashboard and `Study.trials_dataframe` show those.
+An explanation is a single attribute, because each attribute is a write to the storage. It is a
+user attribute, because optuna-dashboard and `Study.trials_dataframe` show those.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
 _WORDS = ("source", "past_studies")
 _FIGURES = tuple(field.name for field in fields(Explanation) if field.name not in _WORDS)
 
-# Below Optuna's own, whose handler and level (`optuna.logging.set_verbosity`) it shares.
+# A child of Optuna's logger, whose handler and level (`optuna.logging.set_verbosity`) it shares.
 logger = get_logger("optuna.dre_plugins")
 
 
@@ -49,7 +49,7 @@ def explanation_of(trial: FrozenTrial) -> Explanation:
 def constraints_of(trial: FrozenTrial) -> dict[str, float]:
     """Return how far a trial violates each constraint, by name; at most 0 where it is met.
 
-    What is no number is unknown, NaN.
+    A value that is no number becomes NaN, which means unknown.
     """
     try:
         stated = getattr(trial, "constraints", None)  # since Optuna 5
@@ -72,8 +72,8 @@ def set_attributes(
 ) -> str:
     """Write attributes of a trial, by a private API as Optuna's own samplers do.
 
-    There is no public way. Other workers and users profit, but a storage that refuses (the trial
-    has just ended, another kind of storage) must cost no trial.
+    There is no public way. The attributes help other workers and users. If a storage refuses them,
+    for example because the trial has just ended, the trial must go on.
 
     Args:
         attributes: Values that JSON can hold, by key.
@@ -95,9 +95,9 @@ def set_attributes(
 
 
 class Notes:
-    """Write where the parameters of trials come from, and log each topic of a study once.
+    """Write explanations of trials, and log each topic of a study once.
 
-    Threads may share it: at worst a message appears twice. It counts "unwritten" in `stats`.
+    Threads may share it; at worst a message appears twice. It counts "unwritten" in `stats`.
     """
 
     def __init__(self, stats: Counter[str]) -> None:
@@ -105,11 +105,11 @@ class Notes:
         self._logged: set[tuple[str, str]] = set()
 
     def inform(self, study: Study, topic: str, text: str) -> None:
-        """Log what happens; nothing if the text is empty."""
+        """Log an information; nothing if the text is empty."""
         self._log(logging.INFO, study, topic, text)
 
     def warn(self, study: Study, topic: str, text: str) -> None:
-        """Log what the user should know of; nothing if the text is empty."""
+        """Log a warning; nothing if the text is empty."""
         self._log(logging.WARNING, study, topic, text)
 
     def _log(self, level: int, study: Study, topic: str, text: str) -> None:
@@ -150,7 +150,7 @@ class Notes:
             self.write(study, trial, explanation)
 
     def write(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
-        """Write the explanation of a trial: legible as it is, without what is not known."""
+        """Write the explanation of a trial, numbers rounded and fields that are None left out."""
         stated = {
             name: float(f"{value:.4g}") if isinstance(value, float) else value
             for name, value in asdict(explanation).items()
@@ -167,7 +167,7 @@ class Notes:
         text: str = "The storage takes no attribute of trial {number} ({problem}): it has no "
         "explanation, or other workers may evaluate the same.",
     ) -> None:
-        """Count and say that an attribute was refused; nothing if `problem` is empty."""
+        """Count and warn that an attribute was refused; do nothing if `problem` is empty."""
         if problem:
             self._stats["unwritten"] += 1
             about = text.format(number=trial.number, problem=problem)
@@ -175,7 +175,7 @@ class Notes:
 
 
 class StatedConstraints:
-    """Write what a function says of ended trials, and remember what could not be written.
+    """Write the constraints of ended trials by a function; keep those that could not be written.
 
     The function returns how far each constraint is violated, at most 0 where it is met. It counts
     "constraint_errors" in `stats`.
@@ -190,11 +190,11 @@ class StatedConstraints:
         self._unwritten: dict[tuple[str, int], dict[str, float]] = {}
 
     def state(self, study: Study, trial: FrozenTrial) -> None:
-        """Evaluate and write the constraints of a trial; what fails must end no study."""
+        """Evaluate and write the constraints of a trial; a failure does not end the study."""
         if self._function is None:
             return
         try:
-            # Integers beyond the floats are infinite.
+            # Integers that no float can hold become infinite.
             violations = [number_of(v) if is_real(v) else float(v) for v in self._function(trial)]
         except Exception as error:
             if is_from_signal_handler(error):

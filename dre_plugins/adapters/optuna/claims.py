@@ -1,13 +1,14 @@
 """How workers of one Optuna study avoid each other.
 
-Optuna stores a parameter of a running trial when the objective asks for it, long after all were
-chosen. So the sampler *claims* a configuration when it is chosen, by a system attribute in
-Optuna's internal representation, and then looks whether another trial holds the same. Of two that
-do, the later one (by number) moves and the earlier one waits for that; if the other has begun to
-use its parameters, it moves itself. The earlier one may have looked before the later began, so
-that the later waits for its claim. As in Lamport's bakery, a trial *announces* that it is choosing
-before it looks: no other waits for a trial that has not begun to choose, as that one will see what
-the others hold.
+Optuna stores a parameter of a running trial only when the objective asks for it, long after the
+sampler has chosen all parameters. So the sampler *claims* a configuration when it is chosen, by a
+system attribute in Optuna's internal representation. Then it reads the study again to see whether
+another trial has the same. If so, the later trial (by number) chooses another configuration, and
+the earlier one waits for that; if the later one has already begun to use its parameters, the
+earlier one chooses another. The earlier trial may have read the study before the later one began,
+so the later one waits for its claim. As in Lamport's bakery algorithm, a trial *announces* that it
+is choosing before it reads the study. Nobody waits for a trial without an announcement, as that
+trial will see the claims of the others.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from optuna.trial import FrozenTrial, TrialState
 from dre_plugins.adapters.optuna.attributes import set_attributes
 from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, number_of, numbers_of
 
-# Seconds to wait, in turn, for a later trial to give way and an earlier one to claim; choosing and
-# storing take less.
+# Seconds to wait for a later trial to choose again, and for an earlier one to claim, in turn;
+# choosing and storing take less.
 PATIENCE = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 # An earlier trial that has announced a claim, and began that long before, is no longer choosing:
 # its worker was killed.
@@ -35,12 +36,12 @@ MAX_MOVES = 20
 
 
 def announce(study: Study, trial: FrozenTrial) -> str:
-    """Let other workers see that a trial is about to choose: its claim is there, and empty."""
+    """Announce to other workers that a trial is about to choose, by an empty claim."""
     return set_attributes(study, trial, {CLAIM_KEY: ""})
 
 
 def claim(study: Study, trial: FrozenTrial, numbers: Mapping[str, float]) -> str:
-    """Let other workers see what a trial is going to evaluate; see `set_attributes`."""
+    """Show other workers which configuration a trial is going to evaluate."""
     return set_attributes(study, trial, {CLAIM_KEY: dict(numbers)})
 
 
@@ -51,10 +52,10 @@ def conflicting_trials(
     search_space: Mapping[str, BaseDistribution] | None,
     held_by: Callable[[FrozenTrial], Mapping[str, float]] = numbers_of,
 ) -> list[FrozenTrial] | None:
-    """Return the study's trials if another one holds what `trial` claims, else None.
+    """Return the study's trials if another one has the claimed configuration, else None.
 
     Only parameters of the search space are compared, all of them if it is None. `held_by` returns
-    what a trial holds, for all trials of a study faster than `numbers_of`.
+    the parameters of a trial in internal representation, from a cache.
     """
 
     def holds(other: FrozenTrial) -> bool:
@@ -70,7 +71,7 @@ def conflicting_trials(
         if rivals:
             is_settled = any(other.params or other.number < trial.number for other in rivals)
         else:
-            # Independent parameters are chosen one by one, the first at any time: none is awaited.
+            # Independent parameters are chosen at any time: there is no waiting for them.
             is_settled = search_space is None or not any(_is_choosing(t, trial) for t in trials)
         if is_settled:
             break
@@ -85,12 +86,12 @@ def unclaimed(
     values: Iterable[Any],
     held_by: Callable[[FrozenTrial], Mapping[str, float]],
 ) -> tuple[Any, int, str]:
-    """Claim values of a parameter of a trial, one after the other, until no other trial has all.
+    """Claim values of a parameter in turn until the trial differs from all others.
 
-    The last value, and there must be one, is taken in any case.
+    There must be at least one value; the last one is taken in any case.
 
     Returns:
-        The value, how many others were in conflict, and why a claim was not written, if so.
+        The value, the number of conflicts, and the reason if a claim could not be written.
     """
     so_far, n_conflicts, problem = numbers_of(trial), 0, ""
     for value in values:

@@ -1,4 +1,4 @@
-"""Between Optuna's terms and ours: search spaces, and the values that trials have."""
+"""Convert Optuna's distributions to domains, and parameters of trials to configurations."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def domain_of(
     """
     with naming_parameter(name):
         if isinstance(distribution, CategoricalDistribution):
-            # Optuna takes a value that is listed twice for one that is twice as likely.
+            # Optuna samples a value that is listed twice with twice the probability.
             choices = distinct(distribution.choices)
             return choice_of(choices, order_numeric_choices=order_numeric_choices)
         if isinstance(distribution, FloatDistribution):
@@ -71,7 +71,7 @@ def domains_in(
 ) -> dict[str, Domain]:
     """Return the domains of parameters, without those that have one value or cannot be searched.
 
-    A trial that was stored waiting, or comes from elsewhere, may have had what cannot be searched.
+    An enqueued trial, or one added from elsewhere, may have parameters that cannot be searched.
     """
     domains: dict[str, Domain] = {}
     for name, distribution in distributions.items():
@@ -86,7 +86,7 @@ def domains_in(
 def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
     """Return all parameters of a study that can be searched, in order of first appearance.
 
-    The newest trial that has a parameter says what its range is.
+    The range of a parameter is that of the newest trial that has it.
     """
     union: dict[str, BaseDistribution] = {}
     for trial in trials:
@@ -116,8 +116,8 @@ def number_of(distribution: BaseDistribution, value: Any) -> float:
 def numbers_of(trial: FrozenTrial) -> dict[str, float]:
     """Return the parameters of a trial in internal representation, NaN where there is none.
 
-    Those of a running trial include what it has claimed and not asked for yet. A claim also tells
-    1 from True, which Optuna's storages do not.
+    Those of a running trial include parameters that it has claimed and not asked for yet. A claim
+    also distinguishes 1 from True, which Optuna's storages do not.
     """
     claimed = claimed_by(trial)
     numbers: dict[str, float] = {}
@@ -158,13 +158,13 @@ def configuration_of(
         number, is_asked = numbers[name], name in trial.params
         asked = trial.distributions[name] if is_asked else distribution
         if asked is distribution or are_alike(asked, distribution):
-            asked = distribution  # 1 and True are the same choice to Optuna: the newest is right
+            asked = distribution  # to Optuna 1 and True are the same choice: take the newest
         if has_value(asked, number):
             value = asked.to_external_repr(number)
             if asked is distribution or _can_be(distribution, value):
                 configuration[name] = value
                 continue
-        if is_asked:  # a claim that makes no sense is none
+        if is_asked:  # an invalid claim is ignored
             raise ValueError(f"its parameter {name!r} is {trial.params[name]!r}")
     return configuration
 
@@ -181,11 +181,11 @@ def learnt_space(
     history: Sequence[Trial],
     order_numeric_choices: bool = True,
 ) -> tuple[SearchSpace, NDArray[np.bool_]]:
-    """Return the search space, with conditions learnt from what trials that have begun asked for.
+    """Return the search space, with conditions learnt from the parameters that trials asked for.
 
     Returns:
-        The space, and which trials asked for all that their values ask for `[N]`: one that failed
-        or is still running may not have, see `define_by_run`.
+        The space, and which trials asked for all parameters that belong to their values `[N]`; one
+        that failed or is still running may lack some, see `define_by_run`.
     """
     domains = {
         name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)
@@ -210,7 +210,7 @@ def learnt_space(
 
 
 def _asked(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a trial asked for, without what it has only claimed."""
+    """Return the parameters that a trial asked for, without those that it has only claimed."""
     if trial.state is not OptunaState.RUNNING:
         return configuration
     return {name: value for name, value in configuration.items() if name in trial.params}
@@ -235,7 +235,8 @@ def within(values: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str
 def given_to(trial: FrozenTrial) -> dict[str, Any]:
     """Return the values that a trial has before anything is suggested.
 
-    An enqueued trial keeps them in an attribute, the retry of one whose worker died as parameters.
+    An enqueued trial has them in an attribute, the retry of a trial whose worker died as
+    parameters.
     """
     enqueued = trial.system_attrs.get(_FIXED_KEY)
     return {**trial.params, **(enqueued if isinstance(enqueued, Mapping) else {})}

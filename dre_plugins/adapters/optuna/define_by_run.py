@@ -1,11 +1,11 @@
-"""What the trials of a define-by-run study tell by the parameters that they did not ask for.
+"""Conclusions from the parameters that trials of a define-by-run study did not ask for.
 
-An objective that asks for its parameters one by one walks down a decision tree: where two of its
-trials part, both asked for the same parameter and got different values. A trial that has ended
-therefore stands for every configuration with the same values of what it asked for, whatever the
-rest of it is. Two things limit this. A trial that failed, was pruned or still runs may have asked
-for less than its values ask for; and a study may be resumed with another script. Both show where
-two trials agree on all parameters that they share, and yet did not ask for the same ones.
+An objective that asks for its parameters one by one walks down a decision tree: where two trials
+branch, both asked for the same parameter and got different values. So an ended trial stands for
+every configuration that has the same values of the parameters it asked for, whatever its other
+values. There are two exceptions. A trial that failed, was pruned or is running may have stopped
+before it asked for all parameters; and a study may be resumed with another script. Both show when
+two trials agree on all parameters that they share, but did not ask for the same ones.
 
 Notation: `N` trials in order of number, `P` parameters, `K` different sets of parameters.
 """
@@ -26,29 +26,29 @@ from dre_plugins.space.seen import distinct_rows, groups
 Mask = NDArray[np.bool_]
 Positions = NDArray[np.intp]
 
-# A trial that failed before it asked for all parameters may have been an accident. If it counted,
-# no trial with the same values would be suggested again; so a second failure must confirm it.
+# A trial may fail by accident before it asks for all parameters. If it counted as whole, no trial
+# with the same values would be suggested again; so a second failure must confirm it.
 MIN_FAILURES = 2
-# Values are first compared roughly, by the bin that a unit falls into: one bit of an integer each.
+# Values are first compared roughly, by the bin of their unit, which is one bit of an integer.
 _N_BINS = 63
 
 
 @dataclass(frozen=True, slots=True)
 class Absences:
-    """Hold what is known of parameters that trials did not ask for.
+    """Hold which parameters are known to be inactive because trials did not ask for them.
 
-    Trials of an earlier script show an absence, except of parameters that its change concerns.
+    Trials of an earlier script count as well, except for parameters that the change affects.
     """
 
-    is_whole: Mask  # which trials stand for all that agree with them on what they asked for `[N]`
-    shows_absence: Mask  # which show that what they did not ask for is not needed `[N]`
-    since: Positions  # position from which on they show it, for each parameter `[P]`
+    is_whole: Mask  # trials that stand for all that agree on the parameters they asked for `[N]`
+    shows_absence: Mask  # trials whose missing parameters were inactive `[N]`
+    since: Positions  # position of the first trial that shows it, for each parameter `[P]`
 
 
 def absences_of(units: Units, states: Sequence[TrialState]) -> Absences:
-    """Return what trials show by what they did not ask for.
+    """Return the conclusions from the parameters that trials did not ask for.
 
-    `units` are the coordinates of what each asked for `[N, P]`, NaN for the rest.
+    `units` has the coordinates of the parameters that each trial asked for `[N, P]`, else NaN.
     """
     n_trials, n_parameters = units.shape
     sets, set_of = distinct_rows(~np.isnan(units))
@@ -63,7 +63,7 @@ def absences_of(units: Units, states: Sequence[TrialState]) -> Absences:
         common = sets[a] & sets[b]
         is_part = not (sets[a] & ~sets[b]).any()
         for first, second in _agreeing(units, np.flatnonzero(set_of == a), set_of == b, common):
-            if is_part:  # what did not end well may have stopped before it asked for the rest
+            if is_part:  # it may have stopped before it asked for the other parameters
                 is_short[first[~is_complete[first]]] = True
                 first = first[is_complete[first]]
             if len(first):
@@ -124,9 +124,9 @@ def _agreeing(
 def _first_of_the_present_script(contradictions: Sequence[tuple[Positions, Positions]]) -> int:
     """Return the position before which trials may be of another script.
 
-    The script has changed somewhere between the two trials of each contradiction, which holds
-    positions of trials, and of those that contradict them, both ascending. The last change lies
-    behind the last trial that a later one contradicts, and is over when one does.
+    `contradictions` has pairs of positions of trials and of the trials that contradict them, both
+    ascending. The script has changed between the two trials of each contradiction. So the last
+    change lies behind the last trial that a later one contradicts, and not behind that later one.
     """
     last = max(
         (int(old[old < new[-1]][-1]) for old, new in contradictions if old[0] < new[-1]),

@@ -1,9 +1,8 @@
-"""Optuna's trials as the recommender sees them, kept for those that have ended.
+"""Optuna's trials in the recommender's form, cached for ended trials.
 
-A trial that has ended never changes, and the storages of Optuna hand out the same object for it
-as long as they live. So the object itself tells whether what is kept is still true: another study
-of the same name has other objects, and so has a storage that makes them anew, whose trials are
-converted anew.
+An ended trial never changes, and Optuna's storages return the same object for it as long as they
+live. So the identity of the object validates the cache: another study of the same name has other
+objects. A storage that creates new objects at each read is converted anew.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ class _Ended:
 class History:
     """Convert the trials of a study, those that have ended only once.
 
-    One study and one search space are kept at a time, so that memory is bounded by the study that
-    goes on; whoever takes turns between studies pays for conversion each time. Threads may share
-    it: entries are only added, and at worst converted twice. A copy begins empty.
+    One study and one search space are cached at a time, so that memory is bounded by the present
+    study. If a sampler alternates between studies, their trials are converted each time. Threads
+    may share it: entries are only added, and at worst converted twice. A copy begins empty.
 
     Args:
-        cost: What the cost of a trial is, see `cost_of`.
+        cost: The argument `cost`, see `cost_of`.
     """
 
     def __init__(self, cost: str | None = None) -> None:
@@ -69,9 +68,9 @@ class History:
         search_space: Mapping[str, BaseDistribution],
         directions: Sequence[StudyDirection],
     ) -> tuple[list[FrozenTrial], list[Trial], str]:
-        """Return the trials that can be read, their views, and what is wrong with the first other.
+        """Return the trials that can be converted, their conversions, and a warning.
 
-        That is a sentence, empty if all can be read.
+        The warning is about the first trial that cannot be converted, empty if all can.
         """
         key = _key(search_space, directions)
         kept_key, kept = self._kept
@@ -88,7 +87,7 @@ class History:
             else:
                 view = _view_of(trial, search_space, directions, self._cost)
                 if trial.state.is_finished():
-                    if ended is not None:  # of another study, of which nothing may stay behind
+                    if ended is not None:  # of another study, whose entries must all go
                         kept = {}
                         self._kept = key, kept
                     kept[trial.number] = _Ended(trial, numbers_of(trial), view)
@@ -155,7 +154,7 @@ def trial_of(
     """
     signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in directions]
     values = (trial.values or []) if trial.state is OptunaState.COMPLETE else []
-    if len(values) != len(signs):  # it says nothing: a failure
+    if len(values) != len(signs):  # without values, a failure
         values = []
     signed = tuple(sign * real_of(value) for sign, value in zip(signs, values, strict=False))
     is_one = len(signs) == 1

@@ -1,4 +1,4 @@
-"""What `DRESampler` knows from elsewhere: a prior, or past studies, given or found."""
+"""The priors of a `DRESampler`: given, or trained on past studies that are given or found."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STORAGE = "storage"
 
 
 class PastKnowledge:
-    """Hold a prior, and the past studies that it was made of, or where they are to be found.
+    """Hold the given prior or past studies, or the memory or storage in which to find them.
 
     Raises:
         ValueError: If both a prior and studies are given, there is no such prior, or there is
@@ -58,7 +58,7 @@ class PastKnowledge:
         self._names: frozenset[str] = frozenset()
         self._without: dict[str, Knowledge] = {}
         self._memory = Memory.of(options.memory)
-        # Where the past studies of a study are found, if they are not given.
+        # Returns the source of past studies for a study, if these are not given.
         self._source: Callable[[Study], StudiesOfStorage | StudyMemory] | None = None
         if past_studies == STORAGE:
             self._source = self._storage_of
@@ -105,9 +105,9 @@ class PastKnowledge:
         self._memory_of(self._memory, study).record(trial.number, made, source=source)
 
     def of(self, study: Study, space: SearchSpace | str) -> Knowledge:
-        """Return what is known for a trial that is to have the parameters of a space.
+        """Return the priors for a trial with the parameters of a space.
 
-        Of a study that has shown none yet, `space` is the name of the first one.
+        If the study has shown no parameter yet, `space` is the name of the first one.
         """
         if len(study.directions) > 1 and isinstance(self._whole.prior, FoundPrior):
             return Knowledge(UNIVERSAL)
@@ -126,7 +126,7 @@ class PastKnowledge:
         return self._storages[study.study_name]
 
     def _memory_of(self, memory: Memory, study: Study) -> StudyMemory:
-        """Return what a study has of a memory, by an identity that its workers agree on."""
+        """Return the access of a study to a memory, by an identity that all workers agree on."""
         name = study.study_name
         if name not in self._memories:
             began = began_at(study)
@@ -141,9 +141,9 @@ class PastKnowledge:
         return self._memories[name]
 
     def _given_for(self, study: Study) -> Knowledge:
-        """Return what was given, and of past studies all but the study itself.
+        """Return the given priors, or one of the given past studies except the study itself.
 
-        Otherwise a study that is resumed from the storage of its past studies would learn from
+        Otherwise a study that is resumed in the storage of its past studies would learn from
         itself, and go on differently than without the interruption.
         """
         name = study.study_name
@@ -160,10 +160,10 @@ class PastKnowledge:
 
 
 class Knowledge:
-    """Say what a prior, or one for each objective, knows of a study.
+    """Hold the prior of a study, or one for each objective.
 
-    A prior whose studies were `found`, not given, has every second suggestion, and none as long
-    as the trials contradict it.
+    A prior of past studies that were `found` instead of given is used for every second suggestion,
+    and for none as long as trials contradict it.
     """
 
     def __init__(self, prior: LoadedPrior, found: Prior | None = None) -> None:
@@ -181,9 +181,10 @@ class Knowledge:
         number: int,
         stats: Counter[str],
     ) -> tuple[Recommender, str]:
-        """Return a recommender with the prior if it is of use, and why it is not, or "".
+        """Return a recommender, with the prior if it applies, otherwise also the reason; else "".
 
-        A define-by-run study may show shared parameters later, so that this ends no study.
+        A prior that does not apply is no error, as a define-by-run study may show shared
+        parameters later.
 
         Raises:
             ValueError: If the priors are not as many as the objectives, or the space cannot be
@@ -201,32 +202,32 @@ class Knowledge:
             return new(prior=self._usable_on(space)), text
 
     def about(self, space: SearchSpace, recommender: Recommender) -> str:
-        """Say which parameters the priors know, if only for some suggestions; empty for none."""
+        """Return a text about the parameters that the priors know; empty if they know none."""
         if not isinstance(self.prior, FoundPrior):
             return recommender.about_priors
         names = tuple(space.names)
         if names not in self._abouts:
-            known = self.prior.on(space)
-            self._abouts[names] = "" if known is None else known.about
+            aligned = self.prior.on(space)
+            self._abouts[names] = "" if aligned is None else aligned.about
         return self._abouts[names]
 
     def place(self, number: int, is_branch: bool) -> int:
-        """Return the number of a suggestion among those of the parameters that are new to it."""
+        """Return the number of a suggestion for the prior; 0 for a new branch of a portfolio."""
         return 0 if is_branch and isinstance(self.prior, FoundPrior) else number
 
     def _has_turn(
         self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
     ) -> bool:
-        """Say whether a suggestion starts from the prior, which is so unless it is a memory's."""
+        """Return whether a suggestion uses the prior: always, unless its studies were found."""
         numbers = range(number, number + 1)
         if self._found is not None:
             return turns_of_memory(self._found, space, history, numbers, stats) > 0
         return True
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:
-        """Return those priors of a list that have something in common with a search space.
+        """Return the priors of a list that share parameters with a search space.
 
-        If none has, this is the universal one, which needs nothing in common.
+        If none does, it is the universal prior, which needs no shared parameters.
         """
         if not isinstance(self.prior, tuple):
             return UNIVERSAL
@@ -236,11 +237,11 @@ class Knowledge:
         return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
-        """Say whether a parameter is a prior's; those `beside` it in a trial tell the learner."""
+        """Return whether a prior knows a parameter; those `beside` it tell the learner."""
         return any(_knows(prior, name, domain, beside) for prior in self._priors())
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Return the domains with all that the priors know beside them, see `Prior.completed`."""
+        """Return a space of the domains and the priors' others, see `Prior.completed`."""
         space = SearchSpace(domains)
         for prior in self._priors():
             space = prior.completed(space.domains)
@@ -262,7 +263,7 @@ def _fits(prior: PriorLike, space: SearchSpace) -> bool:
 def _knows(prior: PriorLike, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
     try:
         return prior.knows(name, domain, beside)
-    except ValueError:  # the mapping names it, but their values have nothing in common
+    except ValueError:  # the mapping names it, but no value is shared
         return False
 
 
@@ -270,7 +271,7 @@ class StudiesOfStorage:
     """Learn from the other studies of a study's own storage.
 
     Only trials that had ended when the study began count. So all of its workers learn the same,
-    before and after a restart, and neither the study nor a copy of it has anything to tell itself.
+    before and after a restart, and neither the study nor a copy of it learns from itself.
     """
 
     def __init__(self, study: Study) -> None:

@@ -1,4 +1,4 @@
-"""A rule known beforehand, in studies whose parameters appear one by one."""
+"""The argument `valid` in studies whose parameters appear one by one."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dre_plugins.space import Domain
 from dre_plugins.space.rules import Rule, Valid
 from dre_plugins.space.search_space import SearchSpace
 
-# Values of a parameter that are tried until the rule holds with what the trial has already. Units
-# a golden section apart fill [0, 1] evenly, however many there are.
+# Largest number of values of a parameter to try until the rule holds with the other parameters.
+# Units a golden section apart fill [0, 1] evenly, however many there are.
 MAX_DRAWS = 64
 GOLDEN_SECTION = 0.6180339887498949
 
 
 class StudyRules:
-    """Ask the rule of a sampler, whatever the study has shown of its search space.
+    """Apply the rule of a sampler to the parameters that a study has shown so far.
 
-    A rule that reads a parameter which a trial does not have counts as met.
+    A rule that reads a parameter which a trial lacks counts as met.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class StudyRules:
         self._rule = self._new(SearchSpace({}))
 
     def begin(self, study: Study, trial: FrozenTrial) -> None:
-        """Count a trial whose given values break the rule: it is tried all the same.
+        """Count a trial whose given values break the rule; it is run nevertheless.
 
-        Optuna asks a sampler for nothing where all values are given, so this comes first.
+        This must be done first, as Optuna does not call a sampler if all values are given.
 
         Raises:
             RuleError: If the rule raises.
@@ -63,9 +63,9 @@ class StudyRules:
         )
 
     def on(self, space: SearchSpace, trial: FrozenTrial) -> Rule:
-        """Return the rule on a search space; it allows all beside given values that break it.
+        """Return the rule on a search space, or one that allows all if given values break it.
 
-        What is known of the rule is kept as long as the space is the same.
+        It is cached as long as the space is the same.
         """
         if self._is_broken_by(trial):
             return Rule(space, None)
@@ -74,7 +74,7 @@ class StudyRules:
         return self._rule
 
     def permits(self, study: Study, trial: FrozenTrial, name: str, value: Any) -> bool:
-        """Say whether a trial may have a value, beside what it has and what is chosen for it."""
+        """Return whether the rule allows a value with the trial's other and planned values."""
         if self._valid is None:
             return True
         others = {**self._process.choice(study, trial).values, **given_to(trial), **trial.params}
@@ -83,7 +83,7 @@ class StudyRules:
     def values(
         self, study: Study, trial: FrozenTrial, name: str, domain: Domain, unit: float
     ) -> Iterator[Any]:
-        """Yield values of a parameter from a unit on, for each the next one if it is not valid."""
+        """Yield valid values of a parameter, beginning with the one at a unit."""
         n_values = domain.n_values or 1
         for shift in range(min(n_values, MAX_MOVES) + 1):
             first = (unit + shift / n_values) % 1.0 if shift else unit
@@ -117,12 +117,12 @@ class StudyRules:
             "<invalid>",
             f"Trial {trial.number} breaks the rule `valid`: no value of {name!r} was found that "
             "goes with the parameters before it, which were sampled one by one or given. From the "
-            "second trial on parameters are chosen together.",
+            "second trial on, parameters are chosen jointly.",
         )
         return first
 
     def _is_broken_by(self, trial: FrozenTrial) -> bool:
-        """Say whether what a trial has already breaks the rule, which has been counted then."""
+        """Return whether a trial has broken the rule already, and was counted."""
         return not self._rule.allows(given_to(trial))
 
     def _new(self, space: SearchSpace) -> Rule:

@@ -191,7 +191,7 @@ class DRESampler(BaseSampler):
         self._history = History(self._cost)
 
     def reseed_rng(self) -> None:
-        """Reseed the independent sampler; this one has no random state but its seed."""
+        """Reseed the independent sampler; the sampler itself has no random state but its seed."""
         if self._independent_sampler is not None:
             self._independent_sampler.reseed_rng()
 
@@ -222,9 +222,10 @@ class DRESampler(BaseSampler):
     def explain(self, study: Study, trial: FrozenTrial | int) -> Explanation:
         """Say where the parameters of a trial came from and what was expected of them.
 
-        It reads nothing but the trial, so that it works after the study, in any process.
+        It reads only the trial, so it works on a loaded study and in any process.
 
         Args:
+            study: The study.
             trial: The trial, or its number.
 
         Raises:
@@ -314,22 +315,22 @@ class DRESampler(BaseSampler):
         return value
 
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
-        """Return what the prior would have, given what the trial asked for so far."""
+        """Return the prior's value of a parameter, given those that the trial has so far."""
         choice = self._process.choice(study, trial)
         planned = choice.planned(trial)
         if name in planned and domain.contains(planned[name]):
             return planned[name]
         domains = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
         space = self._knowledge(study, trial, name).completed({**domains, name: domain})
-        # One trial is one suggestion, however many parameters it asks for one by one, and of
-        # the model's suggestion that is completed here the source is the model.
+        # A trial counts as one suggestion, however many parameters it asks for one by one. If the
+        # model's suggestion is completed here, its source stays "model".
         is_first = choice.plan is None and not (choice.source and domains)
-        if is_first and choice.source:  # nothing was asked of it: the prior takes its place
+        if is_first and choice.source:  # the prior replaces the model's suggestion
             self.stats.subtract([choice.source, "suggestions"])
         stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
         recommender = self._recommender(study, trial, space, stats)
         fixed = conversion.within(trial.params, domains)
-        # What only a new branch asks for begins with the best member of a portfolio.
+        # Parameters of a new branch begin with the best member of a portfolio.
         index = self._knowledge(study, trial, name).place(trial.number, bool(choice.values))
         suggestion = recommender.suggest((), 1, index=index, fixed=fixed)[0]
         if is_first:
@@ -338,7 +339,7 @@ class DRESampler(BaseSampler):
         return suggestion.configuration[name]
 
     def _knowledge(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> Knowledge:
-        """Return what is known for a trial, once for the parameters that it is to have."""
+        """Return the priors for a trial, chosen once by the parameters that it will have."""
         choice = self._process.choice(study, trial)
         if choice.knowledge is None:
             choice.knowledge = self._past.of(study, space)
@@ -352,7 +353,7 @@ class DRESampler(BaseSampler):
         stats: Counter[str],
         history: Sequence[Trial] = (),
     ) -> Recommender:
-        """Return a recommender with what of the prior is of use in a search space."""
+        """Return a recommender with the priors that apply to a search space."""
         n_objectives = len(study.directions)
         new = partial(
             Recommender,

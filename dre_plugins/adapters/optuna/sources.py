@@ -30,7 +30,7 @@ _PASSWORD = re.compile(r"(?<=://)(?P<user>[^:/]*):(?P<first>.+)@|[?&]password=(?
 def metadata_from_studies(
     studies: Source | Sequence[Source], *, study_names: Collection[str] | None = None
 ) -> MetaDataset:
-    """Return what Optuna's studies tell; nothing is written to a storage.
+    """Return Optuna's studies as metadata; nothing is written to a storage.
 
     Studies that are empty, have several objectives or parameters that cannot be searched are
     counted in `skipped`. Parameters that have one value only are left out.
@@ -86,7 +86,7 @@ def _opened(url: str) -> Iterator[BaseStorage]:
     """Open a storage of which the studies can be listed.
 
     Raises:
-        ValueError: The URL is none, or there is nothing to be read; without the password.
+        ValueError: The URL is invalid, or the storage cannot be read. The message has no password.
     """
     place = url.removeprefix(_SQLITE).split("?")[0]
     # SQLite would create the file.
@@ -97,7 +97,7 @@ def _opened(url: str) -> Iterator[BaseStorage]:
         storage = optuna.storages.RDBStorage(url, skip_table_creation=True)
         closing.callback(storage.engine.dispose)  # Optuna leaves its connections open
         optuna.get_all_study_names(storage)
-    # Whatever the driver of a database raises, its text may hold the password.
+    # The message of whatever a database driver raises may contain the password.
     except Exception as error:
         closing.close()
         reason = error.__cause__ or error  # Optuna's own text guesses at a write that failed
@@ -122,7 +122,7 @@ def _without_passwords(text: str, url: str) -> str:
 
 
 def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[Task]:
-    """Return the studies of a storage as of a time, the one that went on longest first."""
+    """Return the studies of a storage at a time, the one with the latest trial first."""
     found: list[tuple[datetime, Task]] = []
     for name, study in _studies(storage, None):
         if study is None or name == without:

@@ -1,4 +1,4 @@
-"""What a `DRESampler` knows only while its process lives, and no copy of it takes along."""
+"""The state of a `DRESampler` in one process, which copies do not inherit."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ CROWDED_SPACE = 10_000
 class Choice:
     """Hold what was chosen for a trial that runs here."""
 
-    # The values that the model chose, and where they come from.
+    # Values that the model chose, and their source.
     values: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
-    # What the prior suggested for a trial that asks for parameters one by one; None: not asked.
+    # The prior's suggestion for a trial that asks for parameters one by one; None: not made yet.
     plan: Mapping[str, Any] | None = None
-    # What is known for it from elsewhere; None: not asked for.
+    # Priors for the trial; None: not chosen yet.
     knowledge: Knowledge | None = None
 
     def planned(self, trial: FrozenTrial) -> Mapping[str, Any]:
         """Return what the prior suggested, as long as the trial follows it.
 
-        Such a trial is one suggestion: asking the prior anew for each of 14 parameters took .2 s.
+        It is made once for a trial, as a new one for each of 14 parameters took .2 s.
         """
         plan = self.plan or {}
         follows = all(
@@ -47,7 +47,7 @@ class Choice:
 
 
 class ThisProcess:
-    """Remember the trials begun here, what was chosen for them, and what was read just now."""
+    """Hold the trials begun in this process, their choices, and the trials read last."""
 
     def __init__(self) -> None:
         self._choices: dict[tuple[str, int], Choice] = {}
@@ -90,9 +90,9 @@ class ThisProcess:
     def may_conflict(
         self, space: SearchSpace, trial: FrozenTrial, trials: Sequence[FrozenTrial]
     ) -> bool:
-        """Return whether another worker may have chosen the same, by the trials that it saw.
+        """Return whether another worker may have chosen the same configuration at this time.
 
-        Threads may have begun trials since the study was read, which only this process knows.
+        Threads of this process may have begun trials since the study was read.
         """
         is_crowded = space.n_configurations is not None and space.n_configurations <= CROWDED_SPACE
         return (
@@ -111,7 +111,7 @@ class ThisProcess:
     def asked_of(
         self, study: Study, search_space: Mapping[str, BaseDistribution], values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the values of parameters of a kind that the objective is known to ask for.
+        """Return the values of parameters that are of the kind which the objective asks for.
 
         Optuna ends the study if `sample_relative` returns a parameter of another kind or with
         other choices than the objective asks for, and stored trials may have had either.

@@ -1,4 +1,4 @@
-"""What a user gives to `DRESearch`, checked and kept until the parameter space is known."""
+"""The arguments of `DRESearch`, checked and kept until the parameter space is known."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIRECTIONS = {"min": "minimize", "max": "maximize"}
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """Hold what was evaluated elsewhere, until the parameter space is known."""
+    """Hold a configuration that was evaluated elsewhere, until the parameter space is known."""
 
     config: Mapping[str, Any]
     value: float | tuple[float, ...]
@@ -39,7 +39,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class OfTrials:
-    """Ask a rule about flat configurations in the form in which trials get them."""
+    """Apply a rule to flat configurations, converted to the form in which trials get them."""
 
     valid: Valid
     param_space: ParamSpace
@@ -66,7 +66,7 @@ def check_objectives(metric: Any, mode: Any) -> None:
     """Check one objective or several.
 
     Raises:
-        ValueError: If it is neither a metric and a mode, nor a list of each, equally long.
+        ValueError: If they are neither a metric and a mode nor lists of equal length.
     """
     is_several = [isinstance(value, (list, tuple)) for value in (metric, mode)]
     if not any(is_several):
@@ -85,7 +85,7 @@ def check_objectives(metric: Any, mode: Any) -> None:
 
 
 def only(name: str, ours: Any, given: Any) -> Any:
-    """Return what was given to the searcher or to the Tuner, or to both alike."""
+    """Return an argument that was given to the searcher, to the Tuner, or equally to both."""
     if ours is not None and given is not None and ours != given:
         raise ValueError(
             f"{name} is {ours!r} for DRESearch and {given!r} for the Tuner; give it once."

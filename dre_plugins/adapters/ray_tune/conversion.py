@@ -1,8 +1,7 @@
-"""Between Ray Tune's terms and ours: pure functions of its parameter spaces.
+"""Convert Ray Tune's parameter spaces and configurations.
 
-A parameter space is a tree: dictionaries, lists and choices with domains at their leaves. Ours is
-flat. `ParamSpace` holds both, the flat space that is searched and the tree by which a flat
-configuration becomes Ray's again, and the other way round.
+A parameter space of Ray is a tree of dictionaries, lists and choices with domains at the leaves.
+Our search space is flat. `ParamSpace` holds both, and converts configurations in both directions.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _ON_GRID = Fraction(1, 10**9)  # of a step; 0.3 / 0.1 is not quite 3
 
 
 def space_of(param_space: Mapping[str, Any], *, order_numeric_choices: bool = True) -> SearchSpace:
-    """Return the search space of what was searched by any searcher; a grid is choices.
+    """Return the search space of a parameter space of any searcher; a grid becomes choices.
 
     Raises:
         UnsupportedDomainError: A domain cannot be searched, is inside of a list or a choice, or a
@@ -89,15 +88,15 @@ class ParamSpace:
         return cls(layout.space(), root)
 
     def to_config(self, configuration: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a flat configuration as Ray has it: nested, with constants."""
+        """Return Ray's nested configuration, with constants, of a flat one."""
         config: dict[str, Any] = self.root.config(configuration)
         return config
 
     def to_configuration(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return the flat values of the parameters that a configuration of Ray names.
 
-        It may be nested or have "/" between the keys, be whole or a part, and have constants. A
-        part of a branch means the first branch that it fits.
+        It may be nested or have "/" between the keys, may be partial, and may have constants. A
+        part of a branch stands for the first branch that it fits.
 
         Raises:
             ValueError: A name or choice is unknown, or a constant has another value.
@@ -105,7 +104,7 @@ class ParamSpace:
         return self.root.read(nested({k: v for k, v in config.items() if k != TRIAL_INDEX}))
 
     def beside(self, other: ParamSpace) -> ParamSpace:
-        """Return the same space that knows the constants of another one, too."""
+        """Return the same space with the constants of another one added."""
         return replace(self, root=self.root.beside(other.root))
 
     def searches_like(self, other: ParamSpace) -> bool:
@@ -136,7 +135,7 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
         if choices is not None:
             if _has_domain(choices):
                 raise UnsupportedDomainError(f"{choices!r} are choices with domains inside.")
-            # Listed again is twice as likely to random search; to a model it is the same choice.
+            # Random search draws a repeated choice more often; to a model it is the same choice.
             return choice_of(distinct(choices), order_numeric_choices=order_numeric_choices)
         if _has_domain(domain):
             raise UnsupportedDomainError(
@@ -177,12 +176,12 @@ def _integer(domain: Any) -> Domain:
 
 
 def _whole(number: Any) -> Any:
-    """Return whole floats such as 1e6 as integers, which Ray accepts; `Integer` sees to others."""
+    """Return whole floats such as 1e6, which Ray accepts, as integers; `Integer` checks others."""
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _sampler_of(domain: Any) -> tuple[Any, Any]:
-    """Return what draws, and the step of a quantised domain."""
+    """Return the sampler of a domain, and the step of a quantised one."""
     sampler: Any = domain.get_sampler()
     is_quantised = isinstance(sampler, sample.Quantized)
     return (sampler.get_sampler(), sampler.q) if is_quantised else (sampler, None)
@@ -221,9 +220,9 @@ def _has_domain(item: object) -> bool:
 class _Place:
     """Say where something is in a parameter space."""
 
-    names: tuple[str, ...]  # what a parameter there may be called, best first
+    names: tuple[str, ...]  # possible names of a parameter there, best first
     parent: str | None = None  # the parameter that decides whether it is active
-    label: Any = None  # the value of the parent with which it is
+    label: Any = None  # the value of the parent for which it is active
 
     def at(self, key: object) -> _Place:
         return replace(self, names=tuple(path(name, key) for name in self.names))
@@ -329,7 +328,7 @@ class _Layout:
                 self._parents[name] = place.parent
                 self._labels[name] = [place.label]
                 return name
-            # A parent is not shared: what depends on it may differ between the branches.
+            # A parent is not shared, as its children may differ between the branches.
             if not is_parent and self._is_in_another_branch(name, domain, place):
                 self._labels[name].append(place.label)
                 return name

@@ -1,4 +1,4 @@
-"""Trials of Ray Tune as trials of a study: what their results say, and how they ended."""
+"""Results and ends of Ray Tune's trials as trials of a study."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Running:
 def value_in(
     metric: str | list[str] | None, result: Mapping[str, Any]
 ) -> float | tuple[float, ...] | None:
-    """Return what a result says of the metric, or of several; None if it lacks any."""
+    """Return the value of the metric, or of several, in a result; None if it lacks any."""
     names = [metric] if isinstance(metric, str) else list(metric or ())
     if not names or any(name not in result for name in names):
         return None
@@ -45,14 +45,14 @@ def value_in(
 def mean_of_repeats(result: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return a result if it is the mean that a `Repeater` hands on, otherwise None.
 
-    The mean is of the repeats that did not fail, also where the last of them did. Every result of
-    one trial has an iteration.
+    The mean is that of the repeats that did not fail, even if the last one did. It has no
+    iteration, unlike every result of a trial.
     """
     return None if result is None or TRAINING_ITERATION in result else result
 
 
 def meets(criteria: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
-    """Say whether a limit of `RunConfig(stop={…})` has ended a trial, as Ray does."""
+    """Return whether a limit of `RunConfig(stop={…})` has ended a trial, by Ray's rule."""
     return any(
         name in result and number_of(result[name]) >= number_of(limit)
         for name, limit in criteria.items()
@@ -60,7 +60,7 @@ def meets(criteria: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
 
 
 def mark(result: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return what tells results of a trial apart, also where it began anew after a pause."""
+    """Return a key that identifies a result of a trial, even after a restart from a pause."""
     return result.get(TRAINING_ITERATION), result.get(TIME_TOTAL_S)
 
 
@@ -83,7 +83,7 @@ class LearningSearcher(Searcher):
         self._study: AskTell | None = None
         self._param_space: ParamSpace | None = None
         self._stop_criteria: Mapping[str, Any] = {}
-        # Trial id -> number in the study, None if it cannot be one of the study.
+        # Trial id -> number in the study, None if its configuration is not of the space.
         self._numbers: dict[str, int | None] = {}
         self._running: dict[str, Running] = {}
         # Trials that crashed, which Ray may run again under the same id.
@@ -91,7 +91,7 @@ class LearningSearcher(Searcher):
         self._warned: set[str] = set()
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
-        """Learn from what a trial reports on its way."""
+        """Learn from an intermediate result of a trial."""
         study, trial = self._study, self._resumed(trial_id, result)
         if trial is None or study is None:
             return
@@ -101,7 +101,7 @@ class LearningSearcher(Searcher):
     def on_trial_complete(
         self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Learn from how a trial has ended.
+        """Learn from the end of a trial.
 
         Args:
             error: Whether it failed, whatever it reported before.
@@ -129,24 +129,24 @@ class LearningSearcher(Searcher):
         if error and is_missing:
             tell(None)
         elif result is None or value is None:
-            # Stopped while it was paused, or its last result is without the metric: it counts by
-            # what it reported before.
+            # It was stopped while paused, or its last result lacks the metric: its earlier reports
+            # count.
             study.stop(trial.number, constraints=constraints)
         elif isinstance(value, tuple):
             tell(value)
         elif TRAINING_ITERATION not in result or mark(result) == trial.delivered:
-            # It has ended by itself. Ray does not say so, but it keeps a result from
-            # `on_trial_result` if a scheduler or a stop criterion ends the trial there, whereas a
-            # function that returns ends with the result that was delivered before. (A `Repeater`
-            # hands on a mean without an iteration.)
+            # It has ended by itself. Ray does not say so. But if a scheduler or a stop criterion
+            # ends a trial, its last result was not passed to `on_trial_result`, whereas a function
+            # that returns ends with a result that was. (A `Repeater` hands on a mean without an
+            # iteration.)
             tell(value)
         else:
             self._report(study, trial, result)
             if self._stopped == "complete" or meets(self._stop_criteria, result):
                 tell(value)
             else:
-                # A scheduler has stopped it; or it is a class that says that it is done, whose
-                # last result is kept as well: complete if no other trial has got further.
+                # A scheduler has stopped it, or it is a class that reported `done=True`, which
+                # ends in the same way: complete if no other trial has got further.
                 study.stop(trial.number, constraints=constraints)
 
     def _cost_in(self, trial_id: str, result: Mapping[str, Any] | None) -> float | None:
@@ -165,7 +165,7 @@ class LearningSearcher(Searcher):
     def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> Running | None:
         """Return a trial that runs, also one that crashed before and runs again.
 
-        Or one that is not known at all: it began after the state that was restored.
+        It may also be unknown, if it began after the state that was restored.
         """
         if trial_id in self._failed and self._study is not None:
             number = self._failed.pop(trial_id)
@@ -197,7 +197,7 @@ class LearningSearcher(Searcher):
             logger.warning("%s Further ones are not mentioned.", text)
 
     def _report(self, study: AskTell, trial: Running, result: Mapping[str, Any]) -> None:
-        """Report a value on the way; those of several objectives count at the end only."""
+        """Report an intermediate value; with several objectives only final values count."""
         iteration = number_of(result.get(TRAINING_ITERATION))
         value = value_in(self._metric, result)
         if isinstance(value, float) and math.isfinite(iteration):

@@ -211,7 +211,7 @@ class DRESearch(RestorableSearcher):
 
     @property
     def study(self) -> AskTell:
-        """What the search knows, to look into; `dre_plugins.plots` takes it.
+        """The study of the search, for example for `dre_plugins.plots`.
 
         Raises:
             ValueError: If the search has not begun.
@@ -267,8 +267,8 @@ class DRESearch(RestorableSearcher):
     def _begin(self, param_space: ParamSpace) -> None:
         """Check what can be checked, and begin the study if nothing has to be learnt first.
 
-        `Tuner.restore` comes here before it restores the state, which knows what was learnt from
-        past results; they need not be there any more.
+        `Tuner.restore` calls this before it restores the state. The state has the prior of past
+        results, which may not exist any more, so they are not read here.
         """
         self._require_objective(param_space)
         if self._past_results is None:
@@ -300,13 +300,13 @@ class DRESearch(RestorableSearcher):
         for evaluated in self._evaluated:
             evaluated.add_to(study, param_space)
         self._study, self._param_space = study, param_space
-        # The study has them now; they would make every saved state larger.
+        # Deleted, as the study has them now and they would make every saved state larger.
         self._points, self._evaluated, self._prior, self._past_results = [], [], None, None
         return study
 
     def _require_objective(self, param_space: ParamSpace) -> None:
         if self._metric is None and self._mode is not None:
-            self._metric = DEFAULT_METRIC  # what trainables report that return a number
+            self._metric = DEFAULT_METRIC  # reported for trainables that return a number
         if param_space.space.n_parameters and not (self._metric and self._mode):
             raise ValueError(
                 f"DRESearch needs a metric and a mode, got {self._metric!r} and {self._mode!r}: "
@@ -323,7 +323,7 @@ class DRESearch(RestorableSearcher):
     # ---- suggesting
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """Return the configuration of a new trial, or `FINISHED` if there is none left."""
+        """Return the configuration of a new trial, or `FINISHED` if none is left."""
         study = self._study
         if self._param_space is None:
             raise ValueError(

@@ -31,7 +31,7 @@ _STATES = "experiment_state-*.json"
 # How Ray writes objects into params.json.
 _OBJECT = re.compile(r"<.+>", re.DOTALL)
 _ENDED = ("TERMINATED", "ERROR")
-# What the text of a damaged file makes the readers raise.
+# All that the readers raise on a damaged file.
 _DAMAGES = (AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 _NO_METRICS = {*AUTO_RESULT_KEYS, "done", "trial_id", "experiment_tag"}
 
@@ -53,7 +53,7 @@ def metadata_from_results(
     mode: Mode | None = None,
     space: Mapping[str, Any] | SearchSpace | None = None,
 ) -> MetaDataset:
-    """Return what experiments of Ray Tune tell; the rungs are its training iterations.
+    """Return experiments of Ray Tune as metadata; the rungs are its training iterations.
 
     Of a folder only text is read (`params.json` and `result.json` of the trials, and their states
     in `experiment_state-*.json`), which cannot run code. `Tuner.restore` and `ExperimentAnalysis`,
@@ -154,7 +154,7 @@ def _last_iteration(run: Run) -> float:
 
 
 def _placed(space: SearchSpace, name: str, value: Any) -> Any:
-    """Return a value as the space has it: text files turn tuples into lists."""
+    """Return a value in the space's type: text files turn tuples into lists."""
     if name in space.domains and isinstance(value, list) and not fits(space.domains[name], value):
         return tuple(value)
     return value
@@ -183,7 +183,7 @@ def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list
 
 
 def run_of_result(result: Any) -> Run:
-    """Return what a result of Ray in memory says of its trial."""
+    """Return the trial of a result of Ray in memory."""
     metrics, table = dict(result.metrics or {}), result.metrics_dataframe
     last = _flat(metrics)
     reports: list[Mapping[str, Any]] = [last] if _ITERATION in last else []
@@ -227,12 +227,12 @@ def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:
 
 
 def _states_in(folder: Path) -> dict[str, str]:
-    """Return the states of trials by folder, as far as the newest file says them."""
+    """Return the states of trials by folder, as far as the newest file has them."""
     states: dict[str, str] = {}
     for file in sorted(folder.glob(_STATES))[-1:]:
         try:
             for text, _ in json.loads(regular(file).read_bytes())["trial_data"]:
-                trial = json.loads(text)  # only text is taken from it: its other parts are pickled
+                trial = json.loads(text)  # its pickled parts are never read
                 states[str(trial["relative_logdir"])] = str(trial["status"])
         except _DAMAGES:
             continue
@@ -245,7 +245,7 @@ def _reports_in(file: Path) -> Iterator[Mapping[str, Any]]:
         try:
             yield _flat(_object(line))
         except ValueError:
-            if place < len(lines) - 1:  # Ray may have been stopped in the last line
+            if place < len(lines) - 1:  # Ray may have been killed while writing the last line
                 raise
 
 

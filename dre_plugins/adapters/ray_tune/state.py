@@ -1,12 +1,12 @@
-"""The state of a search of Ray Tune on the disk: written at once, and one before it kept.
+"""The state of a Ray Tune search on disk: written atomically, and the previous one kept.
 
-Ray copies the folder of states to the storage file by file, and a driver that is killed in that
-instant leaves files that end in the middle. So states take turns under two names, and only the
-newest lies where Ray copies from: the one before is in the storage already, and whole.
+Ray copies the folder of states to the storage file by file, and a driver that is killed meanwhile
+leaves truncated files. So states alternate between two names, and only the newest is in the folder
+that Ray copies: the previous one is in the storage already, and whole.
 
-So the state may be older than what Ray itself has written about its trials, or newer. What Ray has
-written is what goes on: a search that is restored learns from there what it has missed, and
-suggests once more what Ray has forgotten.
+The state may be older or newer than Ray's own record of its trials, which decides how the
+experiment goes on. So a restored search learns from Ray's record about trials that it has missed,
+and suggests again the configurations of trials that Ray has forgotten.
 
 The values of a parameter space may be any objects, so that a state is a pickle, as all states of
 Ray Tune are: restore none that you do not trust.
@@ -33,7 +33,7 @@ STATE_FORMAT = "dre_plugins.DRESearch"
 STATE_VERSION = 1
 N_TURNS = 2
 TURN = re.compile(r"-[01]$")
-# What Ray writes itself, and how it writes objects there.
+# Files that Ray writes itself, and how it writes objects there.
 TRIALS = "experiment_state-*.json"
 OBJECT = {"_type": "CLOUDPICKLE_FALLBACK"}
 
@@ -57,7 +57,7 @@ class RestorableSearcher(LearningSearcher):
     _superseded: tuple[str, ...] = ()
 
     def get_state(self) -> dict[str, Any]:
-        """Return a copy of all that a search with the same future needs."""
+        """Return a copy of everything that a search needs to go on in the same way."""
         state = copy.deepcopy(self.__dict__)
         return {"format": STATE_FORMAT, "version": STATE_VERSION, "state": state}
 
@@ -77,7 +77,7 @@ class RestorableSearcher(LearningSearcher):
         self.__dict__.update(copy.deepcopy(state["state"]))
 
     def save(self, checkpoint_path: str) -> None:
-        """Write the state to a file, at once or not at all.
+        """Write the state to a file atomically.
 
         It is a pickle, as all states of Ray Tune are: restore none that you do not trust.
         """
@@ -92,7 +92,7 @@ class RestorableSearcher(LearningSearcher):
         self.set_state(_read(Path(checkpoint_path)))
 
     def save_to_dir(self, checkpoint_dir: str, session_str: str = "default") -> None:
-        """Write the state into the folder of an experiment, beside which the last one is kept.
+        """Write the state into the folder of an experiment, and keep the previous one.
 
         If it cannot be written, the experiment goes on: one warning.
         """
@@ -102,7 +102,7 @@ class RestorableSearcher(LearningSearcher):
         current = names.pop(self._n_saved % N_TURNS)
         try:
             _write(Path(checkpoint_dir) / current, self.get_state())
-        except OSError as error:  # a full disk must not end an experiment that can go on
+        except OSError as error:  # for example a full disk: the experiment goes on
             self._n_saved -= 1
             self._superseded = superseded
             self._n_unsaved += 1
@@ -113,14 +113,14 @@ class RestorableSearcher(LearningSearcher):
                     error,
                 )
             return
-        # What is removed here is not copied again, so that its copy stays as it is.
+        # Files that are removed here are not copied again, so their copies stay whole.
         for name in {*names, *superseded}:
             (Path(checkpoint_dir) / name).unlink(missing_ok=True)
 
     def restore_from_dir(self, checkpoint_dir: str) -> None:
         """Read the newest state in the folder of an experiment that is whole.
 
-        What it does not know of trials is learnt from what Ray has written beside it.
+        Trials that ended later are learnt from Ray's own record.
 
         Raises:
             RuntimeError: If there is none.
@@ -134,10 +134,10 @@ class RestorableSearcher(LearningSearcher):
             self._catch_up(trials)
 
     def _catch_up(self, trials: Sequence[KnownToRay]) -> None:
-        """Learn of trials that began or ended after the state, and which Ray will not go on with.
+        """Learn from trials that began or ended after the state, and that Ray will not continue.
 
-        A trial whose end was missed counts as one that was stopped at its last result, or as
-        failed if Ray says so.
+        A trial whose end was missed counts as stopped at its last result, or as failed if Ray says
+        so.
         """
         for trial in trials:
             has_ended = trial.trial_id in self._numbers and trial.trial_id not in self._running
@@ -154,7 +154,7 @@ class RestorableSearcher(LearningSearcher):
         self._lost = tuple(trial_id for trial_id in self._running if trial_id not in stored)
 
     def _take_over(self, trial_id: str) -> None:
-        """Let a new trial run what was suggested to one that Ray has forgotten."""
+        """Give the configuration of a trial that Ray has forgotten to a new trial."""
         self._lost = tuple(lost for lost in self._lost if lost in self._running)
         if self._study is None or not self._lost or trial_id in self._running:
             return
@@ -167,7 +167,7 @@ class RestorableSearcher(LearningSearcher):
 
 
 def _write(path: Path, state: dict[str, Any]) -> None:
-    """Write a state to a file, at once or not at all."""
+    """Write a state to a file atomically."""
     content = cloudpickle.dumps(state)  # type: ignore[no-untyped-call]
     with replacing(path) as unfinished:
         unfinished.write_bytes(content)
@@ -219,7 +219,7 @@ def _turn_of(state: Any) -> int:
 
 
 def _known_to_ray(folder: Path) -> list[KnownToRay]:
-    """Return what Ray has written about its trials at last; nothing if it is not whole."""
+    """Return Ray's last record of its trials; empty if it is damaged."""
     newest = sorted(folder.glob(TRIALS))[-1:]
     try:
         return [
@@ -242,7 +242,7 @@ def _trial_of(trial: Mapping[str, Any], results: Mapping[str, Any]) -> KnownToRa
 
 
 def _with_objects(item: Any) -> Any:
-    """Return what was written, with objects that are not of JSON."""
+    """Return JSON data with the objects that Ray has pickled into it."""
     if isinstance(item, list):
         return [_with_objects(part) for part in item]
     if not isinstance(item, dict):

@@ -34,7 +34,7 @@ class Node(ABC):
         """
 
     def beside(self, other: Node) -> Node:
-        """Return this part with what another space has in addition."""
+        """Return this part with the additional constants of another space."""
         return self
 
 
@@ -49,7 +49,7 @@ class Fixed(Node):
         return self.value
 
     def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
-        # What a placeholder stands for is not known here.
+        # The object behind a placeholder is unknown here.
         if not is_placeholder(self.value) and not _is_same(given, self.value):
             raise ValueError(
                 f"{self.name!r} is the constant {self.value!r}, got {given!r}; leave it out."
@@ -133,7 +133,7 @@ class Group(Node):
 
 @dataclass(frozen=True)
 class Choice(Node):
-    """Parts, one of which is there: the one that the value of a parameter means."""
+    """Alternative parts; the value of a parameter decides which one is present."""
 
     name: str
     parameter: str
@@ -185,7 +185,7 @@ def is_placeholder(value: object) -> bool:
 
 
 def _plain_number(domain: Domain, given: Any) -> Any:
-    """Return a number as a trial is to get it: Python's own, and 2 for 2.0 where integers are."""
+    """Return a number in the type that a trial gets: Python's, an int for integer domains."""
     if isinstance(domain, Integer) and is_real(given) and float(given).is_integer():
         return int(given)
     return float(given) if isinstance(domain, (Float, Normal)) and is_real(given) else given

@@ -1,4 +1,4 @@
-"""Between Syne Tune's terms and ours: pure functions of its configuration spaces."""
+"""Convert Syne Tune's configuration spaces and configurations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dre_plugins.space import Constant, Domain, Float, Integer, Ordinal, Unsuppo
 from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
 
-# What Syne Tune's `cast` raises for a value that a domain cannot have.
+# Errors of Syne Tune's `cast` for a value that a domain cannot have.
 _CAST_ERRORS = (ArithmeticError, AssertionError, TypeError, ValueError)
 
 

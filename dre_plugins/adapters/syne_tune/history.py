@@ -1,7 +1,7 @@
-"""Which trial of Syne Tune is which of a study, whatever its results look like.
+"""Match the trials of Syne Tune with those of a study.
 
-Syne Tune asks for a configuration before the trial has an id, so what was suggested waits until a
-trial with the same configuration is heard of.
+Syne Tune asks for a configuration before the trial has an id. So a suggestion waits until a trial
+with its configuration is added or reports.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ logger = logging.getLogger("syne_tune.dre_plugins")
 
 
 class StudySearcher(BaseSearcher):  # type: ignore[misc]
-    """Suggest from a study, and keep in mind which of its trials has which id.
+    """Suggest from a study, and map ids of trials to numbers in the study.
 
-    What the searchers for one objective and for several have in common: all but the results.
-    Its arguments are those of `DRESearcher`.
+    It is the base of the searchers for one objective and for several. Its arguments are those of
+    `DRESearcher`.
     """
 
-    # What each searcher minimises; schedulers flip the sign of what is to be maximised.
+    # Searchers minimise; schedulers flip the sign of metrics that are maximised.
     _direction: str | Sequence[str] = "minimize"
 
     def __init__(
@@ -71,12 +71,12 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         for point in points_to_evaluate or ():
             require(isinstance(point, Mapping), "points_to_evaluate", point, "dictionaries")
             self._study.enqueue(cast(point, config_space))
-        # What was suggested and has no trial id yet: number in the study -> configuration.
+        # Suggestions without a trial id yet: number in the study -> configuration.
         self._waiting: dict[int, Hashable] = {}
-        # Trial id -> configuration and number in the study, None if it cannot be one of the study.
-        self._heard_of: dict[int, tuple[Hashable, int | None]] = {}
+        # Trial id -> configuration and number in the study, None if it is not of the space.
+        self._by_trial_id: dict[int, tuple[Hashable, int | None]] = {}
         self._lost: list[int] = []
-        # Trials that `restart_running` stopped, whose errors may still be heard of.
+        # Trials that `restart_running` stopped; errors of these may still be reported.
         self._presumed_stopped: set[int] = set()
         self._n_reports: Counter[int] = Counter()
         self._n_at_once: int | None = None
@@ -90,27 +90,27 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """What is known of the trials, in the order of suggestion; small values are good."""
+        """The trials, in the order of suggestion; small values are good."""
         return self._study.trials
 
     @property
     def study(self) -> AskTell:
-        """What the search knows, to look into; `dre_plugins.plots` takes it."""
+        """The study of the search, for example for `dre_plugins.plots`."""
         return self._study
 
     def explain(self, trial_id: int) -> Explanation:
         """Say where the configuration of a trial came from and what was expected of it.
 
         Args:
-            trial_id: A trial that was heard of; of one whose configuration was not suggested here
-                the source is "unknown".
+            trial_id: Id of a trial that was added or has reported. If its configuration was not
+                suggested here, the source is "unknown".
 
         Raises:
-            ValueError: If nothing was heard of such a trial.
+            ValueError: If there is no such trial.
         """
-        is_known = trial_id in self._heard_of
-        require(is_known, "trial_id", trial_id, f"one of {len(self._heard_of)} trials heard of")
-        _, number = self._heard_of[trial_id]
+        is_known = trial_id in self._by_trial_id
+        require(is_known, "trial_id", trial_id, f"one of {len(self._by_trial_id)} trials heard of")
+        _, number = self._by_trial_id[trial_id]
         return Explanation("unknown") if number is None else self._study.explain(number)
 
     # ---- suggesting
@@ -130,10 +130,10 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         return configuration
 
     def restart_running(self) -> None:
-        """Say that what ran the trials is gone, and that none of them will be heard of again.
+        """Say that all running trials are lost, for example as the tuner was killed.
 
-        Those that have reported count by their reports. The others are suggested once more,
-        before anything new.
+        Trials that have reported count by their reports. The others are suggested again, before
+        anything new.
         """
         for number, trial in enumerate(self._study.trials):
             if trial.state is TrialState.RUNNING:
@@ -149,17 +149,20 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     def on_trial_add(self, trial_id: int, config: Mapping[str, Any]) -> None:
         """Learn the id of a trial that was suggested, or of one that comes from elsewhere."""
         key = self._key(config)
-        if self._heard_of.get(trial_id, (None, None))[0] != key or key in self._waiting.values():
-            self._heard_of[trial_id] = key, self._number_for(trial_id, key, config)
+        if (
+            self._by_trial_id.get(trial_id, (None, None))[0] != key
+            or key in self._waiting.values()
+        ):
+            self._by_trial_id[trial_id] = key, self._number_for(trial_id, key, config)
 
     def on_trial_error(self, trial_id: int, config: Mapping[str, Any] | None = None) -> None:
         """Learn that a trial failed.
 
         Args:
-            config: Its configuration; without it, a trial of which nothing was heard before
-                cannot be told from others, and stays among the running ones.
+            config: Its configuration. Without it, a trial that is still unknown cannot be
+                identified, and its suggestion counts as running.
         """
-        _, presumed = self._heard_of.get(trial_id, (None, None))
+        _, presumed = self._by_trial_id.get(trial_id, (None, None))
         if presumed in self._presumed_stopped:
             self._presumed_stopped.remove(presumed)
             self._study.restart(presumed)
@@ -173,7 +176,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         config: Mapping[str, Any] | None = None,
         constraints: Mapping[str, float] | None = None,
     ) -> None:
-        """Learn that a scheduler has stopped a trial, which counts by what it reported."""
+        """Learn that a scheduler has stopped a trial, which counts by its reports."""
         number = self._running(trial_id, config)
         if number is not None:
             self._study.stop(number, constraints=constraints)
@@ -181,12 +184,12 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     # ---- which trial is which
 
     def _give_up_silent(self) -> None:
-        """Count trials as failed, until they report, that must have ended untold.
+        """Count trials as failed that must have ended without notice, until they report.
 
-        `MedianStoppingRule` keeps to itself what it stops, the schedulers of Syne Tune do not say
-        which trial crashed before its first report. Believed at their predicted ranks, such trials
-        would draw the search to where it has just been stopped. No more trials run at once than
-        were suggested before the first report.
+        `MedianStoppingRule` does not tell which trials it stops, and Syne Tune's schedulers do not
+        tell which ones crashed before their first report. As fantasies at their predicted ranks,
+        they would attract the search to the same place. At most as many trials run at once as were
+        suggested before the first report; older ones without a report must have ended.
         """
         if self._n_at_once is not None:
             silent = [number for number in self._waiting if self._study.is_running(number)]
@@ -201,16 +204,16 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         return match_key(values)
 
     def _reporting(self, trial_id: int, config: Mapping[str, Any]) -> int | None:
-        """Return the number of a trial that reports on its way, see `_running`."""
-        if not self._heard_of:  # nobody has said that the trial began
+        """Return the number of a trial with an intermediate report, see `_running`."""
+        if not self._by_trial_id:  # nobody has said that the trial began
             self._n_at_once = max(1, len(self._waiting))
         return self._running(trial_id, config)
 
     def _running(self, trial_id: int, config: Mapping[str, Any] | None) -> int | None:
         """Return the number of a trial in the study, or None if nothing can be learnt of it."""
-        if config is not None and self._heard_of.get(trial_id, (None,))[0] != self._key(config):
+        if config is not None and self._by_trial_id.get(trial_id, (None,))[0] != self._key(config):
             self.on_trial_add(trial_id, config)
-        _, number = self._heard_of.get(trial_id, (None, None))
+        _, number = self._by_trial_id.get(trial_id, (None, None))
         if number is None or not self._study.is_running(number):
             logger.debug("Trial %s is not known, or it has ended: nothing is learnt.", trial_id)
             return None

@@ -1,7 +1,7 @@
 """Deep Ranking Ensembles as schedulers of Syne Tune, in the manner of its `baselines`.
 
-They are Syne Tune's own schedulers with a `DRESearcher`, which they tell more than those do: the
-id of a trial when it begins, and that it was stopped, has failed, or reported no metric.
+They are Syne Tune's own schedulers with a `DRESearcher`. In addition they tell it the id of a
+trial when it begins, and whether it was stopped, has failed, or reported no metric.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 class TellingScheduler(TrialScheduler):  # type: ignore[misc]
-    """Tell the searcher all that happens to a trial; what is shared by our schedulers."""
+    """Base of our schedulers: tell the searcher all events of trials."""
 
     searcher: StudySearcher
     _limits: Limits
@@ -47,7 +47,7 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
         """Say where the configuration of a trial came from and what was expected of it.
 
         Raises:
-            ValueError: If nothing was heard of such a trial.
+            ValueError: If there is no such trial.
         """
         return self.searcher.explain(trial_id)
 
@@ -306,12 +306,12 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         )
 
     def on_trial_add(self, trial: Trial) -> None:
-        """Put a trial into a bracket, more of them into those with more rungs."""
+        """Assign a trial to a bracket, with larger probability to one with more rungs."""
         self.searcher.on_trial_add(trial.trial_id, trial.config)
         self._draw_bracket(trial)
 
     def _draw_bracket(self, trial: Trial) -> None:
-        # Not as Syne Tune does, which draws from NumPy's global generator.
+        # Syne Tune would draw from NumPy's global generator.
         sizes = np.array([len(bracket.rungs) for bracket in self.brackets])
         shares = np.exp(sizes - sizes.max())
         rng = np.random.default_rng([self.random_seed, trial.trial_id])
@@ -364,7 +364,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         return self.metric_multiplier * number_of(result[self.metric]), resource
 
     def _comparable(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a report with the worst value for NaN, which would upset the order of a rung."""
+        """Return a report with the worst value in place of NaN, which has no rank in a rung."""
         value = number_of(result[self.metric])
         worst = math.inf * self.metric_multiplier
         resource = number_of(result[self.time_attr])

@@ -54,11 +54,11 @@ Source: TypeAlias = "str | PathLike[str] | ExperimentResult | Evaluations"
 _CONFIG = "config_"  # begins the columns of hyper-parameters in a table of results
 _NO_METRIC = "without the metric"
 
-# What reading a damaged file raises, and what Syne Tune raises for domains that it cannot rebuild.
+# Errors of reading a damaged file, and of Syne Tune for domains that it cannot rebuild.
 _DAMAGES = (*archive.DAMAGES, AssertionError, OSError, csv.Error)
 
-# Syne Tune calls whatever has the name that a file says, and makes the values of a finite range
-# one by one: what else is stated is inferred from the table instead.
+# Syne Tune would call any function that a file names, and construct all values of a finite range.
+# So only these domains are rebuilt; others are inferred from the table.
 _DOMAINS = ("Categorical", "FiniteRange", "Float", "Integer", "Ordinal", "OrdinalNearestNeighbor")
 _SAMPLERS = (None, "Grid", "LogUniform", "Normal", "ReverseLogUniform", "Uniform")
 _MAX_SIZE = 100_000
@@ -66,7 +66,7 @@ _MAX_SIZE = 100_000
 
 @dataclass(frozen=True)
 class Wanted:
-    """Hold what the user said."""
+    """Hold the metric, mode and space that the user gave."""
 
     metric: str | None
     mode: Mode | None
@@ -80,12 +80,12 @@ def metadata_from_experiments(
     mode: Mode | None = None,
     space: Mapping[str, Any] | SearchSpace | None = None,
 ) -> MetaDataset:
-    """Return what experiments of Syne Tune, or offline evaluations for its schedulers, tell.
+    """Return experiments of Syne Tune, or offline evaluations for its schedulers, as metadata.
 
     Of an experiment only `metadata.json` and the table of results are read, which cannot run
-    code. The table does not say which trials crashed: a trial whose last report neither reached
-    the highest resource nor says that it was completed counts as pruned. What cannot be read is
-    counted in `skipped`.
+    code. The table does not say which trials crashed. A trial counts as pruned if its last report
+    neither reached the highest resource nor is marked as completed. Experiments and trials that
+    cannot be read are counted in `skipped`.
 
     Args:
         source: The folder or the name of an experiment, a folder of such folders, a loaded
@@ -125,10 +125,10 @@ def prior_from_evaluations(
     past_metric: str | None = None,
     past_mode: Mode | None = None,
 ) -> Prior:
-    """Learn a prior from a handful of past tasks, in seconds.
+    """Train a prior on a handful of past tasks, in seconds.
 
-    For more than about 20 of them train one (`Prior.train`, `dre meta-train`). Parameters that
-    have other names now are joined by `prior.with_mapping({"name now": "name then"})`.
+    If there are more than about 20, use `Prior.train` or `dre meta-train`. Parameters that have
+    other names now are matched by `prior.with_mapping({"name now": "name then"})`.
 
     Args:
         evaluations: `TransferLearningTaskEvaluations` by the name of the task; or experiments:
@@ -193,7 +193,7 @@ def _folders(source: Any) -> list[Path]:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Hold what an experiment says of one metric; larger values of its trials are better."""
+    """Hold the trials of an experiment for one metric; larger values are better."""
 
     space: SearchSpace
     trials: Sequence[Trial]
@@ -202,7 +202,7 @@ class Experiment:
 
 
 def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Experiment | None:
-    """Return what an experiment says, or None and a count why not."""
+    """Return the trials of an experiment; None, with the reason counted, if that fails."""
     try:
         metadata, columns = _read_metadata(folder), _read_results(folder)
     except _DAMAGES as error:

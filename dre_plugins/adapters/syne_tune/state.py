@@ -1,4 +1,4 @@
-"""Tuners of Syne Tune that are killed: whole on the disk at any time, and loaded to go on."""
+"""Save tuners of Syne Tune atomically, and load tuners that were killed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dre_plugins.adapters.syne_tune.history import StudySearcher, logger
 
 
 class DurableTuner(Tuner):  # type: ignore[misc]
-    """A tuner of Syne Tune that has always a whole state on the disk.
+    """A tuner of Syne Tune whose saved state is always whole.
 
-    `Tuner` writes its state over the old one, so that nothing can be loaded if it is killed in
-    that instant, or the disk is full. Here the new state takes the place of the old one when it is
-    written. If it cannot be written, the run goes on: one warning, and `n_unsaved` counts. All
-    else is the same, arguments too.
+    `Tuner` overwrites its old state, so that nothing can be loaded if it is killed meanwhile or
+    the disk is full. Here the new state replaces the old one when it is complete. If it cannot be
+    written, the run goes on with one warning, and `n_unsaved` counts. Everything else, arguments
+    included, is the same.
     """
 
     n_unsaved = 0
 
     def save(self, folder: str | None = None) -> None:
-        """Write the state, at once or not at all.
+        """Write the state atomically.
 
         Raises:
             OSError: If it cannot be written to the folder that is given.
@@ -36,7 +36,7 @@ class DurableTuner(Tuner):  # type: ignore[misc]
             with TemporaryDirectory(prefix="unsaved-", dir=place) as unsaved:
                 super().save(unsaved)
                 (Path(unsaved) / ST_TUNER_DILL_FILENAME).replace(place / ST_TUNER_DILL_FILENAME)
-        except OSError as error:  # a full disk must not end a run that can go on
+        except OSError as error:  # for example a full disk: the run goes on
             if folder is not None:
                 raise
             self.n_unsaved += 1
@@ -49,12 +49,12 @@ class DurableTuner(Tuner):  # type: ignore[misc]
 
 
 def load_tuner(path: str | PathLike[str]) -> Tuner:
-    """Load a tuner that was killed, to `run` on from where it was saved last.
+    """Load a tuner that was killed; `run` continues from its last save.
 
-    `Tuner.load` and `run` forget what was running, and give new trials the numbers of those that
-    were begun after the last save. Here, what was running without a report is suggested again,
-    before anything new; and the folders of trials that the saved tuner does not know are renamed,
-    because a new trial would read the reports there as its own.
+    `Tuner.load` and `run` forget running trials, and give new trials the numbers of those that
+    began after the last save. Here, running trials without a report are suggested again, before
+    anything new. The folders of trials that the saved tuner does not know are renamed, because a
+    new trial would read their reports as its own.
 
     Args:
         path: Folder of the experiment. How much is lost depends on the `results_update_interval`
