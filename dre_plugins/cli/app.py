@@ -9,9 +9,9 @@ from dre_plugins.cli.meta_training import meta_train
 from dre_plugins.cli.priors import priors
 
 app = command_line(
-    """Let hyper-parameter searches learn from those that you ran before.
+    """Train priors on your past studies, and manage the memory of studies.
 
-    Two steps, from past studies to a prior that the next study starts from:
+    Two steps lead from past studies to a prior that the next study starts from:
 
         dre import optuna sqlite:///studies.db -o tasks.json
 

@@ -1,7 +1,7 @@
-"""Where the commands print to: the only place where text of unknown origin reaches a terminal.
+"""The output of the commands, which escapes control characters.
 
-Names of tasks, parameters and priors come from files. A terminal obeys some characters: they can
-clear the screen, write to the clipboard, or show a name backwards.
+Names of tasks, parameters and priors come from files. Control characters in them could clear the
+screen, write to the clipboard, or show a name backwards.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from rich.text import Text
 
 Item = TypeVar("Item")
 
-# In a pipe or a file there is no width to fit to.
+# Width of the output in a pipe or a file.
 _WIDTH_OF_FILES = 120
 
 
 def printable(text: str) -> str:
-    r"""Return a text whose characters a terminal shows and does not obey; others as `\x1b`."""
+    r"""Return a text with control characters escaped, such as `\x1b`."""
     return "".join(
         character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1]
         for character in text
@@ -30,10 +30,10 @@ def printable(text: str) -> str:
 
 
 class SafeConsole(Console):
-    """A console that prints no control character of a text; its own colours it does print."""
+    """A console that escapes control characters of texts; its own colours are printed."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return a text to lay out, as wide as it will be printed."""
+        """Return a text with the width that it will have when printed."""
         return super().render_str(printable(text), **options)
 
     def render(
@@ -48,7 +48,7 @@ class SafeConsole(Console):
 
 
 def console() -> Console:
-    """Return the console of results; brackets in names and messages are no markup."""
+    """Return the console for results, without markup: brackets in names are plain text."""
     width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
     return SafeConsole(width=width, markup=False, highlight=False)
 
@@ -60,9 +60,9 @@ def warn(text: str, program: str = "dre") -> None:
 
 
 def tracked(items: Iterable[Item], text: str, total: int) -> Iterator[Item]:
-    """Yield the items, on a terminal beside a bar with the time left.
+    """Yield the items; on a terminal, show a progress bar with the remaining time.
 
-    The bar moves between items only, so that it disturbs no measurement.
+    The bar is updated only between items, so that it disturbs no measurement.
     """
     bars = SafeConsole(stderr=True)
     is_hidden = not bars.is_terminal

@@ -1,4 +1,4 @@
-"""What the programs `dre` and `dre-bench` share: options, and where bad input ends them."""
+"""Options of the programs `dre` and `dre-bench`, and their error messages for bad input."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dre_plugins.cli.console import warn
 
 
 class OneLineErrors(TyperGroup):
-    """Turn errors that the user can do something about into one line and exit code 1."""
+    """Print errors that the user can correct as one line, and exit with code 1."""
 
     program = "dre"
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; anything but bad input keeps its traceback."""
+        """Run a command; errors other than bad input keep their traceback."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # `dre priors list | head`: typer ends without a word
@@ -34,8 +34,8 @@ def command_line(about: str, errors: type[OneLineErrors] = OneLineErrors) -> typ
     """Return a program without commands, with the options `--version` and `--debug`.
 
     Args:
-        about: What its help says first, as Markdown.
-        errors: Says which program an error is of.
+        about: First part of the help, as Markdown.
+        errors: Group class, which has the name of the program for error messages.
     """
     app = typer.Typer(
         cls=errors,
@@ -57,7 +57,9 @@ def _print_version(is_wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show it."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version."
+        ),
     ] = False,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error.")

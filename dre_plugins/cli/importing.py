@@ -1,4 +1,4 @@
-"""`dre import`: past tasks, wherever they are, into one file."""
+"""`dre import`: past tasks from several sources into one file."""
 
 from __future__ import annotations
 

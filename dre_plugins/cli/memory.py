@@ -1,4 +1,4 @@
-"""`dre memory`: what was ever tuned here."""
+"""`dre memory`: the recorded studies."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 memory = typer.Typer(
     no_args_is_help=True,
-    help="Look at the studies that were recorded by `memory=`, and manage them.",
+    help="Show and manage the studies that were recorded by `memory=`.",
 )
 
-# Past studies that are named in the statistics.
+# Number of past studies that the statistics name.
 N_MOST_USED = 5
 
 Folder = Annotated[
@@ -71,7 +71,7 @@ def list_studies(
 
 @memory.command("show")
 def show(study: Study, folder: Folder = None) -> None:
-    """Show a study: its best trial, its search space, and which studies it began with.
+    """Show a study: its best trial, its search space, and the studies that it learnt from.
 
     Example:
 
@@ -110,7 +110,7 @@ def forget(
     folder: Folder = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete studies, and all priors, as any may have learnt from them.
+    """Delete studies, and all priors, as any may have been trained on them.
 
     Example:
 
@@ -151,7 +151,7 @@ def export(
 
 @memory.command("import")
 def import_studies(tasks: Tasks, folder: Folder = None) -> None:
-    """Record past tasks, of any source that `dre import` reads; what is there is left out.
+    """Record past tasks from files of `dre import` or Optuna storages; known ones are skipped.
 
     Example:
 
@@ -168,11 +168,11 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
 
 @memory.command("train")
 def train(folder: Folder = None) -> None:
-    """Train priors ahead, for studies to come; what is trained already takes no time.
+    """Train priors for later studies; priors that exist are not trained again.
 
-    Studies whose search spaces overlap share a prior. It takes about a minute for a group of more
-    than 30 studies; fewer are learnt from in a second when a study begins. Run it now and then, or
-    by cron every night.
+    Studies whose search spaces overlap share a prior. Training takes about a minute for a group of
+    more than 30 studies; smaller groups need none, as a study learns from them in a second when it
+    begins. Run this from time to time, or by cron every night.
 
     Example:
 
@@ -203,11 +203,11 @@ def train(folder: Folder = None) -> None:
 
 @memory.command("stats")
 def stats(folder: Folder = None) -> None:
-    """Say how much there is, which studies others have learnt from, and what that has saved.
+    """Show the size of the memory, the studies that others learnt from, and the gain of that.
 
-    "first suggestions" compares what a study chose before it had observed anything with the
-    space-filling trials of the same study, with which it would have begun without a memory. What
-    its later trials have saved cannot be told from records.
+    "first suggestions" compares the suggestions that a study made before it had observed anything
+    with the space-filling trials of the same study, with which it would have begun without a
+    memory. The gain of its later trials cannot be told from records.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""`dre meta-train`: past tasks become a prior."""
+"""`dre meta-train`: train a prior on past tasks."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def meta_train(
     threads: Threads = 1,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="File that the state of the training is written to now and then."),
+        typer.Option(help="File to which the state of the training is saved regularly."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")
+        bool, typer.Option("--resume", help="Continue from the checkpoint, if there is one.")
     ] = False,
 ) -> None:
-    """Learn from past tasks what tends to be good; the result is a prior.
+    """Train a prior on past tasks.
 
-    With 10 tasks or more, every fifth is held out to tell when to stop. The default takes
-    minutes; a GPU (--device cuda) makes it shorter. Run the command again with --resume to
-    continue a training that was interrupted. In Python, `Prior.train` takes the shape of the
-    ensemble and all settings of the training.
+    With 10 tasks or more, every fifth is held out for early stopping. Training takes about a
+    minute for a hundred tasks. Run the command again with --resume to continue a training that was
+    interrupted. In Python, `Prior.train` takes the shape of the ensemble and all settings of the
+    training.
 
     Examples:
 

@@ -24,8 +24,8 @@ Tasks = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.")]
-Device = Annotated[str, typer.Option(help="Where to meta-train: cpu, cuda, cuda:1, …")]
-Threads = Annotated[int, typer.Option(help="Threads of the CPU.")]
+Device = Annotated[str, typer.Option(help="Torch device: cpu, cuda, cuda:1, …")]
+Threads = Annotated[int, typer.Option(help="Number of CPU threads.")]
 
 
 def load_tasks(sources: Sequence[str]) -> MetaDataset:
@@ -54,7 +54,7 @@ def _tasks_of(source: str) -> MetaDataset:
 
 
 def check_machine(seed: int, device: str, n_threads: int) -> None:
-    """Raise a ValueError unless there is such a machine, and the seed is one."""
+    """Raise a ValueError unless the seed, the device and the number of threads are valid."""
     require(seed >= 0, "--seed", seed, "at least 0")
     require(n_threads >= 1, "--threads", n_threads, "at least 1")
     check_device(device)

@@ -1,4 +1,4 @@
-"""`dre priors`: what a prior is made of and where it comes from."""
+"""`dre priors`: the cards and search spaces of priors."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from rich.table import Table
 
 from dre_plugins.cli.console import console
 
-# What cards say of first trials on data sets that were held out.
+# Figures on cards: regrets on data sets that were held out.
 REGRETS = ("regret of the first trial", "regret of the library's default")
 CAPTION = (
-    "regret: of the first trial on data sets held out, beside that of the library's default; 0 is "
-    "the best known, 1 the median of random trials. prior='auto' picks one by the parameters."
+    "regret: of the first trial on held-out data sets, and of the library's default; 0 is the "
+    "best known value, 1 the median of random trials. prior='auto' recognises the learner."
 )
 
-priors = typer.Typer(no_args_is_help=True, help="Look at priors: those of the package, and yours.")
+priors = typer.Typer(no_args_is_help=True, help="Show priors of the package, and yours.")
 
 
 @priors.command("list")
@@ -51,7 +51,7 @@ def list_priors() -> None:
 
 @priors.command("show")
 def show(prior: Annotated[str, typer.Argument(help="Name or file of a prior.")]) -> None:
-    """Show the card of a prior, the search space that it knows, and what names it goes by.
+    """Show the card of a prior, its search space, and other names of its parameters.
 
     Example:
 

@@ -1,10 +1,10 @@
 """Pictures of what a study has learnt, with Matplotlib; all take studies of Optuna and `AskTell`.
 
-Whatever sampler made a study, a ranking ensemble is fitted to it as `DRESampler` would. As in
+A ranking ensemble is fitted to the study as `DRESampler` would, whatever its sampler is. As in
 `optuna.visualization.matplotlib`, each function makes a figure and returns its axes.
 
     plot_predicted_ranks: predicted ranks and their standard errors over one or two parameters.
-    plot_acquisition: what a suggestion is chosen by, over one or two parameters.
+    plot_acquisition: the acquisition function, over one or two parameters.
     plot_members: what each member of the ensemble predicts, over one parameter.
     plot_rank_importances: how much predicted ranks depend on each parameter.
     plot_calibration: true against predicted ranks.

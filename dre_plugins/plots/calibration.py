@@ -1,4 +1,4 @@
-"""Whether predicted ranks are as uncertain as they say."""
+"""The calibration of predicted ranks: whether their standard errors are right."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dre_plugins.recommend.settings import RecommenderSettings
 N_FOLDS = 5
 # Probabilities of the intervals whose coverage is reported.
 INTERVALS = (0.5, 0.8, 0.9)
-# Below, a fold has too little to learn from.
+# Fewest trials: with fewer, a fold has too little to learn from.
 MIN_TRIALS = 10
 
 
@@ -27,17 +27,17 @@ def plot_calibration(
     settings: RecommenderSettings | None = None,
     objective: int | None = None,
 ) -> Axes:
-    """Plot true against predicted ranks of trials that the ensemble did not know.
+    """Plot true against predicted ranks of trials, by cross-validation.
 
-    The true rank of a suggestion among all that might have been tried is never known, its rank
-    among the trials of the study is. So each fifth of the trials is predicted by an ensemble that
-    was fitted to the others. The title says how many true ranks lie in the predicted intervals.
+    Each fifth of the trials is predicted by an ensemble that was fitted to the others. True ranks
+    are those among the trials of the study. The title states how many of them lie in the predicted
+    intervals.
 
     Args:
         study: A study with at least ten trials that have a value, of any sampler.
-        prior: What the ensemble starts from, as of `DRESampler`.
-        settings: Of the fits.
-        objective: Which objective, from 0; needed if there are several.
+        prior: Prior of the ensemble, as for `DRESampler`.
+        settings: Settings of the fits.
+        objective: Number of the objective, from 0; needed if there are several.
 
     Raises:
         ValueError: If there are too few trials, or no such objective.

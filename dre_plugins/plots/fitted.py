@@ -1,6 +1,6 @@
-"""A ranking ensemble fitted to a study, to be looked into.
+"""A ranking ensemble fitted to a study, for plots.
 
-It is looked into within `isolated`, which leaves no trace in the user's torch. Notation: see
+Use it within `engine.runtime.isolated`, which protects the user's torch settings. Notation: see
 docs/architecture.md.
 """
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 Study: TypeAlias = "AskTell | history.Study"
 Array: TypeAlias = NDArray[np.float64]
 
-# A picture is the same each time that it is drawn.
+# Seed of the fits, so that a figure is the same each time.
 SEED = 0
-# With fewer there is nothing to rank.
+# Fewest trials that can be ranked.
 MIN_TRIALS = 2
 
 
@@ -42,10 +42,10 @@ class Fitted:
 
     Args:
         study: The study, of Optuna and any sampler, or an `AskTell`.
-        prior: What the ensemble starts from: see `DRESampler`.
-        settings: Of the fit.
-        objective: Which one, from 0; needed if there are several.
-        least: Trials with a value that the study must have.
+        prior: Prior of the ensemble, as for `DRESampler`.
+        settings: Settings of the fit.
+        objective: Number of the objective, from 0; needed if there are several.
+        least: Smallest number of trials with a value.
 
     Attributes:
         space: The search space.
@@ -82,11 +82,11 @@ class Fitted:
         self._n_threads = self._recommender.settings.n_threads
 
     def ensemble(self) -> FittedEnsemble:
-        """Return the ensemble that the next suggestion would be chosen by."""
+        """Return the ensemble as it would be fitted for the next suggestion."""
         return self._fit(range(len(self._trials)), None)
 
     def blind_ensemble(self, hidden: Sequence[int]) -> FittedEnsemble:
-        """Return an ensemble that is not told of some trials and ranks against all of them."""
+        """Return an ensemble fitted without some trials, which ranks against all trials."""
         kept = [place for place in range(len(self._trials)) if place not in set(hidden)]
         has_value = ~np.isnan(self.values)
         return self._fit(kept, self.units[has_value])
@@ -101,8 +101,8 @@ class Fitted:
     def incumbent(self, columns: Sequence[int]) -> Array:
         """Return the best trial that has some parameters, completed to a whole row `[P]`.
 
-        Feasible trials are better than others. What it lacks, as it is inactive there, is taken
-        from the best trial that has it.
+        Feasible trials are better than others. Values of inactive parameters are taken from the
+        best trial that has them.
 
         Raises:
             ValueError: If no trial with a value has all of these parameters.

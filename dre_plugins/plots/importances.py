@@ -32,9 +32,9 @@ def plot_rank_importances(
 
     Args:
         study: A study with at least two trials that have a value, of any sampler.
-        prior: What the ensemble starts from, as of `DRESampler`.
-        settings: Of the fit.
-        objective: Which objective, from 0; needed if there are several.
+        prior: Prior of the ensemble, as for `DRESampler`.
+        settings: Settings of the fit.
+        objective: Number of the objective, from 0; needed if there are several.
 
     Raises:
         ValueError: If there are too few trials, or no such objective.

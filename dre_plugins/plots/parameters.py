@@ -1,4 +1,4 @@
-"""A parameter as an axis of a picture."""
+"""A parameter as an axis of a figure."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dre_plugins.plots.fitted import Array
 from dre_plugins.plots.style import plain
 from dre_plugins.space import Domain, Float, Integer, SearchSpace
 
-# More values than this are drawn as a curve.
+# With more values than this, a curve is drawn.
 MAX_POINTS = 12
 
 
 @dataclass(frozen=True)
 class ParameterAxis:
-    """Hold where a parameter is looked at, and how its values lie on an axis."""
+    """Hold the plotted values of a parameter, and their places on an axis."""
 
     name: str
     column: int  # its place among the parameters
     domain: Domain
-    units: Array  # canonical coordinates at which it is looked at, ascending `[G]`
+    units: Array  # canonical coordinates of the plotted values, ascending `[G]`
 
     @property
     def is_number(self) -> bool:
@@ -42,7 +42,7 @@ class ParameterAxis:
         return self.is_number and len(self.units) > MAX_POINTS
 
     def places(self, units: Array | None = None) -> Array:
-        """Return places on the axis of coordinates `[C]`; None: of those it is looked at."""
+        """Return the places of coordinates `[C]` on the axis; None: of the plotted values."""
         units = self.units if units is None else units
         if isinstance(self.domain, (Float, Integer)):
             return self.domain.numbers(units)

@@ -1,4 +1,4 @@
-"""What an ensemble predicts over one or two parameters, the others as in the best trial.
+"""Plots of an ensemble over one or two parameters, the others as in the best trial.
 
 Notation: `C` points of a slice; `G` points of an axis.
 """
@@ -54,9 +54,9 @@ def plot_predicted_ranks(
     Args:
         study: A study with at least two trials that have a value, of any sampler.
         params: Names of one or two parameters.
-        prior: What the ensemble starts from, as of `DRESampler`.
-        settings: Of the fit.
-        objective: Which objective, from 0; needed if there are several.
+        prior: Prior of the ensemble, as for `DRESampler`.
+        settings: Settings of the fit.
+        objective: Number of the objective, from 0; needed if there are several.
 
     Returns:
         Axes: one with a band over one parameter, two with shades over two.
@@ -95,14 +95,14 @@ def plot_acquisition(
     settings: RecommenderSettings | None = None,
     objective: int | None = None,
 ) -> Axes:
-    """Plot what a suggestion is chosen by, over one or two parameters.
+    """Plot the acquisition function over one or two parameters.
 
     Args:
-        study: See `plot_predicted_ranks`, as for all others.
+        study: See `plot_predicted_ranks`, also for the other arguments.
         params: Names of one or two parameters.
-        prior: What the ensemble starts from.
-        settings: Of the fit; its `acquisition` is what is drawn.
-        objective: Which objective, from 0.
+        prior: Prior of the ensemble.
+        settings: Settings of the fit; its `acquisition` is drawn.
+        objective: Number of the objective, from 0.
 
     Raises:
         ValueError: See `plot_predicted_ranks`.
@@ -145,14 +145,14 @@ def plot_members(
 ) -> Axes:
     """Plot the rank that each member of the ensemble predicts, over one parameter.
 
-    Where they disagree, the ensemble does not know.
+    Where they disagree, the ensemble is uncertain.
 
     Args:
-        study: See `plot_predicted_ranks`, as for all others.
+        study: See `plot_predicted_ranks`, also for the other arguments.
         param: Name of the parameter.
-        prior: What the ensemble starts from.
-        settings: Of the fit.
-        objective: Which objective, from 0.
+        prior: Prior of the ensemble.
+        settings: Settings of the fit.
+        objective: Number of the objective, from 0.
 
     Raises:
         ValueError: See `plot_predicted_ranks`.
@@ -173,7 +173,7 @@ def plot_members(
 
 @dataclass(frozen=True)
 class _Slice:
-    """Hold a fitted ensemble and the points at which it is looked at."""
+    """Hold a fitted ensemble and the points at which it is plotted."""
 
     fitted: Fitted
     ensemble: FittedEnsemble

@@ -1,6 +1,6 @@
-"""Colours and panels that all pictures share.
+"""Colours and panels that all figures share.
 
-Text, frames and backgrounds are the user's: a picture looks right in light and dark styles.
+Text, frames and backgrounds have the user's style, so figures look right in light and dark ones.
 """
 
 from __future__ import annotations
