@@ -18,7 +18,7 @@ from dre_plugins.engine.settings import check_acquisition
 # divides by zero; a hundredth of a rank changes no order that members disagree about.
 MIN_SPREAD = 0.01
 
-# Puts differences of log-ranks on a scale on which MIN_SPREAD is as small as it is among ranks.
+# Scale of log-ranks, on which MIN_SPREAD is as negligible as it is for ranks.
 LOG_RANK_SCALE = 10.0
 
 

@@ -89,7 +89,7 @@ def parse(name: str, content: bytes) -> tuple[Parameters, ScorerSettings, int, s
 def parsed(content: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
     """Return the texts of the header and the tensors, on the CPU; a SafetensorError: damaged.
 
-    No tensor is larger than what the content holds of it.
+    Tensors take no more memory than the content.
     """
     try:
         tensors = from_bytes(content)

@@ -43,7 +43,7 @@ class FitGradient:
         scorer: The ensemble.
         features: Configurations `[M or 1, B, N, D]`.
         loss: The loss.
-        prepared: What it knows of the values `[M or 1, B, N]`.
+        prepared: What the loss has precomputed from the values `[M or 1, B, N]`.
         weights: Weight of each list `[B]`, or for each member `[M, B]`.
         quantiles: Rank-normalised values `[M or 1, B, N]`; None without a context.
         support: Support sets `[M, B, N]`; None without a context.
@@ -183,7 +183,7 @@ class _ContextGradient:
         self._by_weight = flat.gradients["scorer.0.weight"][:, n_features:]
 
     def forward(self) -> Tensor:
-        """Return what the context adds to the scorers' first layer `[M, B, 1, out]`."""
+        """Return the share of the context in the scorers' first layer `[M, B, 1, out]`."""
         encoded = self._phi.forward().view(self._encoded_shape)
         self._means.copy_((self._shares @ encoded).view(self._means.shape))
         self._vectors = self._rho.forward().view(*self._shares.shape[:2], -1)  # [M, B, Z]

@@ -218,7 +218,7 @@ def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
 
 
 def read_header(line: bytes, path: Path) -> Header:
-    """Return what the first line of a record says.
+    """Return the header in the first line of a record.
 
     Raises:
         RecordError: It is none, or of a newer version.

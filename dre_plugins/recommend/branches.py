@@ -33,7 +33,7 @@ MIN_PATIENCE = 3
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """Hold what is known of one value of a choice."""
+    """Hold the progress of one branch: a value of a choice."""
 
     column: int  # column of the choice
     place: float  # coordinate of the value
@@ -97,7 +97,7 @@ def _branches(
     values: NDArray[np.float64],
     has_ended: NDArray[np.bool_],
 ) -> list[_Branch]:
-    """Return what is known of each value of the choice in a column."""
+    """Return the progress of each value of the choice in a column."""
     domain = space.domains[space.names[column]]
     found = []
     for place in domain.centres(np.arange(domain.n_values or 0, dtype=np.float64)).tolist():

@@ -1,4 +1,4 @@
-"""What trials tell of the constraints of their study."""
+"""The constraints of a study, as observed in its trials."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MAX_MODELLED = 10
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Hold what was observed of one constraint."""
+    """Hold the observed violations of one constraint."""
 
-    trials: NDArray[np.intp]  # positions in the history of the trials that tell `[N]`
+    trials: NDArray[np.intp]  # positions in the history of the trials that state it `[N]`
     violations: NDArray[np.float64]  # how far they violate it `[N]`; at most 0 is met
 
     @property
@@ -48,7 +48,7 @@ class Constraint:
 
 
 def constraints_of(history: Sequence[Trial]) -> list[Constraint]:
-    """Return what a history tells of each constraint, by name in order of first appearance."""
+    """Return the constraints of a history, in order of first appearance of their names."""
     names = dict.fromkeys(name for trial in history for name in trial.constraints)
     constraints = []
     for name in names:
@@ -63,7 +63,7 @@ def joined(constraints: Sequence[Constraint], n_trials: int) -> list[Constraint]
     """Return the constraints; of more than `MAX_MODELLED`, similar ones are joined.
 
     Args:
-        constraints: What was observed of each.
+        constraints: The constraints.
         n_trials: Length of the history.
     """
     if len(constraints) <= MAX_MODELLED:

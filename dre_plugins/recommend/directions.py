@@ -60,7 +60,7 @@ class Directions:
         return replace(ended, objectives=values)
 
     def rungs(self, reported: Mapping[float, float]) -> dict[float, float]:
-        """Return what was reported by step, larger is better; a ValueError: it is no number."""
+        """Return the reported values by step, larger is better; a ValueError: one is no number."""
         for step, value in reported.items():
             require(is_real(step) and is_real(value), "rungs", reported, "numbers by step")
         sign = self.signs[0]
@@ -106,7 +106,7 @@ def checked_constraints(constraints: Mapping[str, float] | None) -> dict[str, fl
 
 
 def checked_cost(cost: float | None) -> float | None:
-    """Return what a trial has cost; None where that is unknown: NaN, infinite or 0.
+    """Return the cost of a trial; None if it is unknown: NaN, infinite or 0.
 
     A ValueError says that it is negative or no number.
     """

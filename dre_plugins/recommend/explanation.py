@@ -42,7 +42,7 @@ class Explanation:
     """Say where a configuration came from and what was expected of it.
 
     Args:
-        source: One of `SOURCES`, which says what each means.
+        source: One of `SOURCES`, which has the meanings.
         predicted_rank: Mean rank against the reference points, 1 = best; None unless a model
             chose.
         spread: Standard error of that rank; None unless a model chose.
@@ -82,11 +82,11 @@ class Suggestion:
 
     configuration: dict[str, Any]  # of active parameters and constants
     units: Units  # coordinates `[P]`, also of inactive parameters, or those of the given candidate
-    explanation: Explanation  # what is expected of it, in words when printed
+    explanation: Explanation  # prints its source and prediction in words
 
     @property
     def source(self) -> str:
-        """Return one of `SOURCES`, which says what each means."""
+        """Return one of `SOURCES`, which has the meanings."""
         return self.explanation.source
 
 

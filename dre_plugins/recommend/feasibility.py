@@ -44,7 +44,7 @@ class Feasibility:
     Args:
         space: The search space.
         units: Canonical coordinates of the trials `[N, P]`.
-        constraints: What was observed of each constraint.
+        constraints: The constraints that any trial violates.
         max_length: Most trials that are read of each, fewer where there are many constraints.
     """
 
@@ -65,7 +65,7 @@ class Feasibility:
 
     @classmethod
     def of(cls, evidence: Evidence) -> Feasibility | None:
-        """Return what is known of the constraints; None where no trial violates any."""
+        """Return the feasibility of the evidence; None if no trial violates a constraint."""
         constraints = evidence.violated_constraints
         if not constraints:
             return None
@@ -96,10 +96,10 @@ class Feasibility:
 
 
 def targets_of(constraint: Constraint) -> tuple[torch.Tensor, float]:
-    """Return what the processes are conditioned on `[N]`, larger is better, and the boundary.
+    """Return the targets of the processes `[N]`, larger is better, and that of the boundary.
 
     Args:
-        constraint: What was observed; a violation at least.
+        constraint: A constraint that at least one trial violates.
     """
     violations = constraint.violations
     sizes = np.abs(violations[np.isfinite(violations) & (violations != 0.0)])

@@ -32,7 +32,7 @@ def is_interruption(error: Exception) -> bool:
 
 
 def is_from_signal_handler(error: BaseException) -> bool:
-    """Return whether an exception, or what it was made of, came through a signal handler."""
+    """Return whether an exception, or its cause, passed through a signal handler."""
     handlers = _codes_of_handlers()
     cause: BaseException | None = error
     while cause is not None:

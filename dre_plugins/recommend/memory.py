@@ -121,7 +121,7 @@ class Recommenders:
     def _begun(
         self, suggestions: Sequence[Suggestion], history: Sequence[Trial], fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
-        """Begin each branch of a conditional space with what the prior of its learner favours.
+        """Begin each branch of a conditional space with the best values of its learner's prior.
 
         Parameters that are in no trial yet get these values; the others keep theirs. If the whole
         space is that of one learner, its portfolio is used in the start-up trials instead.

@@ -54,7 +54,7 @@ def without_noise(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list
 
 
 def repetition_keys(units: NDArray[np.float64]) -> list[Hashable]:
-    """Return what is equal for repetitions of a configuration, of canonical units `[N, P]`.
+    """Return keys that are equal for repetitions of a configuration, by units `[N, P]`.
 
     Units far outside the present ranges are clipped, so trials there do not count as repetitions.
     """

@@ -40,7 +40,7 @@ def worth_fantasizing(units: Units, predicted: Callable[[Units], Units]) -> Unit
 
 
 def parts_of(count: int) -> Iterator[int]:
-    """Return how many suggestions of a batch belong together: `N_TOGETHER`, and what is left."""
+    """Return how many suggestions of a batch share a fit: `N_TOGETHER`, and the remainder."""
     for first in range(0, count, N_TOGETHER):
         yield min(N_TOGETHER, count - first)
 

@@ -1,8 +1,8 @@
 """The universal prior's posterior of noise-free values, in the unit of the metric.
 
 The universal prior's proposals use targets that mix values and their order. Here the posterior is
-one of values, so the targets are the values themselves. Those far below the median tell nothing of
-the best ones: they are clipped to lie no further below the median than the best lies above it.
+one of values, so the targets are the values themselves. Values far below the median say nothing
+about the best ones: they are clipped to lie no further below the median than the best lies above.
 
 This module needs torch, so it is imported only when a model is first used.
 """

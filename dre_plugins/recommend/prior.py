@@ -86,7 +86,7 @@ class FoundPrior(PriorLike, Protocol):
 
 
 Universal: TypeAlias = "Literal['universal'] | UniversalFile"
-# A list has one for each objective, None where there is none.
+# A list has an entry for each objective, None without a prior.
 Several: TypeAlias = "list[PriorLike | None] | tuple[PriorLike | None, ...]"
 LoadedPrior: TypeAlias = "PriorLike | Several | Universal | None"
 SinglePrior: TypeAlias = "PriorLike | str | os.PathLike[str] | None"
@@ -154,11 +154,11 @@ def aligned(
     space: SearchSpace,
     n_objectives: int | None,
 ) -> tuple[AlignedPrior | None, ...]:
-    """Return what a prior knows of a search space: of all objectives as one, or of each.
+    """Return the trained priors aligned to a search space: one for all objectives, or one each.
 
-    The universal prior knows nothing of any search space, and one that was found nothing of
-    several objectives. A ValueError says that the spaces have no parameter in common, the
-    objectives are more or fewer than the priors, or all of these are None.
+    There are none for the universal prior, nor for a recognised learner with several objectives. A
+    ValueError says that the spaces have no parameter in common, that there are not as many priors
+    as objectives, or that all priors are None.
     """
     if isinstance(prior, str):
         require(prior == UNIVERSAL, "prior", prior, f"{UNIVERSAL!r}, None, or a loaded Prior")

@@ -276,7 +276,7 @@ class Recommender:
                 seen.include(self.space.canonical(choice.units[None]))
         return choices
 
-    # ---- what is known and wanted
+    # ---- evidence, fixed values, portfolio, rule
 
     def _evidence(self, history: Sequence[Trial], index: int) -> Evidence:
         n, n_priors = n_objectives(history), len(self._priors)
@@ -319,7 +319,7 @@ class Recommender:
         self.count_invalid()
         return Rule(self.space, None)
 
-    # ---- what is counted and said
+    # ---- counters and messages
 
     def check_rule(self) -> None:
         """Warn once if few configurations satisfy the rule; a RuleError says that none does."""

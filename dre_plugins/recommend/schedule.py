@@ -196,7 +196,7 @@ def is_exploration_due(index: int, evidence: Evidence) -> bool:
 
 
 def is_contrast_due(expected: NDArray[np.float64], trust: float) -> bool:
-    """Return whether the next trial should be one of which the prior expects little.
+    """Return whether the next trial should be a contrast.
 
     `expected` has the prior's rank of each trial, unfinished ones included, as a share of the
     reference `[N]`, 0 = best.

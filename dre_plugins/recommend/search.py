@@ -44,10 +44,10 @@ BLOCK = 512
 
 @dataclass(frozen=True, slots=True)
 class CandidatePool:
-    """Hold candidates and what a model predicts of them."""
+    """Hold candidates and their predictions."""
 
     units: Units  # coordinates `[C, P]`
-    predictions: torch.Tensor  # what the model predicts `[J, C]`
+    predictions: torch.Tensor  # predictions of the model `[J, C]`
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class CandidateSearch:
         of the best candidates and of the best observed configurations get there.
 
         Args:
-            predict: What a model predicts of coordinates `[C, P]`.
+            predict: Predictions of the model for coordinates `[C, P]`.
             acquisition: Acquisition values `[C]` of predictions.
             request: Given coordinates, and the branch to search, if any.
             rng: Source of all draws.

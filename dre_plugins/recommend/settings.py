@@ -1,4 +1,4 @@
-"""What a user can choose about the search, validated where it is built."""
+"""Settings of the search, validated on construction."""
 
 from __future__ import annotations
 

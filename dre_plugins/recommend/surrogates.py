@@ -69,7 +69,7 @@ class Surrogates:
         self._search = CandidateSearch(batch.rule, batch.candidates, seed)
         self._proposers: dict[str, Proposer] = {}
         self._pending = [batch.evidence.pending] if len(batch.evidence.pending) else []
-        self._n_fantasies: Counter[str] = Counter()
+        self._n_fantasized: Counter[str] = Counter()
 
     def choices(self) -> list[Choice]:
         """Return the choices of the batch one after the other, different from each other."""
@@ -169,9 +169,9 @@ class Surrogates:
         """Return a fitted proposer that knows all pending trials as fantasies."""
         if name not in self._proposers:
             self._proposers[name] = self._new_proposer(name)
-        for pending in self._pending[self._n_fantasies[name] :]:
+        for pending in self._pending[self._n_fantasized[name] :]:
             self._proposers[name].fantasize(pending)
-        self._n_fantasies[name] = len(self._pending)
+        self._n_fantasized[name] = len(self._pending)
         return self._proposers[name]
 
     def _new_proposer(self, name: str) -> Proposer:

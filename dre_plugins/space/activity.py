@@ -36,7 +36,7 @@ class Rule:
 
 
 class Activity:
-    """Tell which parameters are active; several conditions of one parameter must all hold.
+    """Decide which parameters are active; several conditions of one parameter must all hold.
 
     In `parents_first`, columns of parameters, and in `rules` parents precede their children. A
     ValueError says that a condition names an unknown parameter or value, or that they form a

@@ -150,7 +150,7 @@ class _Numeric(Domain):
         As `to_units`, for many numbers at once: whole numbers beyond 2**53 are rounded to floats.
         """
         grid = self._grid
-        with np.errstate(over="ignore"):  # what is out of reach is clipped
+        with np.errstate(over="ignore"):  # overflows are clipped
             if grid is None:
                 units = self._positions(numbers)
             else:  # float(n): of integers beyond 64 bits NumPy 1 makes objects

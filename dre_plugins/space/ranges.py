@@ -1,4 +1,4 @@
-"""What a range of numbers is made of: checked bounds, warps, and grids.
+"""The parts of a range of numbers: checked bounds, warps, and grids.
 
 A warp is a monotone map of values to a scale on which draws are uniform. A grid holds evenly
 spaced values in exact integers.
@@ -41,7 +41,7 @@ class Linear:
 @dataclass(frozen=True, slots=True)
 class Log:
     def forward(self, values: Array) -> Array:
-        # What is not positive lies below every range.
+        # Values that are not positive lie below every range.
         return np.log(np.maximum(values, np.finfo(float).tiny))
 
     def inverse(self, positions: Array) -> Array:
@@ -51,7 +51,7 @@ class Log:
 @dataclass(frozen=True, slots=True)
 class ReverseLog:
     def forward(self, values: Array) -> Array:
-        # What is not below 1 lies above every range.
+        # Values of at least 1 lie above every range.
         return -np.log1p(-np.minimum(values, 1.0 - np.finfo(float).epsneg))
 
     def inverse(self, positions: Array) -> Array:

@@ -304,7 +304,7 @@ class SearchSpace:
         return f"SearchSpace({', '.join(parts)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the space in terms that strict JSON has; a ValueError names what has none."""
+        """Return the space as strict JSON values; a ValueError names a value that has none."""
         return {
             "domains": {name: serial.to_dict(name, part) for name, part in self.domains.items()},
             "conditions": [serial.to_dict(part.child, part) for part in self.conditions],

@@ -207,7 +207,7 @@ class MetaDataset:
         return replace(self, tasks=tuple(task for task in self.tasks if task.name in wanted))
 
     def summary(self) -> str:
-        """Return a short text: tasks, evaluations and what became of them, what was left out."""
+        """Return a short text with tasks, evaluations by state, and skipped items."""
         total: Counter[str] = Counter()
         for task in self.tasks:
             total.update(task.counts())

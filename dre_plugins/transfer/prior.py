@@ -257,7 +257,7 @@ class Prior:
         return np.clip(alignment.convert(units), 0.0, 1.0)
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
-        """Say whether a parameter of a study is one of the prior's, by name, alias or mapping.
+        """Return whether the prior knows a parameter of a study, by name, alias or mapping.
 
         Args:
             beside: Other parameters of the study, which tell the learner.

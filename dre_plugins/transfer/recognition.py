@@ -163,7 +163,7 @@ class AutoPrior:
         return replace(aligned, favourites=_inside(space, prior.first_trials(space)))
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
-        """Say whether a parameter of a study is one of the recognised prior's, see `Prior`."""
+        """Return whether the recognised prior knows a parameter of a study, see `Prior`."""
         prior = self.prior_of({**(beside or {}), name: domain})
         return prior is not None and prior.knows(name, domain, beside)
 

@@ -134,7 +134,7 @@ def contexts_of(
 
 
 def favourites_of(metadata: MetaDataset, space: SearchSpace) -> NDArray[np.float64]:
-    """Return what was best in each task, as canonical coordinates of `space` `[F, P]`.
+    """Return the best configurations of each task, as canonical coordinates of `space` `[F, P]`.
 
     While nothing is observed, scorers trained on few tasks rank configurations best that no task
     has tried. The best configurations of past tasks are the safer start.

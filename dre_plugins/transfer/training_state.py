@@ -70,7 +70,7 @@ class MetaTrainingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Hold what a validation found.
+    """Hold the result of a validation.
 
     Args:
         step: Steps done.
@@ -143,7 +143,7 @@ def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
         if json.loads(header["plan"]) != json.loads(json.dumps(plan)):
             raise ValueError("it belongs to a training with other data, settings or seed")
         for key, value in _tensors(state).items():
-            if tensors[key].shape != value.shape:  # `copy_` would repeat what is smaller
+            if tensors[key].shape != value.shape:  # `copy_` would broadcast
                 raise ValueError(f"{key} has not the shape {[*value.shape]}")
             value.copy_(tensors[key])
         device = next(iter(state.parameters.values())).device

@@ -119,7 +119,7 @@ class UniversalPrior(nn.Module):
         return processes, torch.log_softmax(believed, -1)
 
     def _read(self, features: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what is known of each feature `[B, D, 2 W]`, and of the task `[B, W]`."""
+        """Return an encoding of each feature `[B, D, 2 W]`, and of the task `[B, W]`."""
         n_tasks, n_trials, n_features = features.shape
         along = targets[..., None].expand(-1, -1, n_features)
         cells = self.cell(torch.stack([2.0 * features - 1.0, along], -1))

@@ -31,7 +31,7 @@ REFIT_SHARE = 0.25
 
 @dataclass(frozen=True)
 class FittedEnsemble:
-    """Predict the ranks of configurations, and what is gained on the incumbent.
+    """Predict ranks of configurations, and improvements on the incumbent.
 
     In the first of the lists fantasies come after the trials.
     """

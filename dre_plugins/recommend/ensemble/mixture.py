@@ -38,11 +38,11 @@ class Part:
     fitting: FittingSettings
 
     def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> Part:
-        """Return the part as it is: the lists that it is fitted to hold the fantasies."""
+        """Return the part unchanged, as its lists hold the fantasies."""
         return self
 
     def fit(self, lists: Sequence[TrialList], units: Units, seed: int, share: float) -> Part:
-        """Return the part fitted by a share of the steps; without lists it stays as it is.
+        """Return the part fitted for a share of the steps; without lists it is unchanged.
 
         Lists hold positions in `units` `[N, P]`.
         """
@@ -100,7 +100,7 @@ class JointPart:
     parts: tuple[Members, ...]  # members for each objective `[O]`, as many in all of them
     lists: tuple[Sequence[TrialList], ...]  # what each part is fitted to `[O]`
     weights: NDArray[np.float64]  # weights of the objectives `[O]`
-    reference: Units  # points that tell how good a rank is `[K, P]`
+    reference: Units  # points that ranks are taken against `[K, P]`
 
     def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> JointPart:
         """Return the members with unfinished trials `[U]` in the lists of each part."""
@@ -164,7 +164,7 @@ def fit_all(
 
 
 def _kind(part: Members) -> Hashable:
-    """Return what is equal for parts that can be fitted in one batch."""
+    """Return a key that is equal for parts that can be fitted in one batch."""
     if not isinstance(part, Part) or part.ensemble.settings.context is not None:
         return (id(part),)
     settings = replace(part.ensemble.settings, n_members=1)

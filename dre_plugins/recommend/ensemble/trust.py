@@ -1,4 +1,4 @@
-"""How far a trained prior is trusted: its ranks against what was observed.
+"""How far a trained prior is trusted, by its ranks and the observed ones.
 
 A prior may come from other learners, other metrics or a mistake. Its predictions, made before
 anything was observed, are compared with the observed values, by every pair of trials.

@@ -71,7 +71,7 @@ class Choice:
 
     units: Units  # coordinates `[P]`, NaN or anything for inactive parameters
     is_new: bool  # whether the configuration was never evaluated
-    explanation: Explanation  # in which turn it was chosen, and what is expected of it
+    explanation: Explanation  # its turn and prediction
 
 
 class Proposer(Protocol):

@@ -32,7 +32,7 @@ class Misfit:
 
 
 def typed(column: Iterable[Any]) -> list[Any]:
-    """Return a column with text turned into numbers or booleans, if that is what it holds.
+    """Return a column with text converted to numbers or booleans where possible.
 
     Where at least 90 % of the cells are finite numbers, others become a `Misfit`; what is empty
     becomes `EMPTY`.

@@ -58,7 +58,7 @@ def from_table(
         task: Column that tells tasks apart; None: one task, named after the file.
         parameters: Columns of the hyper-parameters; None: those of `space`, or all others.
         direction: Whether small or large values are good.
-        space: What was searched; None: inferred from the columns, see `infer_domain`.
+        space: The search space; None: inferred from the columns, see `infer_domain`.
         log: Parameters that were searched on the log scale; only without `space`.
 
     Raises:

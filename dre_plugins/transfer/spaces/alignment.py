@@ -106,16 +106,15 @@ class Alignment:
 
     @cached_property
     def _rules(self) -> SearchSpace:
-        """Return the target without the conditions of which nothing is known.
+        """Return the target without conditions whose parent has no value.
 
-        A parameter of which nothing is known says nothing about its children: they are what the
-        source says.
+        Whether the children of such a parent are active depends on the source alone.
         """
         conditions = [c for c in self.target.conditions if c.parent not in self.missing]
         return SearchSpace(self.target.domains, conditions, self.target.optional)
 
     def report(self) -> str:
-        """Return a table of what is linked and how, and what is not."""
+        """Return a table of the links, and of the parameters without one."""
         rows = [("parameter", "in the source", "by", "remark"), *self.rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [

@@ -78,7 +78,7 @@ def number_places(domain: Domain) -> Change | None:
     """Return how numbers become units of `domain`, NaN where it has no place; None if it has none.
 
     Args:
-        domain: What the numbers are to be placed in.
+        domain: Domain whose units are returned.
     """
     if isinstance(domain, Number):
         return domain.number_units
@@ -152,7 +152,7 @@ def _number(value: Any) -> float:
 
 
 def _plain(value: Any) -> Hashable:
-    """Return what is left of a value without its type, and of a string without its case."""
+    """Return a value without its type, and a string without its case, for lenient matching."""
     number = _number(value)
     if not math.isnan(number):
         return f"{number + 0.0:.12g}"

@@ -28,9 +28,9 @@ def infer_space(
     """Return the search space that configurations come from, as far as they show it.
 
     Args:
-        configurations: What was evaluated; an inactive or unknown parameter is absent.
-        names: Parameters in the order to keep; others follow as they first appear, and what no
-            configuration has is left out.
+        configurations: Evaluated configurations, without inactive and unknown parameters.
+        names: Parameters in the order to keep; others follow in order of appearance. Parameters
+            that no configuration has are left out.
         log: Numeric parameters that were searched on the log scale.
 
     Raises:

@@ -1,6 +1,6 @@
 """One search space that holds several: for a prior whose tasks do not share one space.
 
-Parameters get one name for what the spaces call differently, so that tasks teach the same one.
+Aliases of a parameter in different spaces get one name, so that all tasks teach the same one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def merged_space(spaces: Sequence[SearchSpace]) -> SearchSpace:
 def in_canonical_order(space: SearchSpace) -> SearchSpace:
     """Return the space with parameters by name and unordered choices by type and text.
 
-    What is learnt from past studies must not depend on the order in which they list things.
+    A prior of past studies must not depend on the order in which they list parameters or choices.
     """
     domains = {
         name: Categorical(tuple(sorted(domain.choices, key=_type_and_text)))

@@ -64,7 +64,7 @@ def without_learner(name: str) -> str:
 
 
 def forms_of(name: str) -> set[str]:
-    """Return what a name may be known as, from the whole to what is left without prefixes.
+    """Return all forms of a name, from the whole name to that without prefixes.
 
     >>> sorted(forms_of("clf__svm_C"))
     ['c', 'clf_svm_c', 'svm_c']
@@ -160,7 +160,7 @@ def _in_turn(steps: Sequence[Change], numbers: Array) -> Array:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Return what is left of a name, and the word for its convention, empty if there is none."""
+    """Return a name without its convention, and the word for that, empty without any."""
     plain = _without_words(without_prefix(name))
     for word in CONVENTIONS:
         for bare in (plain.removeprefix(f"{word}_"), plain.removesuffix(f"_{word}")):
