@@ -92,7 +92,7 @@ class KeptTrials(Locked):
         if n_objectives != 1:
             raise ValueError("best needs a single objective; use best_trials.")
         if not valid:
-            raise ValueError("best needs a complete trial that meets all constraints.")
+            raise ValueError("best needs a complete, feasible trial.")
         return self._directions.in_users_sign(max(valid, key=lambda trial: trial.value or 0.0))
 
     @property
