@@ -1,4 +1,4 @@
-"""Tune without a framework: ask for a configuration, tell what it was worth.
+"""Tune without a framework: ask for a configuration, tell its value.
 
 python examples/ask_tell.py
 """
@@ -31,6 +31,6 @@ for _ in range(30):
 
 print(f"best accuracy {study.best.value:.4f} with {study.best.configuration}")
 
-# Several workers: a batch of different configurations costs little more than one.
+# Several workers: a batch of different configurations takes little longer than one.
 batch = study.ask_batch(4)
 assert len({tuple(configuration.values()) for _, configuration in batch}) == 4

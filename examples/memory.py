@@ -1,7 +1,7 @@
-"""Two studies in two frameworks: what Optuna has tuned, Syne Tune starts from.
+"""Two studies in two frameworks: a study of Syne Tune starts from one of Optuna.
 
 A support vector machine is tuned on one data set with Optuna, then on another one with Syne Tune,
-once with the memory that the first study has left and once without. Both curves are drawn.
+with the memory of the first study and without. Both curves are drawn.
 
     python examples/memory.py [--trials 25] [--picture memory.png]
 """
@@ -48,7 +48,7 @@ def with_optuna(dataset: str, n_trials: int, memory: str) -> list[float]:
 def with_syne_tune(dataset: str, n_trials: int, memory: str | bool) -> list[float]:
     """Tune with Syne Tune and return the values of the trials."""
     space = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-8, 1e1)}
-    options = {"prior": "universal", "memory": memory}  # nothing but the memory is known
+    options = {"prior": "universal", "memory": memory}  # without the portfolio of the learner
     scheduler = DRE(space, "accuracy", do_minimize=False, random_seed=0, **options)
     loop, values = AskTellScheduler(scheduler), []
     for _ in range(n_trials):

@@ -116,9 +116,9 @@ class Recommenders:
                 index=index + n_turns,
                 fixed=fixed,
             )
-        return self._begun(suggestions, history, fixed)
+        return self._with_branch_starts(suggestions, history, fixed)
 
-    def _begun(
+    def _with_branch_starts(
         self, suggestions: Sequence[Suggestion], history: Sequence[Trial], fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
         """Begin each branch of a conditional space with the best values of its learner's prior.

@@ -170,8 +170,8 @@ def aligned(
     if isinstance(prior, FoundPrior) and n_objectives not in (None, 1):
         return ()
     if not isinstance(prior, (list, tuple)):
-        only = prior.on(space)
-        return () if only is None else (only,)
+        on_space = prior.on(space)
+        return () if on_space is None else (on_space,)
     of_each = tuple(None if part is None else part.on(space) for part in prior)
     if n_objectives is not None and len(of_each) != n_objectives:
         raise ValueError(

@@ -120,7 +120,9 @@ def mutate(
         changed = moved[:, column]
         before, after = old[changed, column], children[changed, column]
         if domain.is_ordered:
-            children[changed, column] = _moved_a_bin(domain, before, after, step[changed, column])
+            children[changed, column] = _moved_one_bin(
+                domain, before, after, step[changed, column]
+            )
         else:
             children[changed, column] = _another_bin(domain, before, drawn[changed, column])
     return children
@@ -136,7 +138,7 @@ def _chosen(movable: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.
     return np.asarray(movable & ((draws < rate) | (draws == smallest)))
 
 
-def _moved_a_bin(domain: Domain, before: Array, after: Array, step: Array) -> Array:
+def _moved_one_bin(domain: Domain, before: Array, after: Array, step: Array) -> Array:
     """Return `after`, or the next bin in the step's direction where the value is the same."""
     last = (domain.n_values or 1) - 1.0
     index = domain.index(before)

@@ -83,7 +83,7 @@ class Rule:
         if self._valid is None:
             return True
         try:
-            answer = self._valid(_Asked(configuration))
+            answer = self._valid(_Configuration(configuration))
         except _AbsentError as error:
             if self._is_learnt:
                 return True
@@ -270,7 +270,7 @@ class _AbsentError(KeyError):
     """A rule reads a parameter that the configuration does not have."""
 
 
-class _Asked(dict[str, Any]):
+class _Configuration(dict[str, Any]):
     """A configuration whose missing parameters raise a distinct error."""
 
     def __missing__(self, name: str) -> Any:

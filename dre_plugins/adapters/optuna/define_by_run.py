@@ -69,7 +69,7 @@ def absences_of(units: Units, states: Sequence[TrialState]) -> Absences:
             if len(first):
                 contradictions += [(first, second), (second, first)]
                 has_changed |= sets[a] ^ sets[b]
-    first_present = _first_of_the_present_script(contradictions)
+    first_present = _start_of_present_script(contradictions)
     confirmed = np.bincount(set_of[has_failed & ~is_short], minlength=len(sets)) >= MIN_FAILURES
     is_exceeded = [((sets >= part).all(axis=1) & (sets > part).any(axis=1)).any() for part in sets]
     is_largest = ~np.array(is_exceeded, dtype=np.bool_)
@@ -121,7 +121,7 @@ def _agreeing(
         yield np.array(group, dtype=np.intp), np.array(places[key], dtype=np.intp)
 
 
-def _first_of_the_present_script(contradictions: Sequence[tuple[Positions, Positions]]) -> int:
+def _start_of_present_script(contradictions: Sequence[tuple[Positions, Positions]]) -> int:
     """Return the position before which trials may be of another script.
 
     `contradictions` has pairs of positions of trials and of the trials that contradict them, both

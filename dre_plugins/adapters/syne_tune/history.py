@@ -117,7 +117,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
 
     def suggest(self, **kwargs: Any) -> dict[str, Any] | None:
         """Return the next configuration, or None when a finite space is used up."""
-        self._give_up_silent()
+        self._fail_silent_trials()
         self._lost = [number for number in self._lost if self._study.is_running(number)]
         if self._lost:
             number = self._lost.pop(0)
@@ -183,7 +183,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
 
     # ---- which trial is which
 
-    def _give_up_silent(self) -> None:
+    def _fail_silent_trials(self) -> None:
         """Count trials as failed that must have ended without notice, until they report.
 
         `MedianStoppingRule` does not tell which trials it stops, and Syne Tune's schedulers do not

@@ -150,10 +150,10 @@ def change_of(source: str, target: str) -> Change | None:
     steps = [CONVENTIONS[our_word][0]] if our_word else []
     steps += [_inverse] if is_inverse else []
     steps += [CONVENTIONS[their_word][1]] if their_word else []
-    return partial(_in_turn, steps)
+    return partial(_apply_steps, steps)
 
 
-def _in_turn(steps: Sequence[Change], numbers: Array) -> Array:
+def _apply_steps(steps: Sequence[Change], numbers: Array) -> Array:
     for step in steps:
         numbers = step(numbers)
     return numbers
