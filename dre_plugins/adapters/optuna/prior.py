@@ -189,7 +189,9 @@ class Knowledge:
             ValueError: If the priors are not as many as the objectives, or the space cannot be
                 searched at all.
         """
-        if not self._has_turn(space, history, number, stats):
+        numbers = range(number, number + 1)
+        found = self._found
+        if found is not None and not turns_of_memory(found, space, history, numbers, stats):
             return new(prior=UNIVERSAL), ""
         try:
             return new(prior=self.prior), ""
@@ -213,15 +215,6 @@ class Knowledge:
     def place(self, number: int, is_branch: bool) -> int:
         """Return the number of a suggestion among those of the parameters that are new to it."""
         return 0 if is_branch and isinstance(self.prior, FoundPrior) else number
-
-    def _has_turn(
-        self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
-    ) -> bool:
-        """Say whether a suggestion starts from the prior, which is so unless it is a memory's."""
-        numbers = range(number, number + 1)
-        if self._found is not None:
-            return turns_of_memory(self._found, space, history, numbers, stats) > 0
-        return True
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return those priors of a list that have something in common with a search space.
