@@ -173,7 +173,7 @@ class AskTell(KeptTrials):
         """
         history, n_objectives = self.history(), len(self.directions)
         chosen = recommended(self.space, history, self._trials, n_objectives=n_objectives)
-        trial = self._directions.in_users_sign(history[chosen.position])
+        trial = self._directions.in_users_sign(history[chosen.trial])
         return chosen.as_of(trial, self._directions.signs[0])
 
     @locked
