@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from import_circles import circle_in
 
 PACKAGE = Path(__file__).parent.parent / "dre_plugins"
 
@@ -47,7 +48,10 @@ TOP = {"_version"}
 
 # The arrows that point up: `AskTell` is what users begin with, opens a memory where one is given,
 # and loads a prior that is given by its name. Nothing is imported without one.
-UPWARD = {("recommend/memory.py", "memory"), ("recommend/prior.py", "transfer")}
+UPWARD = {("recommend/memory.py", "memory"), ("recommend/loading.py", "transfer")}
+
+# A prior trains, saves and loads itself, by modules that know what a prior is.
+FREE_WITHIN = {"transfer/prior.py"}
 
 # Where private framework API may be used, once each, and what for: Optuna has no public way to
 # show the parameters of a running trial to other processes but its storage.
@@ -130,6 +134,10 @@ def test_imports_point_down(path):
             )
         else:
             assert package in packages | sys.stdlib_module_names, f"{room} must not import {name}"
+
+
+def test_no_imports_form_a_circle():
+    assert circle_in(PACKAGE, FREE_WITHIN) == []
 
 
 # Packages and modules of `adapters` that name a framework, and the one that each may name.

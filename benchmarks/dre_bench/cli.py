@@ -229,14 +229,10 @@ def train_universal(
 
 @app.command("report")
 def report(
-    runs: Annotated[list[Path] | None, typer.Argument(help="Files of runs.")] = None,
+    runs: Annotated[list[Path], typer.Argument(help="Files of runs.")],
     html: Annotated[Path | None, typer.Option(help="Page with all of it, to be written.")] = None,
     figures: Annotated[
         Path | None, typer.Option(help="Folder for all figures, as PNG and SVG.")
-    ] = None,
-    published: Annotated[
-        list[Path] | None,
-        typer.Option(help="Published curves of HPO-B: a file, or a folder of them."),
     ] = None,
     against: Annotated[str, typer.Option(help="Sampler that others are compared with.")] = "",
     samplers: Annotated[str, typer.Option(help="Only these: random,tpe,dre:…")] = "",
@@ -253,14 +249,11 @@ def report(
 
         dre-bench report runs.jsonl --html report.html
     """
-    if not (runs or published):
-        raise ValueError("Give files of runs, or --published.")
     from dre_bench.reports import report as reports
     from dre_bench.samplers import split_specifications
 
     made = reports.load(
-        runs or [],
-        published or [],
+        runs,
         samplers=split_specifications(samplers) if samplers else (),
         problem=problem or None,
         scenario=scenario or None,
@@ -275,7 +268,6 @@ def report(
     options = [
         ("--html", html),
         ("--figures", figures),
-        *(("--published", path) for path in published or []),
         ("--against", against),
         ("--samplers", samplers),
         ("--problem", problem),
@@ -283,7 +275,7 @@ def report(
         ("--checkpoints", checkpoints),
     ]
     given = [part for name, value in options if value for part in (name, str(value))]
-    command = shlex.join(["dre-bench", "report", *map(str, runs or []), *given])
+    command = shlex.join(["dre-bench", "report", *map(str, runs), *given])
     reports.write(made, command=command, html=html, figures=figures)
     if html is not None:
         console().print(f"Page: {html}")

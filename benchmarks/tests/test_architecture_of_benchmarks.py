@@ -6,6 +6,8 @@ import ast
 import sys
 from pathlib import Path
 
+from import_circles import circle_in
+
 PACKAGE = Path(__file__).parents[1] / "dre_bench"
 RIVALS = {"numpy", "scipy", "torch", "botorch", "gpytorch", "sklearn"}
 ALLOWED = RIVALS | {
@@ -49,3 +51,7 @@ def test_imports() -> None:
             assert all(name.startswith("dre_bench.rivals") for name in ours), path
         else:
             assert packages <= ALLOWED, path
+
+
+def test_no_imports_form_a_circle() -> None:
+    assert circle_in(PACKAGE) == []

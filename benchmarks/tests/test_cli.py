@@ -67,9 +67,6 @@ def test_lines_that_are_no_records_are_left_out(bench, tmp_path, content) -> Non
         assert read_records(path) == []
     with pytest.warns(UserWarning, match="damaged line"):
         assert "no (scenario, task, seed)" in bench("report", path, code=1).stderr
-    curves = tmp_path / "curves.json"
-    curves.write_text(content, errors="surrogateescape")
-    assert "curves.json" in bench("report", "--published", curves, code=1).stderr
 
 
 def test_one_crash_fails_that_run_only(bench, tmp_path) -> None:

@@ -14,7 +14,6 @@ import pytest
 from readers import Reader, broken, make_csv, metadata
 
 from dre_bench.hpob_files import load_hpob, load_hpob_initialisations, to_hpob_json
-from dre_bench.reports.published import load_published
 from dre_bench.runs import Sources, read_records
 from dre_bench.table_sources import files as table_files
 
@@ -36,10 +35,6 @@ def read_runs(path: Path) -> object:
     return records
 
 
-def make_published(path: Path) -> None:
-    path.write_text(json.dumps({"4796": {"3": {"test0": [0.25, 0.5, 1.0]}}}))
-
-
 def make_initialisations(path: Path) -> None:
     path.write_text(json.dumps({"4796": {"3": {"test0": [0, 1, 2]}}}))
 
@@ -50,7 +45,6 @@ READERS = {
     "table.csv": Reader(make_csv, lambda p: table_files.read(Sources(), str(p)), "a.csv"),
     "table.npz": Reader(make_npz, lambda p: table_files.read(Sources(), str(p)), "a.npz"),
     "runs": Reader(make_runs, read_runs, "a.jsonl"),
-    "published": Reader(make_published, load_published, "a.json"),
 }
 
 

@@ -155,7 +155,9 @@ def test_many_samplers_are_told_apart(loaded):
     results = analysed(loaded(records(names, n_tasks=2))).results
     curves = figures.regret_curves(results)
     assert not curves.axes[0].collections
-    assert len({str(figures.style_of(i)) for i in range(28)}) == 28
+    lines = [(line.get_color(), line.get_linestyle()) for line in curves.axes[0].get_lines()]
+    assert len(set(lines[:14])) == 14
+    assert len({str(style) for style in figures.STYLE["axes.prop_cycle"]}) == 28
     short = [text.get_text() for text in curves.legends[0].get_texts()]
     assert len(set(short)) == 16 and max(map(len, short)) <= figures.MAX_NAME + 5
     curves.draw_without_rendering()

@@ -304,5 +304,5 @@ def test_the_command_line_says_what_was_asked_for(written, tmp_path):
     assert (
         "<h2>The best value over the whole, conditional space (maximise)</h2>" in page.read_text()
     )
-    assert "Give files of runs, or --published." in run("--against", "tpe").stderr
+    assert "Missing argument" in run("--against", "tpe").stderr
     assert "must be numbers separated by commas" in run(path, "--checkpoints", "many").stderr

@@ -7,15 +7,11 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import platformdirs
 
 from dre_plugins.engine.settings import require
 from dre_plugins.memory.index import Entry, Index, read_index
-
-if TYPE_CHECKING:
-    from dre_plugins.recommend.memory import GivenMemory
 
 VARIABLE = "DRE_MEMORY"
 # Number of priors that are kept, those that were used last; one takes about 150 KB.
@@ -49,7 +45,7 @@ class Memory:
         object.__setattr__(self, "path", Path(self.path).expanduser().absolute())
 
     @classmethod
-    def of(cls, given: GivenMemory) -> Memory | None:
+    def of(cls, given: bool | str | os.PathLike[str] | Memory | None) -> Memory | None:
         """Return the memory that the argument `memory` of a sampler stands for; None: no memory.
 
         Args:

@@ -18,8 +18,9 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.lists import final_values
+from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.pareto import single_objective
-from dre_plugins.recommend.prior import GivenPrior, prior_from
+from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, feasible

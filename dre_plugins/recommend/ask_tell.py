@@ -19,8 +19,9 @@ from dre_plugins.recommend import configurations
 from dre_plugins.recommend.directions import Directions, checked_constraints, checked_cost
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
 from dre_plugins.recommend.kept_trials import KeptTrials, locked
+from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
-from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, GivenPrior, prior_from
+from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, GivenPrior
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.results import has_tried_all
@@ -111,8 +112,7 @@ class AskTell(KeptTrials):
         name: str = "",
         framework: str = "ask-tell",
     ) -> None:
-        super().__init__(Directions.of(direction))
-        self.space = configurations.space_of(space)
+        super().__init__(configurations.space_of(space), Directions.of(direction))
         self.stats: Counter[str] = Counter()
         self._settings = checked_settings(settings).for_recommender(
             n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
@@ -176,7 +176,7 @@ class AskTell(KeptTrials):
         """
         history, n_objectives = self.history(), len(self.directions)
         chosen = recommended(self.space, history, self._trials, n_objectives=n_objectives)
-        trial = self._directions.in_users_sign(history[chosen.position])
+        trial = self._directions.in_users_sign(history[chosen.trial])
         return chosen.as_of(trial, self._directions.signs[0])
 
     @locked

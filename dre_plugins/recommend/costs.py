@@ -14,7 +14,7 @@ import math
 import numpy as np
 import torch
 
-from dre_plugins.recommend.ensemble.width import narrowed
+from dre_plugins.recommend.ensemble.width import read_by_processes
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
@@ -22,7 +22,7 @@ from dre_plugins.universal.file import ready
 
 # Fewer costs than these predict nothing.
 MIN_COSTS = 3
-# Candidates predicted at once, see `proposers.universal`.
+# Candidates predicted at once: those of a whole table of the search, with 128 trials 130 MB.
 BLOCK = 4096
 
 
@@ -41,7 +41,8 @@ class CostModel:
         self._mean, self._deviation = float(logs.mean()), float(logs.std())
         self._log_typical = math.log(costs.mean())
         targets = torch.from_numpy((logs - self._mean) / self._deviation)
-        self._processes, weights = ready()(self._features(units)[None], targets[None])
+        features = read_by_processes(space, units)
+        self._processes, weights = ready()(features[None], targets[None])
         self._shares = weights[0, :, None].exp()
 
     @classmethod
@@ -54,15 +55,14 @@ class CostModel:
 
     def expected(self, units: Units) -> Units:
         """Return what configurations are expected to cost `[C]`; canonical units `[C, P]`."""
-        costs: Units = self._logs(self._features(units)).exp().numpy()
+        costs: Units = self._logs(read_by_processes(self._space, units)).exp().numpy()
         return costs
 
-    def log_factors(self, units: Units) -> torch.Tensor:
-        """Return the logarithms of the divisors 1 + c / m of expected improvements `[C]`."""
-        return self.log_factors_of(self._features(units))
+    def log_factors(self, features: torch.Tensor) -> torch.Tensor:
+        """Return the logarithms of the divisors 1 + c / m of expected improvements `[C]`.
 
-    def log_factors_of(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the same of features `[C, D]`; the gradient is kept."""
+        Features `[C, D]` are those of `read_by_processes`; their gradient is kept.
+        """
         logs = self._logs(features) - self._log_typical
         # log(1 + c / m), which is finite whatever is predicted far from all trials.
         factors: torch.Tensor = torch.nn.functional.softplus(logs)
@@ -72,9 +72,6 @@ class CostModel:
         means = [self._processes.means(part[None])[0] for part in features.split(BLOCK)]
         mixed: torch.Tensor = (self._shares * torch.cat(means, -1)).sum(0)
         return self._mean + self._deviation * mixed
-
-    def _features(self, units: Units) -> torch.Tensor:
-        return torch.from_numpy(narrowed(self._space.features(units))).double()
 
 
 def expected_cost(costs: CostModel | None, units: Units) -> float | None:

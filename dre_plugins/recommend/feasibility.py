@@ -1,7 +1,8 @@
-"""The probability that configurations meet the constraints, by the universal prior.
+"""The probability that configurations meet the constraints, and what share of a gain counts.
 
-The processes of the prior are conditioned on how far each trial violates a constraint, not only on
-whether it does: with 2 of 20 trials feasible, the other 18 tell how far away the boundary is.
+The processes of the universal prior are conditioned on how far each trial violates a constraint,
+not only on whether it does: with 2 of 20 trials feasible, the other 18 tell how far away the
+boundary is.
 
 Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 """
@@ -16,7 +17,8 @@ import torch
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.constraints import Constraint
-from dre_plugins.recommend.ensemble.width import narrowed
+from dre_plugins.recommend.costs import BLOCK, CostModel
+from dre_plugins.recommend.ensemble.width import read_by_processes
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.universal.file import ready
@@ -25,8 +27,6 @@ from dre_plugins.universal.targets import standardised
 
 Units = NDArray[np.float64]
 
-# Candidates predicted at once, see `proposers.universal`.
-BLOCK = 4096
 # The scale of margins becomes logarithmic at their standard deviation divided by this.
 SHARPNESS = 10.0
 # Violations are clipped at this multiple of their typical size; infinite ones, too.
@@ -51,13 +51,12 @@ class Feasibility:
     def __init__(
         self, space: SearchSpace, units: Units, constraints: Sequence[Constraint], max_length: int
     ) -> None:
-        self._space = space
         self._models: list[tuple[Processes, torch.Tensor, float]] = []
         share = max(MIN_LENGTH, MAX_ENTRIES // max(1, len(constraints)))
         for constraint in constraints:
             nearest = constraint.nearest(min(max_length, share))
             targets, boundary = targets_of(nearest)
-            features = self._features(units[nearest.trials])
+            features = read_by_processes(space, units[nearest.trials])
             processes, weights = ready()(features[None], targets[None])
             kept = (weights[0] > math.log(MIN_WEIGHT)).nonzero()[:, 0]
             weights = torch.log_softmax(weights[0, kept], 0)
@@ -71,16 +70,11 @@ class Feasibility:
             return None
         return cls(evidence.space, evidence.units, constraints, evidence.max_history)
 
-    def log_probability(self, units: Units) -> torch.Tensor:
+    def log_probability(self, features: torch.Tensor) -> torch.Tensor:
         """Return the logarithm of the probability that all constraints are met `[C]`.
 
-        Args:
-            units: Canonical coordinates `[C, P]`.
+        Features `[C, D]` are those of `read_by_processes`; their gradient is kept.
         """
-        return self.log_probability_of(self._features(units))
-
-    def log_probability_of(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the same of features `[C, D]`; the gradient is kept."""
         parts = []
         for part in features.split(BLOCK):
             total = part.new_zeros(len(part))
@@ -91,8 +85,29 @@ class Feasibility:
             parts.append(total)
         return torch.cat(parts)
 
-    def _features(self, units: Units) -> torch.Tensor:
-        return torch.from_numpy(narrowed(self._space.features(units))).double()
+
+def log_shares(
+    features: torch.Tensor, costs: CostModel | None, feasibility: Feasibility | None
+) -> torch.Tensor:
+    """Return the logarithms of how much of an improvement counts, of features `[C, D]`, `[C]`.
+
+    That is the chance to meet all constraints, divided by what the cost stands for.
+    """
+    shares = features.new_zeros(len(features))
+    if costs is not None:
+        shares = shares - costs.log_factors(features)
+    if feasibility is not None:
+        shares = shares + feasibility.log_probability(features)
+    return shares
+
+
+def log_shares_at(
+    space: SearchSpace, units: Units, costs: CostModel | None, feasibility: Feasibility | None
+) -> torch.Tensor:
+    """Return the same of canonical coordinates `[C, P]`."""
+    if costs is None and feasibility is None:
+        return torch.zeros(len(units), dtype=torch.float64)
+    return log_shares(read_by_processes(space, units), costs, feasibility)
 
 
 def targets_of(constraint: Constraint) -> tuple[torch.Tensor, float]:

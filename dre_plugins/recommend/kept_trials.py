@@ -17,6 +17,7 @@ from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.pareto import non_dominated
 from dre_plugins.recommend.results import as_ended, valid_positions, values_of
 from dre_plugins.recommend.trials import Trial, TrialState, as_of_now
+from dre_plugins.space.search_space import SearchSpace
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -60,8 +61,9 @@ class Locked:
 class KeptTrials(Locked):
     """Keep the trials of a study and answer which are best: the base of `AskTell`."""
 
-    def __init__(self, directions: Directions) -> None:
+    def __init__(self, space: SearchSpace, directions: Directions) -> None:
         super().__init__()
+        self.space = space
         self._directions = directions
         self._trials: list[Trial] = []
         self._explanations: dict[int, Explanation] = {}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.recommend.ensemble.width import narrowed
+from dre_plugins.recommend.ensemble.width import read_by_processes
 from dre_plugins.recommend.placing import final_scale, one_list, places
 from dre_plugins.recommend.proposers import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
@@ -63,7 +63,7 @@ class ValuePosterior:
         mean, deviation = float((values / size).mean()), float((values / size).std())
         deviation = deviation if deviation > 4.0 * np.finfo(np.float64).eps else 1.0
         targets = torch.from_numpy((values / size - mean) / deviation)
-        features = torch.from_numpy(narrowed(space.features(units))).double()
+        features = read_by_processes(space, units)
         with torch.no_grad():
             processes, log_weights = ready()(features[None], targets[None])
         return cls(space, processes, log_weights[0], mean * size, deviation * size, units)
@@ -89,7 +89,7 @@ class ValuePosterior:
 
     def of_processes(self, units: Array) -> tuple[torch.Tensor, torch.Tensor]:
         """Return means and variances of the targets under each process, each `[H, C]`."""
-        features = torch.from_numpy(narrowed(self.space.features(units))).double()
+        features = read_by_processes(self.space, units)
         with torch.no_grad():
             means, variances = self.processes.posterior(features[None])
         return means[0], variances[0]

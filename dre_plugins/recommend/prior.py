@@ -1,7 +1,4 @@
-"""The argument `prior`, and the interface of priors that the recommender uses.
-
-Trained priors are in `dre_plugins.transfer`, which is imported, with torch, only if one is given.
-"""
+"""The argument `prior`, and the interface of priors that the recommender uses."""
 
 from __future__ import annotations
 
@@ -96,57 +93,6 @@ GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior] | UniversalFile"
 def gives_way(prior: object) -> bool:
     """Say whether past studies replace a prior: so if the user has not chosen a trained one."""
     return isinstance(prior, FoundPrior) or prior in (UNIVERSAL, AUTO)
-
-
-def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPrior:
-    """Load the prior that a user gave as an object, by its name or by its path.
-
-    Args:
-        given: The prior; "universal", which is returned unchanged; "auto", which recognises the
-            learner; or a list with one prior for each objective, None where there is none.
-        preset: Preset of the study. If the universal prior takes no turns in it, "auto" is the
-            same as "universal": an untrained ensemble alone.
-
-    Raises:
-        ValueError: If there is no such prior, its file cannot be read, or a list has no prior.
-    """
-    if given == AUTO:
-        if not get_preset(preset).universal_turns:
-            return UNIVERSAL
-        from dre_plugins.transfer.recognition import AutoPrior
-
-        return AutoPrior()
-    if given == UNIVERSAL:
-        return UNIVERSAL
-    if isinstance(given, UniversalFile):
-        return given
-    if not isinstance(given, (list, tuple)):
-        return _universal(given) or _trained(given)
-    is_any = any(part is not None for part in given)
-    require(is_any, "prior", given, "a prior for one objective at least")
-    return tuple(_trained(part) for part in given)
-
-
-def _universal(given: object) -> UniversalFile | None:
-    if not isinstance(given, (str, os.PathLike)) or not os.path.isfile(given):
-        return None
-    from dre_plugins.universal.file import digest_of  # imports torch
-
-    digest = digest_of(given)  # raises at once if the network is damaged
-    return None if digest is None else UniversalFile(os.fspath(given), digest)
-
-
-def _trained(given: object) -> PriorLike | None:
-    if given is None or isinstance(given, PriorLike):
-        return given
-    if not isinstance(given, (str, os.PathLike)):
-        raise ValueError(
-            "prior must be a Prior, a name, a path, None, or a list of these with one for each "
-            f"objective, got {given!r}."
-        )
-    from dre_plugins.transfer.prior import Prior
-
-    return Prior.load(given)
 
 
 def aligned(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 # Up to this share of noise in the variance of values, the best observed trial is recommended: the
 # processes mistake roughness of the objective for noise (lab/2026-11-24-recommend.md).
@@ -41,17 +42,8 @@ class Recommendation(Generic[T]):
     deviation: float
     noise: float
 
-
-class Recommended(NamedTuple):
-    """Hold the position of a trial in a history, and what is expected of it; larger is better."""
-
-    position: int
-    value: float
-    deviation: float
-    noise: float
-
-    def as_of(self, trial: T, sign: float) -> Recommendation[T]:
-        """Return the recommendation of a framework's trial; sign -1: its metric is minimised."""
+    def as_of(self, trial: U, sign: float) -> Recommendation[U]:
+        """Return the same of a framework's trial; sign -1: its metric is minimised."""
         return Recommendation(trial, sign * self.value, self.deviation, self.noise)
 
 
@@ -61,8 +53,8 @@ def recommended(
     trials: Sequence[Trial] | None = None,
     *,
     n_objectives: int = 1,
-) -> Recommended:
-    """Return the complete trial with the largest expected value that meets all constraints.
+) -> Recommendation[int]:
+    """Return the position of the complete, feasible trial with the largest expected value.
 
     If values have hardly any noise, this is the best observed trial. In 149 noisy test studies it
     was as good as that, and its expected value a quarter nearer the truth than the observed value
@@ -92,4 +84,4 @@ def recommended(
         means, deviations = posterior.predicted(units)
         noise, is_noisy = posterior.noise, posterior.noise_share > MIN_NOISE_SHARE
     best = int(np.lexsort([values, means])[-1] if is_noisy else values.argmax())
-    return Recommended(valid[best], float(means[best]), float(deviations[best]), noise)
+    return Recommendation(valid[best], float(means[best]), float(deviations[best]), noise)

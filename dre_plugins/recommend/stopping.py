@@ -11,18 +11,15 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.kept_trials import KeptTrials
 from dre_plugins.recommend.results import valid_positions
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.space.search_space import SearchSpace
-
-if TYPE_CHECKING:
-    from dre_plugins.recommend.ask_tell import AskTell
 
 # Default of `min_gain`, as a share of what a study has gained so far. It ends 18 of 92 recorded
 # studies of 60 or 100 trials; 3 of these would still have gained .05 of regret
@@ -150,7 +147,7 @@ class StudyStopping:
         self._n_ended = 0
         self._is_met = False
 
-    def is_met(self, study: AskTell) -> bool:
+    def is_met(self, study: KeptTrials) -> bool:
         """Say whether a study is to end; a ValueError: it has several objectives."""
         trials = study.trials
         n_ended = sum(trial.state is not TrialState.RUNNING for trial in trials)

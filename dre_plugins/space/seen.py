@@ -125,10 +125,8 @@ def _packed(rows: NDArray[Any]) -> list[bytes]:
 
 def distinct_rows(masks: Mask) -> tuple[Mask, NDArray[np.intp]]:
     """Return the different rows of masks `[N, P]`, `[K, P]`, and which one each row is, `[N]`."""
-    packed = _packed(masks)
-    place_of = {row: place for place, row in enumerate(dict.fromkeys(packed))}
-    rows = np.frombuffer(b"".join(place_of), dtype=np.bool_).reshape(len(place_of), masks.shape[1])
-    return rows, np.array([place_of[row] for row in packed], dtype=np.intp)
+    rows, row_of = np.unique(masks, axis=0, return_inverse=True)
+    return rows, row_of.reshape(-1)  # of two axes in NumPy 2.0
 
 
 def distinct(units: Array, seen: Seen | None = None) -> Mask:

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-SURE, STRONG, WEAK, COMMON = 3.0, 2.0, 1.0, 0.5
+SURE = 3.0
+WEIGHTS = {"sure": SURE, "strong": 2.0, "weak": 1.0, "common": 0.5}
 
 
 @dataclass(frozen=True)
@@ -43,20 +44,14 @@ def _learner(
     title: str,
     prefixes: str,
     *,
-    sure: str = "",
-    strong: str = "",
-    weak: str = "",
-    common: str = "",
     needs: str = "",
     foreign: str = "",
     prior: str = "",
     least_rate: float = 0.0,
+    **names: str,
 ) -> Learner:
-    weights = {
-        name: weight
-        for names, weight in ((sure, SURE), (strong, STRONG), (weak, WEAK), (common, COMMON))
-        for name in names.split()
-    }
+    """Return a learner; `names` are those of each weight, by its name in `WEIGHTS`."""
+    weights = {name: WEIGHTS[kind] for kind in names for name in names[kind].split()}
     return Learner(
         title,
         frozenset(prefixes.split()),

@@ -232,11 +232,6 @@ def test_a_storage_without_other_studies_is_as_good_as_none(storage):
     assert params(study) == params(optimize(3))
 
 
-def test_a_prior_and_the_storage_are_refused():
-    with pytest.raises(ValueError, match="cannot be combined"):
-        DRESampler(prior="xgboost", past_studies="storage")
-
-
 # ---- one memory for all
 
 
@@ -246,12 +241,6 @@ def test_what_optuna_tuned_helps_without_a_framework(memory):
     assert study.stats["past_studies"] == 1
     assert study.explain(0).source == "prior"
     assert min(loss(trial.configuration) for trial in study.trials) < 0.3
-
-
-def test_what_was_tuned_without_a_framework_helps_optuna(memory):
-    tune(memory, 25, n_startup_trials=25)
-    study = optimize(3, memory=memory)
-    assert study.sampler.explain(study, 0).source == "prior"
 
 
 @pytest.mark.syne_tune

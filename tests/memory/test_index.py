@@ -19,11 +19,6 @@ from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 
 
-@pytest.fixture
-def memory(tmp_path):
-    return Memory(tmp_path)
-
-
 def names(memory):
     return sorted(entry.header.name for entry in memory.index().entries)
 

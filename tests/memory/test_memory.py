@@ -328,20 +328,16 @@ def test_a_value_that_cannot_be_written_is_one_warning(memory, caplog):
     assert len([record for record in caplog.records if "cannot be used" in record.message]) == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"[" * 100_000, b'{"trial":1}\n'])
+@pytest.mark.parametrize(
+    "content", [b"", b"\x00" * 100, b"[" * 100_000, b'{"trial":1}\n', "its trials"]
+)
 def test_a_damaged_record_hides_no_other(memory, content):
     write_study(memory, "whole", 20)
     write_study(memory, "damaged", 20)
     path = next(path for path in files_of(memory) if path.name.startswith("damaged"))
+    if content == "its trials":
+        content = path.read_bytes().replace(b'"state":"complete"', b'"state":"no"')
     path.write_bytes(content)
-    assert tune(memory, 1).stats["past_studies"] == 1
-
-
-def test_a_record_whose_trials_are_damaged_is_left_out_with_a_warning(memory, caplog):
-    write_study(memory, "whole", 20)
-    write_study(memory, "damaged", 20)
-    path = next(path for path in files_of(memory) if path.name.startswith("damaged"))
-    path.write_bytes(path.read_bytes().replace(b'"state":"complete"', b'"state":"no"'))
     assert tune(memory, 1).stats["past_studies"] == 1
 
 

@@ -11,17 +11,11 @@ import numpy as np
 import pytest
 from remembered import SPACE, files_of, header
 
-from dre_plugins.memory import Memory
 from dre_plugins.memory.records import Recorder, RecordError, read_study
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 
 COMPLETE, PRUNED, FAILED = TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED
-
-
-@pytest.fixture
-def memory(tmp_path):
-    return Memory(tmp_path)
 
 
 def write(memory, trials, *, space=SPACE, stopped=(), of=None):
@@ -168,7 +162,7 @@ def test_the_line_that_a_killed_process_left_unfinished_is_counted(memory, cut):
     "content", [b"", b"\x00" * 50, b"{}\n", b'{"format":"dre-plugins/memory","version":99}\n']
 )
 def test_what_is_no_record_is_refused(memory, content):
-    memory.records.mkdir()
+    memory.records.mkdir(parents=True)
     path = memory.records / "a-1.jsonl"
     path.write_bytes(content)
     with pytest.raises(RecordError, match=r"a-1\.jsonl"):

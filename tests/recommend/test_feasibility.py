@@ -10,6 +10,7 @@ from presets import QUICK
 
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.constraints import MAX_MODELLED, Constraint, constraints_of, joined
+from dre_plugins.recommend.ensemble.width import read_by_processes
 from dre_plugins.recommend.feasibility import Feasibility, targets_of
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import feasible
@@ -184,6 +185,7 @@ def test_probabilities_are_learnt_from_margins(n_constraints) -> None:
     assert (violations <= 0.0).sum() == 2
     constraints = [Constraint(np.arange(16), violations)] * n_constraints
     feasibility = Feasibility(PLANE, units, constraints, max_length=128)
-    chances = feasibility.log_probability(np.array([[0.1, 0.1], [0.35, 0.3], [0.8, 0.7]])).exp()
+    asked = read_by_processes(PLANE, np.array([[0.1, 0.1], [0.35, 0.3], [0.8, 0.7]]))
+    chances = feasibility.log_probability(asked).exp()
     assert chances[0] > 0.9**n_constraints
     assert chances[1] < 0.1 and chances[2] < 0.01

@@ -32,7 +32,7 @@ def test_under_noise_the_recommended_trial_and_its_value_are_nearer_the_truth():
         chosen = recommended(SPACE, history)
         lucky = max(history, key=lambda trial: trial.value)
         true, true_of_lucky = (
-            true_value(trial.configuration) for trial in (history[chosen.position], lucky)
+            true_value(trial.configuration) for trial in (history[chosen.trial], lucky)
         )
         regrets.append((-true, -true_of_lucky))
         errors.append((abs(chosen.value - true), abs(lucky.value - true_of_lucky)))
@@ -50,7 +50,7 @@ def test_without_noise_it_is_the_best_trial(n):
         history = noisy_history(0.0, seed, n)
         chosen = recommended(SPACE, history)
         best = max(history, key=lambda trial: trial.value)
-        assert history[chosen.position] is best
+        assert history[chosen.trial] is best
 
 
 def test_what_is_no_complete_feasible_trial_is_not_recommended():
@@ -84,4 +84,4 @@ def test_values_of_any_size_are_read():
         chosen = recommended(SPACE, history)
         assert np.isfinite([chosen.value, chosen.deviation, chosen.noise]).all()
     infinite = [Trial(trial.configuration, trial.state, np.inf) for trial in history]
-    assert recommended(SPACE, infinite).position >= 0
+    assert recommended(SPACE, infinite).trial >= 0

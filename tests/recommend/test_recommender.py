@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter
 from dataclasses import replace
@@ -10,7 +9,6 @@ import pytest
 from presets import QUICK
 from small_spaces import GRID, PLANE, sphere
 
-from dre_plugins.engine.fitting import FittingError
 from dre_plugins.recommend import Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
 
@@ -171,22 +169,6 @@ def test_failures_are_avoided() -> None:
     assert sum(math.isnan(trial.value) for trial in history[10:]) <= 4
 
 
-def test_a_failing_surrogate_falls_back_warns_once_and_is_counted(monkeypatch, caplog) -> None:
-    def broken(*args, **kwargs):
-        raise FittingError("scorer.0.weight is not finite after 100 fitting steps.")
-
-    monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
-    monkeypatch.setattr("dre_plugins.recommend.proposers.universal.ready", broken)
-    stats: Counter[str] = Counter()
-    with caplog.at_level(logging.WARNING, logger="dre_plugins"):
-        for index in range(3):
-            (suggestion,) = suggest(history_of(8), index=index, stats=stats)
-            assert suggestion.source == "fallback"
-    assert stats["fallbacks"] == 3
-    assert len(caplog.records) == 1
-    assert "not finite" in caplog.text
-
-
 def test_pruned_trials_steer_the_search() -> None:
     """All that is known of x < 0 is that trials there were pruned for a bad first report."""
     history = [
@@ -197,16 +179,3 @@ def test_pruned_trials_steer_the_search() -> None:
     ]
     suggestions = [suggest(history, index=i)[0].configuration["x"] for i in range(16, 26)]
     assert sum(x > 0 for x in suggestions) >= 8
-
-
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("n_startup_trials", -1),
-        ("failed", "drop"),
-        ("device", "cuda:99"),
-    ],
-)
-def test_invalid_settings_name_argument_and_value(argument, value) -> None:
-    with pytest.raises(ValueError, match=rf"{argument} must be .*{value}"):
-        RecommenderSettings(**{argument: value})

@@ -93,13 +93,6 @@ class TestCategories:
         expected = [math.nan if i is None else (i + 0.5) / len(target) for i in index]
         np.testing.assert_allclose(found, expected)
 
-    def test_unknown_categories_are_missing(self) -> None:
-        source = SearchSpace({"k": Categorical(["a", "b", "c"]), "x": Float(0, 4)})
-        target = SearchSpace({"k": Categorical(["c", "z"]), "x": Float(0, 1)})
-        units = source.to_units([{"k": k, "x": x} for k, x in zip("aabc", range(4), strict=True)])
-        found = aligned(source, target).convert(units)[:, 0]
-        assert np.isnan(found).tolist() == [True, True, True, False]
-
     def test_numbers_are_not_words(self) -> None:
         source = SearchSpace({"x": Float(0, 1), "max_features": Float(0.1, 1)})
         target = SearchSpace({"x": Float(0, 1), "max_features": Categorical(["sqrt", "log2"])})

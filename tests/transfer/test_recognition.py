@@ -11,207 +11,125 @@ from dre_plugins.transfer.spaces.prefixes import learner_of_prefix
 
 RATE, TREES = Float(1e-3, 0.3, "log"), Integer(50, 1000)
 SHARE, PENALTY = Float(0.4, 1.0), Float(1e-8, 10.0, "log")
-COST = Float(1e-3, 1e3, "log")
+COST, DEPTH = Float(1e-3, 1e3, "log"), Integer(2, 32, "log")
+WIDE, FINE = Float(1e-5, 1e-1, "log"), Float(1e-6, 1e-4, "log")
+
+# What tutorials write for a parameter, where its range or its choices count; elsewhere a share.
+DOMAINS: dict[str, Domain] = {
+    **dict.fromkeys(("learning_rate", "lgbm-lr", "mlp__learning_rate_init"), RATE),
+    **dict.fromkeys(("max_depth", "lgbm-max-depth", "rf_max_depth", "depth"), DEPTH),
+    "randomforestclassifier__max_depth": DEPTH,
+    **dict.fromkeys(("n_estimators", "rf_n_estimators"), TREES),
+    **dict.fromkeys(("num_leaves", "lgbm-num-leaves"), Integer(2, 256)),
+    **dict.fromkeys(("n_neighbors", "knn__n_neighbors", "min_samples_leaf"), Integer(1, 50)),
+    **dict.fromkeys(("lambda", "alpha", "eta", "mlp__alpha", "weight_decay"), PENALTY),
+    **dict.fromkeys(("svc__C", "svc__gamma", "svc_c", "svc_gamma", "clf__C"), COST),
+    **dict.fromkeys(("batch_size", "per_device_train_batch_size"), Ordinal((16, 32, 64))),
+    **{"lr": WIDE, "gamma": Float(0.9, 0.9999), "dropout": Float(0.0, 0.5)},
+    "randomforestclassifier__n_estimators": Ordinal((100, 200, 500)),
+    "weights": Categorical(("uniform", "distance")),
+    "clf__penalty": Categorical(("l1", "l2")),
+    "mlp__hidden_layer_sizes": Categorical(((50,), (100,), (50, 50))),
+    "classifier": Categorical(("SVC", "RandomForest")),
+    **{"log10_C": Float(-3.0, 3.0), "log10_gamma": Float(-5.0, 0.0)},
+}
+
+
+def space_of(names: str, **domains: Domain) -> dict[str, Domain]:
+    return {name: DOMAINS.get(name, SHARE) for name in names.split()} | domains
+
 
 TUTORIALS: dict[str, tuple[str | None, dict[str, Domain]]] = {
     "Optuna's LightGBM example": (
         "lightgbm",
-        {
-            "lambda_l1": PENALTY,
-            "lambda_l2": PENALTY,
-            "num_leaves": Integer(2, 256),
-            "feature_fraction": SHARE,
-            "bagging_fraction": SHARE,
-            "bagging_freq": Integer(1, 7),
-            "min_child_samples": Integer(5, 100),
-        },
+        space_of(
+            "lambda_l1 lambda_l2 num_leaves feature_fraction bagging_fraction bagging_freq"
+            " min_child_samples"
+        ),
     ),
-    "LightGBM in a pipeline": (
-        "lightgbm",
-        {"lgbm-lr": RATE, "lgbm-num-leaves": Integer(8, 64), "lgbm-max-depth": Integer(3, 12)},
-    ),
+    "LightGBM in a pipeline": ("lightgbm", space_of("lgbm-lr lgbm-num-leaves lgbm-max-depth")),
     "Optuna's XGBoost example": (
         "xgboost",
-        {
-            "booster": Categorical(("gbtree", "gblinear", "dart")),
-            "lambda": PENALTY,
-            "alpha": PENALTY,
-            "subsample": SHARE,
-            "colsample_bytree": SHARE,
-            "max_depth": Integer(3, 9, step=2),
-            "min_child_weight": Integer(2, 10),
-            "eta": PENALTY,
-            "gamma": PENALTY,
-            "grow_policy": Categorical(("depthwise", "lossguide")),
-        },
+        space_of(
+            "booster lambda alpha subsample colsample_bytree max_depth min_child_weight eta"
+            " gamma grow_policy",
+            gamma=PENALTY,
+        ),
     ),
     "XGBoost by its scikit-learn interface": (
         "xgboost",
-        {
-            "n_estimators": TREES,
-            "max_depth": Integer(3, 10),
-            "learning_rate": RATE,
-            "subsample": SHARE,
-            "colsample_bytree": SHARE,
-            "gamma": Float(0.0, 5.0),
-            "min_child_weight": Integer(1, 10),
-        },
+        space_of(
+            "n_estimators max_depth learning_rate subsample colsample_bytree gamma"
+            " min_child_weight",
+            gamma=Float(0.0, 5.0),
+        ),
     ),
     "a random forest": (
         "random-forest",
-        {
-            "n_estimators": TREES,
-            "max_depth": Integer(2, 32, "log"),
-            "min_samples_split": Integer(2, 20),
-            "min_samples_leaf": Integer(1, 10),
-            "bootstrap": Categorical((True, False)),
-        },
+        space_of("n_estimators max_depth min_samples_split min_samples_leaf bootstrap"),
     ),
     "a forest in make_pipeline": (
         "random-forest",
-        {
-            "randomforestclassifier__n_estimators": Ordinal((100, 200, 500)),
-            "randomforestclassifier__max_depth": Integer(2, 32),
-        },
+        space_of("randomforestclassifier__n_estimators randomforestclassifier__max_depth"),
     ),
-    "a support vector machine": (
-        "svm",
-        {"svc__C": COST, "svc__gamma": Float(1e-4, 1.0, "log")},
-    ),
-    "a support vector machine by logarithms": (
-        "svm",
-        {"log10_C": Float(-3.0, 3.0), "log10_gamma": Float(-5.0, 0.0)},
-    ),
-    "logistic regression": (
-        "logistic-regression",
-        {"clf__C": COST, "clf__penalty": Categorical(("l1", "l2"))},
-    ),
-    "an elastic net": ("elastic-net", {"alpha": PENALTY, "l1_ratio": Float(0.0, 1.0)}),
-    "neighbours": (
-        "k-nearest-neighbours",
-        {"n_neighbors": Integer(1, 50), "weights": Categorical(("uniform", "distance"))},
-    ),
+    "a support vector machine": ("svm", space_of("svc__C svc__gamma")),
+    "a support vector machine by logarithms": ("svm", space_of("log10_C log10_gamma")),
+    "logistic regression": ("logistic-regression", space_of("clf__C clf__penalty")),
+    "an elastic net": ("elastic-net", space_of("alpha l1_ratio")),
+    "neighbours": ("k-nearest-neighbours", space_of("n_neighbors weights")),
     "a perceptron of scikit-learn": (
         "mlp",
-        {
-            "mlp__hidden_layer_sizes": Categorical(((50,), (100,), (50, 50))),
-            "mlp__alpha": PENALTY,
-            "mlp__learning_rate_init": RATE,
-        },
+        space_of("mlp__hidden_layer_sizes mlp__alpha mlp__learning_rate_init"),
     ),
-    "CatBoost": (
-        "catboost",
-        {"depth": Integer(4, 10), "learning_rate": RATE, "l2_leaf_reg": Float(1.0, 10.0)},
-    ),
-    "a network in PyTorch": (
-        "network",
-        {
-            "lr": Float(1e-5, 1e-1, "log"),
-            "batch_size": Ordinal((32, 64, 128)),
-            "weight_decay": PENALTY,
-            "dropout": Float(0.0, 0.5),
-        },
-    ),
+    "CatBoost": ("catboost", space_of("depth learning_rate l2_leaf_reg")),
+    "a network in PyTorch": ("network", space_of("lr batch_size weight_decay dropout")),
     "a network in Keras": (
         "network",
-        {
-            "learning_rate": Float(1e-4, 1e-2, "log"),
-            "units": Integer(32, 512, step=32),
-            "num_layers": Integer(1, 4),
-            "dropout_rate": Float(0.0, 0.5),
-        },
+        space_of("learning_rate units num_layers dropout_rate", dropout_rate=Float(0.0, 0.5)),
     ),
     "Transformers' trainer": (
         "network",
-        {
-            "learning_rate": Float(1e-5, 1e-2, "log"),
-            "per_device_train_batch_size": Ordinal((16, 32, 64)),
-            "weight_decay": Float(0.0, 0.3),
-            "num_train_epochs": Integer(1, 5),
-        },
+        space_of(
+            "learning_rate per_device_train_batch_size weight_decay num_train_epochs",
+            learning_rate=WIDE,
+        ),
     ),
     "fine-tuning, whose learning rates are smaller": (
         None,
-        {
-            "learning_rate": Float(1e-6, 1e-4, "log"),
-            "per_device_train_batch_size": Ordinal((4, 8, 16)),
-            "weight_decay": Float(0.0, 0.3),
-            "num_train_epochs": Integer(1, 5),
-        },
+        space_of(
+            "learning_rate per_device_train_batch_size weight_decay num_train_epochs",
+            learning_rate=FINE,
+        ),
     ),
-    "a learning rate and a batch": (
-        None,
-        {"lr": Float(1e-5, 1e-1, "log"), "batch_size": Ordinal((32, 64, 128))},
-    ),
+    "a learning rate and a batch": (None, space_of("lr batch_size")),
     "stable baselines": (
         None,
-        {
-            "learning_rate": Float(1e-5, 1e-1, "log"),
-            "batch_size": Ordinal((32, 64, 128)),
-            "gamma": Float(0.9, 0.9999),
-            "gae_lambda": Float(0.8, 1.0),
-            "n_epochs": Integer(1, 20),
-        },
+        space_of("learning_rate batch_size gamma gae_lambda n_epochs", learning_rate=WIDE),
     ),
     "neighbours after components": (
         "k-nearest-neighbours",
-        {"n_components": Integer(2, 10), "knn__n_neighbors": Integer(1, 50)},
+        space_of("n_components knn__n_neighbors"),
     ),
-    "a branch of a pipeline": (
-        "svm",
-        {"scaler": Categorical((True, False)), "classifier": Categorical((1, 2)), "svc__C": COST},
-    ),
-    "reinforcement learning": (
-        None,
-        {
-            "learning_rate": RATE,
-            "gamma": Float(0.9, 0.9999),
-            "n_steps": Integer(128, 2048, "log"),
-            "ent_coef": PENALTY,
-        },
-    ),
+    "a branch of a pipeline": ("svm", space_of("scaler classifier svc__C")),
+    "reinforcement learning": (None, space_of("learning_rate gamma n_steps ent_coef")),
     "a little of reinforcement learning": (
         None,
-        {"learning_rate": RATE, "gamma": Float(0.9, 0.9999), "alpha": Float(0.0, 1.0)},
+        space_of("learning_rate gamma alpha", alpha=Float(0.0, 1.0)),
     ),
-    "UMAP": (None, {"n_neighbors": Integer(5, 50), "min_dist": Float(0.0, 1.0), "metric": SHARE}),
+    "UMAP": (None, space_of("n_neighbors min_dist metric")),
     "gradient boosting of scikit-learn": (
         None,
-        {
-            "learning_rate": RATE,
-            "n_estimators": TREES,
-            "max_depth": Integer(2, 8),
-            "min_samples_leaf": Integer(1, 20),
-            "subsample": SHARE,
-        },
+        space_of("learning_rate n_estimators max_depth min_samples_leaf subsample"),
     ),
-    "Optuna's choice between two learners": (
-        None,
-        {
-            "classifier": Categorical(("SVC", "RandomForest")),
-            "svc_c": COST,
-            "rf_max_depth": Integer(2, 32, "log"),
-        },
-    ),
+    "Optuna's choice between two learners": (None, space_of("classifier svc_c rf_max_depth")),
     "two learners at length": (
         None,
-        {
-            "svc_c": COST,
-            "svc_gamma": COST,
-            "rf_n_estimators": TREES,
-            "rf_max_depth": Integer(2, 32, "log"),
-            "rf_max_features": SHARE,
-        },
+        space_of("svc_c svc_gamma rf_n_estimators rf_max_depth rf_max_features"),
     ),
-    "a tree or a forest": (
-        None,
-        {
-            "max_depth": Integer(2, 32),
-            "min_samples_split": Integer(2, 20),
-            "min_samples_leaf": Integer(1, 10),
-        },
-    ),
-    "functions": (None, {"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)}),
+    "a tree or a forest": (None, space_of("max_depth min_samples_split min_samples_leaf")),
+    "penalties without their strength": (None, space_of("penalty l1_ratio")),
+    "kernels of others": (None, space_of("C kernel", kernel=Categorical(("own", "linear")))),
+    "functions": (None, space_of("x y")),
 }
 
 

@@ -11,7 +11,8 @@ from small_universal import untrained, write
 
 from dre_plugins import AskTell, DRESampler, Settings
 from dre_plugins.engine.files import ByContent
-from dre_plugins.recommend.prior import UniversalFile, prior_from
+from dre_plugins.recommend.loading import prior_from
+from dre_plugins.recommend.prior import UniversalFile
 from dre_plugins.space import Float
 from dre_plugins.universal import file
 from dre_plugins.universal.file import UniversalPriorError, digest_of, load, ready

@@ -15,6 +15,7 @@ from typing import Any
 import matplotlib
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from dre_bench.reports.results import Results, by_sampler, ranks, standard_error
@@ -28,6 +29,7 @@ MAX_NAME = 36
 LEAST_REGRET = 1e-4
 
 STYLE: Any = {
+    "axes.prop_cycle": cycler(linestyle=DASHES) * cycler(color=COLOURS),
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.spines.top": False,
@@ -99,12 +101,6 @@ def _svg(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def style_of(index: int) -> dict[str, Any]:
-    """Return the colour and the dashes of a sampler's curve, by its number."""
-    dashes = DASHES[index // len(COLOURS) % len(DASHES)]
-    return {"color": COLOURS[index % len(COLOURS)], "linestyle": dashes}
-
-
 def short_names(samplers: Sequence[str]) -> list[str]:
     """Shorten names for figures, in their middle; two that become the same are numbered."""
     half = MAX_NAME // 2
@@ -125,11 +121,9 @@ def _legend(figure: Figure, panel: Any, results: Results) -> None:
 def _draw(panel: Any, mean: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame) -> None:
     """Draw a curve for each row, with a band where there are few."""
     steps = mean.columns.to_numpy()
-    for i in range(len(mean)):
-        style = style_of(i)
-        if len(mean) <= MAX_BANDS:
-            ends = low.iloc[i], high.iloc[i]
-            panel.fill_between(steps, *ends, alpha=0.13, lw=0, color=style["color"])
-        panel.plot(steps, mean.iloc[i], lw=1.8, **style)
+    lines = panel.plot(steps, mean.T, lw=1.8)
+    for i, line in enumerate(lines if len(mean) <= MAX_BANDS else ()):
+        ends, colour = (low.iloc[i], high.iloc[i]), line.get_color()
+        panel.fill_between(steps, *ends, alpha=0.13, lw=0, color=colour)
     panel.set_xlim(steps[0], max(steps[-1], steps[0] + 1))
     panel.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))

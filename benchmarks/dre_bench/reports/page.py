@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
@@ -16,13 +16,10 @@ from matplotlib.figure import Figure
 import dre_plugins
 from dre_bench.reports import results, statistics
 from dre_bench.reports.figures import data_uri
-from dre_bench.reports.part import Part
+from dre_bench.reports.part import Part, Report
 from dre_bench.reports.real_studies import DEFINITIONS
 from dre_bench.reports.results import by_task
 from dre_bench.reports.tables import Table, texts
-
-if TYPE_CHECKING:
-    from dre_bench.reports.report import Report
 
 
 def render(report: Report, figures: Mapping[str, Figure], command: str) -> str:
@@ -71,13 +68,14 @@ def _part(part: Part, prefix: str, figures: Mapping[str, Figure]) -> dict[str, A
         return shown
     results, last = part.curves.results, part.curves.checkpoints[-1]
     overview, *rest = part.tables.items()
+    tasks = by_task(results.regret[last])
     return shown | {
         "analysis": part.curves,
         "overview": overview,
         "scenarios": rest,
         "tasks": Table.of(
-            {n: texts(row, "{:.4f}") for n, row in by_task(results.regret[last]).iterrows()},
-            [f"{scenario} / {task}" for scenario, task in results.tasks],
+            {name: texts(row, "{:.4f}") for name, row in tasks.iterrows()},
+            [f"{scenario} / {task}" for scenario, task in tasks],
             "task",
         ),
     }

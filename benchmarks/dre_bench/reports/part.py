@@ -1,4 +1,4 @@
-"""A part of a report: runs of one problem that can be compared."""
+"""A report and its parts, each of runs of one problem that can be compared."""
 
 from __future__ import annotations
 
@@ -43,3 +43,18 @@ class Part:
         """Return what its files and elements of the page begin with, if it is one of several."""
         plain = re.sub(r"[^A-Za-z0-9._]+", "-", self.name).strip("-")
         return f"{plain}-" if len(parts) > 1 else ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a page or a text tells of some files.
+
+    Attributes:
+        parts: In the order of the problems.
+        left_out: Which runs were not compared, a sentence for each problem.
+        versions: Of packages in the runs, by name.
+    """
+
+    parts: tuple[Part, ...]
+    left_out: tuple[str, ...]
+    versions: Mapping[str, str]

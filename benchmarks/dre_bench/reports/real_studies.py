@@ -17,16 +17,7 @@ import pandas as pd
 
 from dre_bench.problems.real_studies import RUNGS
 from dre_bench.reports import statistics
-from dre_bench.reports.results import (
-    INDEX,
-    Key,
-    by_sampler,
-    by_task,
-    comparable,
-    key_of,
-    paired_keys,
-    ranks,
-)
+from dre_bench.reports.results import Key, by_sampler, by_task, comparable, paired_runs, ranks
 from dre_bench.reports.statistics import Floats
 from dre_bench.reports.tables import Table, paired_tests, pointed_out, reached, size, texts
 from dre_bench.runs import Record
@@ -154,15 +145,11 @@ def _paired(
     best: Mapping[tuple[str, str, int | str], float],
     checkpoints: Sequence[int],
 ) -> Paired:
-    keys = paired_keys(records)
-    runs = {(record["sampler"], *key_of(record)): record for record in records}
-    samplers = dict.fromkeys(record["sampler"] for record in records)
-    index = pd.MultiIndex.from_tuples([(n, *key) for n in samplers for key in keys], names=INDEX)
-    chosen = [runs[run] for run in index]
+    index, chosen = paired_runs(records)
     steps = reached(checkpoints, min(len(record["values"]) for record in chosen))
     rows = [_figures(record, best[_scale(record)], steps) for record in chosen]
     figures = pd.DataFrame(rows, index).dropna(axis=1)  # only what all runs have
-    fallbacks = dict.fromkeys(samplers, 0)
+    fallbacks = dict.fromkeys(index.unique("sampler"), 0)
     for record in chosen:
         fallbacks[record["sampler"]] += record["stats"].get("fallbacks", 0)
     return Paired(records[0]["problem"], figures, fallbacks)

@@ -8,15 +8,15 @@ other samplers have run, or runs of another length, are parts of their own.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 from rich.table import Table as RichTable
 
 from dre_bench.problems.catalogue import PROBLEMS, problem_of
-from dre_bench.reports import page, published, real_studies, tables
-from dre_bench.reports.part import Part
+from dre_bench.reports import page, real_studies, tables
+from dre_bench.reports.part import Part, Report
 from dre_bench.reports.real_studies import Paired
 from dre_bench.reports.results import (
     Analysis,
@@ -42,24 +42,8 @@ Contents = list[tuple[str, Results | Paired]]
 """Problems, and runs of them that can be compared."""
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a page or a text tells of some files.
-
-    Attributes:
-        parts: In the order of the problems.
-        left_out: Which runs were not compared, a sentence for each problem.
-        versions: Of packages in the runs, by name.
-    """
-
-    parts: tuple[Part, ...]
-    left_out: tuple[str, ...]
-    versions: Mapping[str, str]
-
-
 def load(
     files: Sequence[Path],
-    curves: Sequence[Path] = (),
     *,
     samplers: Sequence[str] = (),
     problem: str | None = None,
@@ -71,7 +55,6 @@ def load(
 
     Args:
         files: Files of runs.
-        curves: Published result curves of HPO-B: files, or folders of them.
         samplers: Only these; all by default.
         problem: Only this one.
         scenario: Only this one.
@@ -84,23 +67,19 @@ def load(
         ValueError: If a file is missing or cannot be read, if there is nothing to compare, or if
             nothing is of what was named.
     """
-    for path in (*files, *curves):
+    for path in files:
         if not path.exists():
             raise ValueError(f"{path} does not exist.")
     records = [record for path in files for record in _records(path)]
-    others = [record for path in curves for record in published.load_published(path)]
     wanted = {"sampler": samplers, "problem": [problem or ""], "scenario": [scenario or ""]}
     for field, names in wanted.items():
-        there = {record[field] for record in [*records, *others]}
+        there = {record[field] for record in records}
         if missing := [name for name in names if name and name not in there]:
             choices = ", ".join(sorted(there))
             raise ValueError(f"nothing is of the {field} {missing[0]!r}, only of {choices}.")
     everything = finished(records)
-    records, others = (
-        [r for r in given if all(r[f] in v or not any(v) for f, v in wanted.items())]
-        for given in (records, others)
-    )
-    contents = _contents(finished(records), others, checkpoints, everything)
+    records = [r for r in records if all(r[f] in v or not any(v) for f, v in wanted.items())]
+    contents = _contents(finished(records), checkpoints, everything)
     if not contents:
         raise ValueError("no (scenario, task, seed) was finished by every sampler.")
     compared = dict.fromkeys(name for _, content in contents for name in content.samplers)
@@ -186,7 +165,6 @@ def _records(path: Path) -> Iterator[Record]:
 
 def _contents(
     records: Sequence[Record],
-    curves: Sequence[Record],
     checkpoints: Sequence[int],
     everything: Sequence[Record],
 ) -> Contents:
@@ -201,12 +179,7 @@ def _contents(
     best = best_known([record for record in everything if record["problem"] in STUDIES])
     for problem in STUDIES:
         found += [(problem, collect(group, best)) for group in comparable(of_problem[problem])]
-    runs = of_problem[TABLES]
-    if curves:
-        ours = [run for run in runs if run["scenario"].startswith(published.PREFIX)]
-        runs = [run for run in runs if run not in ours]
-        found.append((TABLES, published.combined(ours, curves)))
-    found += [(TABLES, collect_tables(group)) for group in comparable(runs)]
+    found += [(TABLES, collect_tables(group)) for group in comparable(of_problem[TABLES])]
     real, all_real = (
         [record for record in given if record["problem"] not in (*STUDIES, TABLES)]
         for given in (records, everything)

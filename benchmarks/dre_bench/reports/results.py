@@ -33,15 +33,13 @@ class Protocol:
 
     Attributes:
         regret: What regret is, in a sentence or two.
-        step: What is counted: "trials", or "steps" after initial ones.
-        first_step: How many of them are done at the first number of a curve.
+        step: What is counted, such as "trials".
         n_startup: First steps whose suggestions take no time and are left out of times.
         checkpoints: Numbers of steps that are reported by default.
     """
 
     regret: str
     step: str = "trials"
-    first_step: int = 1
     n_startup: int = N_STARTUP_TRIALS
     checkpoints: tuple[int, ...] = (20, 30, 50)
 
@@ -114,30 +112,10 @@ class Results:
         """Names of the scenarios, sorted."""
         return sorted({key[0] for key in self.keys})
 
-    @property
-    def tasks(self) -> list[TaskKey]:
-        """The tasks, sorted: scenario and name."""
-        return [*dict.fromkeys(key[:2] for key in self.keys)]
-
     def of_scenario(self, scenario: str) -> Results:
         """The runs of one scenario."""
         chosen = self.regret.index.get_level_values("scenario") == scenario
         return replace(self, regret=self.regret[chosen], seconds=self.seconds[chosen])
-
-    def reaches(self, steps: Sequence[int]) -> list[int]:
-        """Return the steps as columns.
-
-        Raises:
-            ValueError: If the runs do not reach one of them.
-        """
-        first, last = self.regret.columns[[0, -1]]
-        outside = [str(step) for step in steps if not first <= step <= last]
-        if outside:
-            raise ValueError(
-                f"checkpoints must be from {first} to {last}, what the runs have, "
-                f"got {', '.join(outside)}."
-            )
-        return [*steps]
 
     def stagnating(self) -> pd.Series:
         """Share of runs that are stuck: no gain in their last trials, and not good."""
@@ -202,6 +180,15 @@ def paired_keys(records: Sequence[Record]) -> list[Key]:
     return sorted(set.intersection(*keys.values())) if keys else []
 
 
+def paired_runs(records: Sequence[Record]) -> tuple[pd.MultiIndex, list[Record]]:
+    """Return what every sampler finished: (sampler, scenario, task, seed), and the runs."""
+    keys = paired_keys(records)
+    runs = {(record["sampler"], *key_of(record)): record for record in records}
+    samplers = dict.fromkeys(record["sampler"] for record in records)
+    index = pd.MultiIndex.from_tuples([(n, *key) for n in samplers for key in keys], names=INDEX)
+    return index, [runs[run] for run in index]
+
+
 def best_known(records: Sequence[Record]) -> dict[TaskKey, float]:
     """Return the highest value of each task, over finished runs and their random samples."""
     best: dict[TaskKey, float] = defaultdict(lambda: -np.inf)
@@ -239,22 +226,13 @@ def table_regret(record: Record) -> Floats:
 def paired(
     records: Sequence[Record], regret_of: Callable[[Record], Floats], protocol: Protocol
 ) -> Results:
-    """Keep what every sampler finished; the shortest run sets the length.
-
-    Raises:
-        ValueError: If no (scenario, task, seed) was finished by every sampler.
-    """
-    keys = paired_keys(records)
-    if not keys:
-        raise ValueError("no (scenario, task, seed) was finished by every sampler.")
-    runs = {(record["sampler"], *key_of(record)): record for record in records}
-    samplers = dict.fromkeys(record["sampler"] for record in records)
-    index = pd.MultiIndex.from_tuples([(n, *key) for n in samplers for key in keys], names=INDEX)
-    curves = [regret_of(runs[run]) for run in index]
+    """Keep what every sampler finished; the shortest run sets the length."""
+    index, runs = paired_runs(records)
+    curves = [regret_of(record) for record in runs]
     length = min(map(len, curves))
-    steps = range(protocol.first_step, protocol.first_step + length)
+    steps = range(1, 1 + length)
     # Seconds that are not known; a table that was exhausted ended them, and its curve goes on.
     rest = [np.nan] * length
-    seconds = [[*runs[run].get("ask_seconds", ()), *rest][:length] for run in index]
+    seconds = [[*record.get("ask_seconds", ()), *rest][:length] for record in runs]
     regret = pd.DataFrame([curve[:length] for curve in curves], index, steps)
     return Results(regret, pd.DataFrame(seconds, index, steps), protocol)

@@ -70,17 +70,13 @@ def overview(results: Results, against: str, checkpoints: Sequence[int]) -> Tabl
         results: The paired runs.
         against: The sampler that all are compared with; what is significant is pointed out.
         checkpoints: Numbers of trials that are reported.
-
-    Raises:
-        ValueError: If the runs do not reach a checkpoint.
     """
-    at = results.reaches(checkpoints)
-    regret, places = by_sampler(results.regret), by_sampler(ranks(results.regret))
-    area, seconds = regret.mean(axis=1), results.seconds_per_ask()
-    low = {f"regret@{n}": regret[n] for n in at} | {f"rank@{n}": places[n] for n in at}
+    means = {"regret": by_sampler(results.regret), "rank": by_sampler(ranks(results.regret))}
+    area, seconds = means["regret"].mean(axis=1), results.seconds_per_ask()
+    low = {f"{name}@{n}": f[n] for name, f in means.items() for n in checkpoints}
     tests = {
         f"vs {against}@{n}": statistics.compare_all(by_task(results.regret[n]), against)
-        for n in at
+        for n in checkpoints
     }
     columns = {
         **{
@@ -140,7 +136,13 @@ def size(keys: Sequence[tuple[str, int | str, int]]) -> str:
 
 
 def reached(checkpoints: Sequence[int], last: int) -> tuple[int, ...]:
-    """Return the checkpoints that runs of this length reach; their end if it is none."""
+    """Return the checkpoints that runs of this length reach; their end if it is none.
+
+    Raises:
+        ValueError: If one is below 1.
+    """
+    if min(checkpoints) < 1:
+        raise ValueError(f"checkpoints must be from 1 to {last}, got {min(checkpoints)}.")
     return tuple(sorted({n for n in checkpoints if n <= last})) or (last,)
 
 

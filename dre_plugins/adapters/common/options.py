@@ -12,6 +12,7 @@ from typing import Any
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.directions import checked_cost
+from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import (
     AUTO,
@@ -19,7 +20,6 @@ from dre_plugins.recommend.prior import (
     LoadedPrior,
     check_turns,
     gives_way,
-    prior_from,
 )
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.recommend.trials import number_of

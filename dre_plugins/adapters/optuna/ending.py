@@ -41,7 +41,7 @@ def recommend(study: Study) -> Recommendation[FrozenTrial]:
     n_objectives = len(study.directions)
     chosen = recommended(space, as_of_now(trials), trials, n_objectives=n_objectives)
     sign = 1.0 if study.directions[0] is StudyDirection.MAXIMIZE else -1.0
-    return chosen.as_of(deepcopy(begun[chosen.position]), sign)
+    return chosen.as_of(deepcopy(begun[chosen.trial]), sign)
 
 
 class ExpectedGainCallback:

@@ -190,7 +190,9 @@ class Knowledge:
             ValueError: If the priors are not as many as the objectives, or the space cannot be
                 searched at all.
         """
-        if not self._has_turn(space, history, number, stats):
+        numbers = range(number, number + 1)
+        found = self._found
+        if found is not None and not turns_of_memory(found, space, history, numbers, stats):
             return new(prior=UNIVERSAL), ""
         try:
             return new(prior=self.prior), ""
@@ -214,15 +216,6 @@ class Knowledge:
     def place(self, number: int, is_branch: bool) -> int:
         """Return the number of a suggestion for the prior; 0 for a new branch of a portfolio."""
         return 0 if is_branch and isinstance(self.prior, FoundPrior) else number
-
-    def _has_turn(
-        self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
-    ) -> bool:
-        """Return whether a suggestion uses the prior: always, unless its studies were found."""
-        numbers = range(number, number + 1)
-        if self._found is not None:
-            return turns_of_memory(self._found, space, history, numbers, stats) > 0
-        return True
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return the priors of a list that share parameters with a search space.

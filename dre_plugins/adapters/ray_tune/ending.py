@@ -62,7 +62,7 @@ def recommend(
         for place, trial in trials.items()
     ]
     chosen = recommended(searched, history)
-    return chosen.as_of(results[[*trials][chosen.position]], SIGNS[mode])
+    return chosen.as_of(results[[*trials][chosen.trial]], SIGNS[mode])
 
 
 class ExpectedGainStopper(Stopper):

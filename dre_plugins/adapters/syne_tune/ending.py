@@ -62,7 +62,7 @@ def recommend(
         for trial, trial_id in zip(read.trials, read.ids, strict=True)
     ]
     chosen = recommended(read.space, history)
-    report = last_reports[read.ids[chosen.position]]
+    report = last_reports[read.ids[chosen.trial]]
     shown = {str(name): cell for name, cell in report.items() if not str(name).startswith("st_")}
     return chosen.as_of(shown, read.sign)
 

@@ -36,7 +36,7 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
 
     searcher: StudySearcher
     _limits: Limits
-    _has_warned = False
+    _warned: tuple[str, ...] = ()  # of which topics a warning was given
 
     @property
     def mode(self) -> str:
@@ -80,16 +80,16 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
     ) -> bool:
         """Say whether a report has what it should have; warn once if not."""
         missing = [name for name in names if name not in result]
-        if missing and not self._has_warned:
-            self._has_warned = True
-            logger.warning(
-                "Trial %s reported %s without %s: %s.",
-                trial.trial_id,
-                sorted(name for name in result if not name.startswith("st_")),
-                missing,
-                otherwise,
-            )
+        if missing:
+            reported = sorted(name for name in result if not name.startswith("st_"))
+            text = f"Trial {trial.trial_id} reported {reported} without {missing}: {otherwise}."
+            self._warn_once(text, "missing")
         return not missing
+
+    def _warn_once(self, text: str, topic: str) -> None:
+        if topic not in self._warned:
+            self._warned += (topic,)
+            logger.warning("%s", text)
 
 
 class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
@@ -134,7 +134,6 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
     """
 
     searcher: DRESearcher
-    _has_warned_of_cost = False
 
     def __init__(
         self,
@@ -185,13 +184,11 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
     def _cost_in(self, trial: Trial, result: Mapping[str, Any]) -> float | None:
         """Return what a trial has cost; None if no cost is wanted, or its report has none."""
         cost = None if self._cost is None else cost_from(result.get(self._cost))
-        if self._cost is not None and cost is None and not self._has_warned_of_cost:
-            self._has_warned_of_cost = True
-            logger.warning(
-                "The cost of trial %s is unknown: its last report has no number above 0 for %r. "
-                "Further ones are not mentioned.",
-                trial.trial_id,
-                self._cost,
+        if self._cost is not None and cost is None:
+            self._warn_once(
+                f"The cost of trial {trial.trial_id} is unknown: its last report has no number "
+                f"above 0 for {self._cost!r}. Further ones are not mentioned.",
+                "cost",
             )
         return cost
 

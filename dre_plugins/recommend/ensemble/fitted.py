@@ -17,7 +17,7 @@ from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.initial_members import InitialMembers
 from dre_plugins.recommend.ensemble.mixture import Members, Mixture, fit_all
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.feasibility import Feasibility
+from dre_plugins.recommend.feasibility import Feasibility, log_shares_at
 from dre_plugins.recommend.lists import TrialList, with_fantasies
 from dre_plugins.recommend.pending import worth_fantasizing
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
@@ -59,17 +59,11 @@ class FittedEnsemble:
         return self._mixture.ranks(units).roll(1 - self.n_fits, dims=0)
 
     def predictions(self, candidates: Units) -> torch.Tensor:
-        """Return ranks and, in the last row, logarithms of weights of gains `[M + 1, C]`.
-
-        A weight is the probability to meet all constraints over the divisor of `costs`.
-        """
-        units = self.evidence.space.canonical(candidates)
-        share = torch.zeros(len(candidates), dtype=torch.float64)
-        if self.feasibility is not None:
-            share = share + self.feasibility.log_probability(units)
-        if self.costs is not None:
-            share = share - self.costs.log_factors(units)
-        return torch.cat([self.ranks(units), share[None].float()])
+        """Return ranks and, in the last row, the `log_shares` of gains `[M + 1, C]`."""
+        space = self.evidence.space
+        units = space.canonical(candidates)
+        shares = log_shares_at(space, units, self.costs, self.feasibility)
+        return torch.cat([self.ranks(units), shares[None].float()])
 
     def acquisition(
         self, predictions: torch.Tensor, incumbent: torch.Tensor | None, index: int = 0

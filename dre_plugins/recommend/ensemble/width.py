@@ -5,7 +5,7 @@ from a hundred trials. A count sketch (Charikar et al., 2002), which HeSBO uses 
 optimisation (Nayebi et al., 2019), adds features up in groups with random signs. It preserves
 inner products in expectation.
 
-Notation: `C` configurations, `D` features.
+Notation: `C` configurations, `P` parameters, `D` features.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+
+from dre_plugins.space.search_space import SearchSpace
 
 # Features of the widest input. A fit of 128 trials takes twice the time of one with five.
 MAX_FEATURES = 256
@@ -33,6 +36,11 @@ def narrowed(features: NDArray[np.float32]) -> NDArray[np.float32]:
     for of_round, sign in zip(columns, signs, strict=True):
         sums += features[:, of_round] * sign
     return np.asarray(0.5 + sums / np.float32(len(columns) ** 0.5), dtype=np.float32)
+
+
+def read_by_processes(space: SearchSpace, units: NDArray[np.float64]) -> torch.Tensor:
+    """Return what the universal prior's processes read of canonical coordinates, `[C, D]`."""
+    return torch.from_numpy(narrowed(space.features(units))).double()
 
 
 @lru_cache(maxsize=8)

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.costs import CostModel, expected_cost
+from dre_plugins.recommend.costs import BLOCK, CostModel, expected_cost
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.feasibility import Feasibility
+from dre_plugins.recommend.feasibility import Feasibility, log_shares, log_shares_at
 from dre_plugins.recommend.lists import WORST
 from dre_plugins.recommend.pending import worth_fantasizing
 from dre_plugins.recommend.prior import Universal, UniversalFile
@@ -46,9 +46,6 @@ Units = NDArray[np.float64]
 # Gauss-Hermite quadrature of three nodes: standardised deviations from the mean, and weights.
 _NODES = (-math.sqrt(3.0), 0.0, math.sqrt(3.0))
 _SHARES = (1 / 6, 2 / 3, 1 / 6)
-
-# Candidates predicted at once: a whole table of the search, which takes 130 MB with 128 trials.
-BLOCK = 4096
 
 # From MIN_TRIALS trials on, some configurations that break the rule count as failed trials:
 # N_BROKEN of N_MUTANTS mutants of the N_FAVOURED best trials. Without them the prior may expect an
@@ -169,7 +166,7 @@ class UniversalProposer:
 
         def of_features(features: torch.Tensor) -> torch.Tensor:
             means, variances = self._processes.posterior(features[None])
-            shares = self._log_shares(features)
+            shares = log_shares(features, self._costs, self._feasibility)
             return acquisition(torch.cat([means[0], variances[0].sqrt(), shares[None]]))
 
         units = refined(self._space, best, fixed, of_features)
@@ -193,25 +190,10 @@ class UniversalProposer:
         return float(mean), float(spread)
 
     def _predictions(self, candidates: Units) -> torch.Tensor:
-        """Return the posterior, and last the `_log_shares`, `[2 H + 1, C]`."""
+        """Return the posterior, and last the `log_shares`, `[2 H + 1, C]`."""
         units = self._space.canonical(candidates)
-        shares = torch.zeros(len(units), dtype=torch.float64)
-        if self._costs is not None or self._feasibility is not None:
-            features = torch.from_numpy(narrowed(self._space.features(units))).double()
-            shares = self._log_shares(features)
+        shares = log_shares_at(self._space, units, self._costs, self._feasibility)
         return torch.cat([self._posterior(units), shares[None]])
-
-    def _log_shares(self, features: torch.Tensor) -> torch.Tensor:
-        """Return the logarithms of the weights of improvements `[C]`.
-
-        A weight is the probability to meet all constraints over the divisor of `costs`.
-        """
-        shares = features.new_zeros(len(features))
-        if self._costs is not None:
-            shares = shares - self._costs.log_factors_of(features)
-        if self._feasibility is not None:
-            shares = shares + self._feasibility.log_probability_of(features)
-        return shares
 
     def _posterior(self, units: Units) -> torch.Tensor:
         """Return means, then deviations, of all processes `[2 H, C]`."""

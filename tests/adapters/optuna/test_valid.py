@@ -111,15 +111,6 @@ def test_a_rule_that_nothing_satisfies_ends_the_study() -> None:
         tuned(leaves, 3, valid=lambda c: c["low"] > "high")
 
 
-def test_several_objectives_obey_it() -> None:
-    study = optuna.create_study(
-        directions=["minimize", "maximize"],
-        sampler=DRESampler(seed=1, settings=FAST, valid=rising),
-    )
-    study.optimize(lambda trial: (leaves(trial), trial.params["high"]), n_trials=13)
-    assert all(rising(trial.params) for trial in study.trials)
-
-
 def test_parallel_trials_obey_it() -> None:
     sampler = DRESampler(seed=1, settings=FAST, valid=rising)
     study = optuna.create_study(sampler=sampler)

@@ -253,11 +253,6 @@ def test_points_come_first_and_the_seed_decides() -> None:
     assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
 
 
-def test_suggestions_satisfy_a_rule() -> None:
-    scheduler = modre(valid=lambda config: config["x"] > 0.75)
-    assert all(scheduler.suggest().config["x"] > 0.75 for _ in range(6))
-
-
 def test_what_was_running_is_suggested_once_more() -> None:
     scheduler = modre()
     run(scheduler, 3)

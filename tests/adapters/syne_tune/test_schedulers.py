@@ -179,12 +179,6 @@ def test_maximising_is_minimising_the_negative(kind: Callable[..., TrialSchedule
     assert loop.scheduler.mode == loop.scheduler.metric_mode() == "max"
 
 
-@pytest.mark.parametrize("kind", [dre, ashadre], ids=["DRE", "ASHADRE"])
-def test_suggestions_satisfy_a_rule(kind: Callable[..., TrialScheduler]) -> None:
-    scheduler = kind(valid=lambda config: config["layers"] > 4)
-    assert all(scheduler.suggest().config["layers"] > 4 for _ in range(6))
-
-
 # ---- results
 
 

@@ -1,0 +1,70 @@
+"""Priors by name or path.
+
+`dre_plugins.transfer` has the trained ones; it is imported, and torch with it, only for those who
+give one.
+"""
+
+from __future__ import annotations
+
+import os
+
+from dre_plugins.engine.settings import Preset, get_preset, require
+from dre_plugins.recommend.prior import (
+    AUTO,
+    UNIVERSAL,
+    GivenPrior,
+    LoadedPrior,
+    PriorLike,
+    UniversalFile,
+)
+
+
+def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPrior:
+    """Return a prior that was given itself, by name, by path, or not at all.
+
+    Args:
+        given: The prior; "universal", which stays what it is; "auto", which recognises the
+            learner; or a list with one prior for each objective, None where there is none.
+        preset: That of the study. In one in which the universal prior takes no turns, "auto" is
+            "universal": an untrained ensemble alone.
+
+    Raises:
+        ValueError: If there is no such prior, its file cannot be read, or a list has none at all.
+    """
+    if given == AUTO:
+        if not get_preset(preset).universal_turns:
+            return UNIVERSAL
+        from dre_plugins.transfer.recognition import AutoPrior
+
+        return AutoPrior()
+    if given == UNIVERSAL:
+        return UNIVERSAL
+    if isinstance(given, UniversalFile):
+        return given
+    if not isinstance(given, (list, tuple)):
+        return _universal(given) or _trained(given)
+    is_any = any(part is not None for part in given)
+    require(is_any, "prior", given, "a prior for one objective at least")
+    return tuple(_trained(part) for part in given)
+
+
+def _universal(given: object) -> UniversalFile | None:
+    if not isinstance(given, (str, os.PathLike)) or not os.path.isfile(given):
+        return None
+    from dre_plugins.universal.file import digest_of  # imports torch
+
+    digest = digest_of(given)  # raises at once if the network is damaged
+    return None if digest is None else UniversalFile(os.fspath(given), digest)
+
+
+def _trained(given: object) -> PriorLike | None:
+    if given is None or isinstance(given, PriorLike):
+        return given
+    if not isinstance(given, (str, os.PathLike)):
+        raise ValueError(
+            "prior must be a Prior, a name, a path, None, or a list of these with one for each "
+            f"objective, got {given!r}."
+        )
+    from dre_plugins.transfer.prior import Prior
+
+    return Prior.load(given)
