@@ -89,9 +89,9 @@ class Feasibility:
 def log_shares(
     features: torch.Tensor, costs: CostModel | None, feasibility: Feasibility | None
 ) -> torch.Tensor:
-    """Return the logarithms of how much of an improvement counts, of features `[C, D]`, `[C]`.
+    """Return the logarithms of the weights of improvements `[C]`, of features `[C, D]`.
 
-    That is the chance to meet all constraints, divided by what the cost stands for.
+    A weight is the probability to meet all constraints over the divisor of `costs`.
     """
     shares = features.new_zeros(len(features))
     if costs is not None:
@@ -104,7 +104,7 @@ def log_shares(
 def log_shares_at(
     space: SearchSpace, units: Units, costs: CostModel | None, feasibility: Feasibility | None
 ) -> torch.Tensor:
-    """Return the same of canonical coordinates `[C, P]`."""
+    """Return `log_shares` of canonical coordinates `[C, P]`."""
     if costs is None and feasibility is None:
         return torch.zeros(len(units), dtype=torch.float64)
     return log_shares(read_by_processes(space, units), costs, feasibility)

@@ -1,7 +1,6 @@
-"""Priors by name or path.
+"""Load the prior that an argument names.
 
-`dre_plugins.transfer` has the trained ones; it is imported, and torch with it, only for those who
-give one.
+Trained priors are in `dre_plugins.transfer`, which is imported, with torch, only if one is given.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from dre_plugins.recommend.prior import (
 
 
 def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPrior:
-    """Return a prior that was given itself, by name, by path, or not at all.
+    """Load the prior that a user gave as an object, by its name or by its path.
 
     Args:
-        given: The prior; "universal", which stays what it is; "auto", which recognises the
+        given: The prior; "universal", which is returned unchanged; "auto", which recognises the
             learner; or a list with one prior for each objective, None where there is none.
-        preset: That of the study. In one in which the universal prior takes no turns, "auto" is
-            "universal": an untrained ensemble alone.
+        preset: Preset of the study. If the universal prior takes no turns in it, "auto" is the
+            same as "universal": an untrained ensemble alone.
 
     Raises:
-        ValueError: If there is no such prior, its file cannot be read, or a list has none at all.
+        ValueError: If there is no such prior, its file cannot be read, or a list has no prior.
     """
     if given == AUTO:
         if not get_preset(preset).universal_turns:
