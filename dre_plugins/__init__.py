@@ -8,13 +8,13 @@ stays fast:
     DRE, ASHADRE, DRETransfer, MODRE: the schedulers for Syne Tune.
     DRESearcher, MultiObjectiveDRESearcher: the searchers for other schedulers of Syne Tune.
     AskTell: ask-and-tell tuning without a framework.
-    Prior: what past tasks taught, to start a study from.
-    Memory: the folder where studies are recorded, and learnt from by later ones.
-    MetaDataset: the past tasks themselves, read from many places.
-    Settings: what most users leave as it is, the same in all of them.
-    Recommender, RecommenderSettings: what all of them share.
+    Prior: a trained prior, from which a study can start.
+    Memory: the folder in which studies are recorded, and from which later ones learn.
+    MetaDataset: past tasks from several sources, on which priors are trained.
+    Settings: the expert settings, which are the same in every framework.
+    Recommender, RecommenderSettings: the search that all of these share.
     SearchSpace: typed domains with conditions.
-    DeepRankingEnsemble: the surrogate itself.
+    DeepRankingEnsemble: the surrogate.
 """
 
 from __future__ import annotations

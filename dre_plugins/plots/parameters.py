@@ -68,7 +68,7 @@ class ParameterAxis:
 
 
 def axis_of(space: SearchSpace, name: str, n_points: int) -> ParameterAxis:
-    """Return the axis of a parameter, of at most so many points unless its values are listed.
+    """Return the axis of a parameter, with at most `n_points` points unless it lists its values.
 
     Raises:
         ValueError: If there is no parameter of that name.

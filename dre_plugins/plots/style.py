@@ -45,7 +45,7 @@ def new_panel(*, width: float = 6.4, height: float = 4.4) -> Axes:
 
 
 def legend_below(panel: Axes, n_columns: int = 3) -> None:
-    """Explain marks and lines below the figure, where nothing is hidden by it."""
+    """Put the legend below the figure, where it hides nothing."""
     figure = panel.figure
     assert isinstance(figure, Figure)  # as `new_panels` makes it
     handles, labels = panel.get_legend_handles_labels()

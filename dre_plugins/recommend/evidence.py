@@ -178,7 +178,7 @@ class Evidence:
         return self.may_be_incumbent_in(self.lists[0])
 
     def may_be_incumbent_in(self, ranked: TrialList) -> Mask:
-        """Return the same of the trials of any list `[N]`."""
+        """Return which trials of any list may be the incumbent `[N]`, see `may_be_incumbent`."""
         has_value = ranked.ranks > WORST
         candidates = has_value if has_value.any() else ~has_value
         states = [self.constraint_states[trial] for trial in ranked.trials]

@@ -51,7 +51,7 @@ def final_values(history: Iterable[Trial]) -> NDArray[np.float64]:
 
 
 def has_failed(trial: Trial) -> bool:
-    """Return whether the trial ended without anything to rank it by."""
+    """Return whether the trial ended without a value or report to rank it by."""
     if trial.state is TrialState.COMPLETE:
         return final_value(trial) is None
     if trial.state is TrialState.PRUNED:

@@ -105,7 +105,7 @@ class Notes:
         self._logged: set[tuple[str, str]] = set()
 
     def inform(self, study: Study, topic: str, text: str) -> None:
-        """Log an information; nothing if the text is empty."""
+        """Log a message at INFO; nothing if the text is empty."""
         self._log(logging.INFO, study, topic, text)
 
     def warn(self, study: Study, topic: str, text: str) -> None:

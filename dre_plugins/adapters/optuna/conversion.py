@@ -233,7 +233,7 @@ def within(values: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str
 
 
 def given_to(trial: FrozenTrial) -> dict[str, Any]:
-    """Return the values that a trial has before anything is suggested.
+    """Return the values that a trial has before the sampler suggests any.
 
     An enqueued trial has them in an attribute, the retry of a trial whose worker died as
     parameters.

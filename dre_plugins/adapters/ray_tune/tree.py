@@ -1,6 +1,6 @@
 """The tree of a parameter space of Ray Tune: how its configurations are nested.
 
-Each part of it turns flat values into its part of a configuration, and the other way round.
+Each part converts flat values to its part of a configuration, and back.
 """
 
 from __future__ import annotations
