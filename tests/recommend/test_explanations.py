@@ -121,13 +121,7 @@ def test_no_such_trial(number: int) -> None:
 
 
 def test_directions_are_told() -> None:
-    assert study_of().directions == ("minimize",)
     assert study_of(direction=["maximize", "minimize"]).directions == ("maximize", "minimize")
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_an_explanation_reads_well(source: str) -> None:
-    assert str(Explanation(source)) == f"{source}: {SOURCES[source]}"
 
 
 @pytest.mark.parametrize(

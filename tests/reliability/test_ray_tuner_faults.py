@@ -14,11 +14,9 @@ import pytest
 
 pytest.importorskip("ray.tune")
 
-import ray
-import ray_tune_worker
 from faults import full_disk
-from ray import cloudpickle, tune
-from ray_tune_worker import MIXED_SPACE, RunConfig, mixed, tiny_search
+from ray import tune
+from ray_tune_worker import MIXED_SPACE, RunConfig, mixed, started_cluster, tiny_search
 
 try:
     from ray.tune import FailureConfig
@@ -40,11 +38,8 @@ FIRST = {"kind": {"name": "a", "depth": 3}, "rate": 0.125}
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    cloudpickle.register_pickle_by_value(ray_tune_worker)  # workers do not know this folder
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    yield
-    ray.shutdown()
-    cloudpickle.unregister_pickle_by_value(ray_tune_worker)
+    with started_cluster(num_cpus=2):
+        yield
 
 
 class After(tune.Callback):

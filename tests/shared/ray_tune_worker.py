@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import ray
 from presets import TINY
-from ray import tune
+from ray import cloudpickle, tune
 from ray.tune.search import Searcher
 
 try:
@@ -30,6 +34,22 @@ MIXED_SPACE = {
     "rate": tune.loguniform(1e-4, 1),
     "constant": 7,
 }
+
+
+@contextmanager
+def started_cluster(num_cpus: int) -> Iterator[None]:
+    """Start a small cluster, whose workers get this module, as they do not know this folder."""
+    this = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(this)
+    ray.init(
+        num_cpus=num_cpus,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+    )
+    yield
+    ray.shutdown()
+    cloudpickle.unregister_pickle_by_value(this)
 
 
 def tiny_search(space: dict[str, Any] | None = None, **arguments: Any) -> DRESearch:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import syne_tune_rows as rows
 from syne_tune import StoppingCriterion, Tuner
 from syne_tune.backend.trial_backend import TrialBackend
 from syne_tune.backend.trial_status import Status, TrialResult
 from syne_tune.optimizer.scheduler import TrialScheduler
+from syne_tune.tuner_callback import TunerCallback
 
 from dre_plugins.adapters.syne_tune import DRESearcher
 from dre_plugins.recommend import TrialState
@@ -28,6 +29,23 @@ def descent(config: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {"epoch": epoch, "loss": distance + 1 / epoch} for epoch in range(1, config["epochs"] + 1)
     ]
+
+
+class SaveOften(TunerCallback):
+    """Save the tuner at every report, with all that is in it: it must be possible at any time."""
+
+    saved: ClassVar[list[tuple[int, bytes]]] = []  # how many were complete; not itself saved
+
+    def on_tuning_start(self, tuner: Tuner) -> None:
+        self.tuner = tuner
+        self.saved.clear()
+
+    def on_trial_result(self, trial: Any, status: str, result: Any, decision: str) -> None:
+        self.tuner.save()
+        searcher = getattr(self.tuner.scheduler, "searcher", None)
+        states = [trial.state for trial in getattr(searcher, "trials", ())]
+        content = (self.tuner.tuner_path / "tuner.dill").read_bytes()
+        self.saved.append((states.count(TrialState.COMPLETE), content))
 
 
 class InstantBackend(TrialBackend):

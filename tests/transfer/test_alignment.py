@@ -70,12 +70,6 @@ class TestRealSpace:
         np.testing.assert_array_equal(alignment.convert(units), units)
         assert all(link.note == "" for link in alignment.links)
 
-    def test_reordered_categories_change_no_bit(self) -> None:
-        shuffled = changed(XGBOOST, booster=Categorical(["dart", "gblinear", "gbtree"]))
-        rows = [XGBOOST.to_configuration(row) for row in drawn(XGBOOST)]
-        found = aligned(shuffled, XGBOOST).convert(shuffled.to_units(rows))
-        np.testing.assert_array_equal(found, XGBOOST.to_units(rows))
-
     def test_thousands_of_candidates_take_milliseconds(self) -> None:
         target = changed(XGBOOST, **VARIANTS["linear for log"], **VARIANTS["steps"])
         alignment, units = aligned(XGBOOST, target), drawn(XGBOOST, 4000)

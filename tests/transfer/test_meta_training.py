@@ -16,7 +16,7 @@ from scipy.stats import spearmanr
 from dre_plugins.engine import ContextSettings, ScorerSettings
 from dre_plugins.engine.fitting import FittingError
 from dre_plugins.engine.losses import get_loss
-from dre_plugins.engine.scorers import Parameters, initial_parameters
+from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import LOSS_NAMES
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.transfer import meta_training
@@ -187,14 +187,6 @@ def test_equal_seeds_give_equal_weights_and_others_give_others() -> None:
     assert first.history == again.history
     for name, value in first.parameters.items():
         assert not torch.equal(value, other.parameters[name])
-
-
-def test_the_start_is_that_of_the_seed() -> None:
-    state = meta_training._initial_state(SCORER, 1, 3, "cpu")
-    assert_equal(
-        {name: value.detach() for name, value in state.parameters.items()},
-        initial_parameters(SCORER, 1, torch.Generator().manual_seed(3)),
-    )
 
 
 class Interruption(Exception):

@@ -28,17 +28,6 @@ def run(search: Any, n: int) -> list[str]:
     return ids
 
 
-def test_from_start_up_to_model() -> None:
-    search = search_of(points_to_evaluate=[{"x": 0.5}])
-    ids = run(search, 6)
-    explained = [search.explain(trial_id) for trial_id in ids]
-    assert [explanation.source for explanation in explained] == ["enqueued"] + ["random"] * 3 + [
-        "model"
-    ] * 2
-    assert explained[5].n_reference == 512 + 5
-    assert explained[5] == search.study.explain(5)
-
-
 def test_trials_may_fail_and_end_in_another_order() -> None:
     search = search_of()
     run(search, 5)

@@ -126,12 +126,6 @@ def test_hidden_objects_come_with_a_hint() -> None:
         search.set_search_properties(None, None, hidden)
 
 
-@pytest.mark.parametrize("seed", [1.5, -1, "a", True])
-def test_a_wrong_seed_is_named(seed: Any) -> None:
-    with pytest.raises(ValueError, match="seed must be a non-negative integer"):
-        search_of(seed=seed)
-
-
 def past_experiment(folder: Path) -> Path:
     """Write what Ray leaves behind of an experiment."""
     rng = np.random.default_rng(0)
@@ -278,20 +272,6 @@ def test_unknown_and_repeated_trials_are_ignored(caplog: pytest.LogCaptureFixtur
         DRESearch().on_trial_complete("unknown", error=True)
     assert [trial.value for trial in worker.trials(search)] == [1.0]
     assert {record.levelno for record in caplog.records} == {logging.DEBUG}
-
-
-def test_pausing_does_nothing() -> None:
-    search = worker.begun()
-    search.suggest("a")
-    search.on_trial_result("a", worker.result(1.0))
-    search.on_pause("a")
-    search.on_unpause("a")
-    search.on_trial_result("a", worker.result(0.5, 2))
-    assert last(search).rungs == {1.0: 1.0, 2.0: 0.5}
-
-
-def test_ray_is_left_to_limit_the_concurrency() -> None:
-    assert worker.begun().set_max_concurrency(3) is False
 
 
 @pytest.mark.parametrize("is_batch", [False, True])

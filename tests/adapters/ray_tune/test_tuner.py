@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,10 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import ray
-import ray_tune_worker
 from presets import TINY
-from ray import cloudpickle, tune
+from ray import tune
 from ray.tune import schedulers
 from ray.tune.search import ConcurrencyLimiter, Repeater
 from ray_tune_worker import (
@@ -22,6 +19,7 @@ from ray_tune_worker import (
     RunConfig,
     Steps,
     mixed,
+    started_cluster,
     states,
     tiny_search,
     trials,
@@ -40,12 +38,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
-    """Start a cluster of eight logical processors."""
-    cloudpickle.register_pickle_by_value(ray_tune_worker)  # workers do not know this folder
-    ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    yield
-    ray.shutdown()
-    cloudpickle.unregister_pickle_by_value(ray_tune_worker)
+    with started_cluster(num_cpus=8):
+        yield
 
 
 @pytest.fixture
@@ -117,17 +111,10 @@ def test_trials_get_every_kind_of_value(fit: Callable[..., Any]) -> None:
         {"name": "sgd", "rate": tune.loguniform(1e-4, 1), "momentum": tune.uniform(0, 1)},
         {"name": "adam", "rate": tune.loguniform(1e-4, 1), "of": abs},
     ]
-    numbers: dict[str, tuple[Any, type, float, float]] = {  # domain, type, smallest, largest
-        "uniform": (tune.uniform(0.5, 2), float, 0.5, 2),
-        "quniform": (tune.quniform(0.1, 0.9, 0.1), float, 0.1, 0.9),
-        "randint": (tune.randint(1, 4), int, 1, 3),
-        "qlograndint": (tune.qlograndint(4, 64, 4), int, 4, 64),
-        "randn": (tune.randn(1, 2), float, -7, 9),
-    }
     space = {
-        **{name: domain for name, (domain, *_) in numbers.items()},
+        "uniform": tune.uniform(0.5, 2),
+        "randint": tune.randint(1, 4),
         "choice": tune.choice(choices),
-        "ordered": tune.choice([16, 32, 64]),
         "object": tune.choice([len, max]),
         "numpy": tune.choice([np.int64(2), np.int64(5)]),
         "optimizer": tune.choice(optimizers),
@@ -150,13 +137,11 @@ def test_trials_get_every_kind_of_value(fit: Callable[..., Any]) -> None:
     assert any(config["nested"]["deep"]["x"] == 2.5 for config in configs)
     for config in configs:
         assert list(config) == list(space)
-        for name, (_, kind, low, high) in numbers.items():
-            assert type(config[name]) is kind and low <= config[name] <= high, name
+        assert type(config["uniform"]) is float and config["randint"] in (1, 2, 3)
         assert any(
             config["choice"] == choice and type(config["choice"]) is type(choice)
             for choice in choices
         )
-        assert config["ordered"] in (16, 32, 64)
         assert config["object"] in (len, max)
         assert type(config["numpy"]) is np.int64
         optimizer = config["optimizer"]

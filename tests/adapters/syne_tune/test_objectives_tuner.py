@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -12,9 +11,8 @@ from syne_tune import config_space as cs
 from syne_tune.backend import PythonBackend
 from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.results_callback import StoreResultsCallback
-from syne_tune.tuner_callback import TunerCallback
 from syne_tune_rows import OPTIONS
-from syne_tune_tuning import reap
+from syne_tune_tuning import SaveOften, reap
 
 from dre_plugins.adapters.syne_tune import MODRE, load_tuner
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
@@ -34,21 +32,6 @@ def trained(x: float, epochs: int) -> None:
         if x > 0.8 and epoch == 2:
             raise RuntimeError("diverged")
         report(epoch=epoch, accuracy=1.0 - x * x - 1.0 / epoch, size=abs(x - 0.5))
-
-
-class SaveOften(TunerCallback):
-    """Save the tuner at every report, with all that is in it."""
-
-    saved: ClassVar[list[tuple[int, bytes]]] = []  # how many were complete; not itself saved
-
-    def on_tuning_start(self, tuner: Tuner) -> None:
-        self.tuner = tuner
-        self.saved.clear()
-
-    def on_trial_result(self, trial: Any, status: str, result: Any, decision: str) -> None:
-        self.tuner.save()
-        content = (self.tuner.tuner_path / "tuner.dill").read_bytes()
-        self.saved.append((states(self.tuner.scheduler).count("complete"), content))
 
 
 @pytest.mark.slow

@@ -29,9 +29,8 @@ from syne_tune.optimizer.schedulers.searchers.multi_fidelity_searcher import (
     IndependentMultiFidelitySearcher,
 )
 from syne_tune.results_callback import StoreResultsCallback
-from syne_tune.tuner_callback import TunerCallback
 from syne_tune_rows import FINITE, KNOWING, OPTIONS, SETTINGS
-from syne_tune_tuning import SPACE, TRAIN, configs_of, descent, ended, reap, tuned
+from syne_tune_tuning import SPACE, TRAIN, SaveOften, configs_of, descent, ended, reap, tuned
 
 from dre_plugins.adapters.syne_tune import (
     ASHADRE,
@@ -60,22 +59,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # ---- schedulers
 
 
-class SaveOften(TunerCallback):
-    """Save the tuner at every report, and load it again: it must be possible at any time."""
+class SaveAndLoad(SaveOften):
+    """Load the tuner again as well."""
 
-    def __init__(self) -> None:
-        self.n_saved = 0
-
-    def on_tuning_start(self, tuner: Tuner) -> None:
-        self.tuner = tuner
-
-    def on_trial_result(self, trial: Any, status: str, result: Any, decision: str) -> None:
-        self.tuner.save()
+    def on_trial_result(self, **arguments: Any) -> None:
+        super().on_trial_result(**arguments)
         loaded = Tuner.load(str(self.tuner.tuner_path))
         assert type(loaded.scheduler) is type(self.tuner.scheduler)
         if isinstance(getattr(loaded.scheduler, "searcher", None), DRESearcher):
             assert loaded.scheduler.searcher.trials == self.tuner.scheduler.searcher.trials
-        self.n_saved += 1
 
 
 def asha(searcher: Any) -> AsynchronousSuccessiveHalving:
@@ -103,9 +95,9 @@ SCHEDULERS: dict[str, Callable[[], TrialScheduler]] = {
 
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_every_scheduler_runs_and_can_be_saved_at_any_time(name: str) -> None:
-    saving = SaveOften()
+    saving = SaveAndLoad()
     tuner = tuned(SCHEDULERS[name](), descent, 8, callbacks=[saving, StoreResultsCallback()])
-    assert saving.n_saved >= 8
+    assert len(saving.saved) >= 8
     assert tuner.best_config()[1].keys() == SPACE.keys()
     text = (tuner.tuner_path / "metadata.json").read_text()
     assert json.loads(text)["metric_mode"] == "min"
