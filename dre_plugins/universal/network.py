@@ -11,7 +11,7 @@ Notation: `B` tasks, `H` processes, `N` trials, `D` features, `W` width.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -86,18 +86,21 @@ class UniversalPrior(nn.Module):
         self.spread = nn.Parameter(torch.linspace(-SPREAD, SPREAD, n, **_KIND))
         self.trust = nn.Parameter(torch.ones((), **_KIND))
 
-    def forward(self, features: Tensor, targets: Tensor) -> tuple[Processes, Tensor]:
+    def forward(
+        self, features: Tensor, targets: Tensor, mean_variance: float = 0.0
+    ) -> tuple[Processes, Tensor]:
         """Return processes that are conditioned on trials, and how likely each is.
 
         Args:
             features: Features of the trials `[B, N, D]`, from 0 to 1.
             targets: Targets of the trials `[B, N]`, see `universal.targets`.
+            mean_variance: Variance of the constant mean; at 0, as in training, the mean is 0.
 
         Returns:
             The processes, and the logarithms of their weights `[B, H]`.
         """
         columns, task = self._read(features, targets)
-        hypotheses = self._guess(columns, task)
+        hypotheses = replace(self._guess(columns, task), mean_variance=mean_variance)
         for scale_step, noise_step in zip(self.scale_steps, self.noise_steps, strict=True):
             processes = Processes.conditioned(hypotheses, features, targets)
             gradient = processes.gradient()
@@ -107,11 +110,10 @@ class UniversalPrior(nn.Module):
             scales = scales + STEP * by_scale + scale_step(torch.cat(along, -1)).mT
             about = [task, by_noise, (noises - NOISE) / 2.0]
             noises = noises + STEP * by_noise + noise_step(torch.cat(about, -1))
-            hypotheses = Hypotheses(
-                scales.clamp(*LENGTHSCALES),
-                noises.clamp(*NOISES),
-                hypotheses.weights,
-                hypotheses.warps,
+            hypotheses = replace(
+                hypotheses,
+                lengthscales=scales.clamp(*LENGTHSCALES),
+                noises=noises.clamp(*NOISES),
             )
         processes = Processes.conditioned(hypotheses, features, targets)
         # The evidence is tempered, as no task is exactly a Matérn process.

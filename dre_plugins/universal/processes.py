@@ -2,8 +2,8 @@
 
 Each process has a Matérn 5/2 covariance with a lengthscale for every feature, unit variance and
 its own noise; all share one monotone warp of each feature (Kumaraswamy's distribution function, as
-in Snoek et al., 2014). Everything is computed in float64, because squared distances of near trials
-are differences of large numbers.
+in Snoek et al., 2014) and a constant mean that is 0 or unknown. Everything is computed in float64,
+because squared distances of near trials are differences of large numbers.
 
 Notation: `B` tasks, `H` processes of each, `N` trials, `C` candidates, `D` features.
 """
@@ -32,17 +32,24 @@ class Hypotheses:
         noises: Variances of the noise, for targets of variance 1 `[B, H]`.
         weights: Prior probabilities of the processes `[B, H]`.
         warps: Both exponents of each feature's warp `[B, D, 2]`.
+        mean_variance: Variance of the constant mean, no logarithm; 0: the mean is 0.
     """
 
     lengthscales: Tensor
     noises: Tensor
     weights: Tensor
     warps: Tensor
+    mean_variance: float = 0.0
 
     def double(self) -> Hypotheses:
         """Return the same in float64."""
-        parts = (self.lengthscales, self.noises, self.weights, self.warps)
-        return Hypotheses(*(part.double() for part in parts))
+        return Hypotheses(
+            self.lengthscales.double(),
+            self.noises.double(),
+            self.weights.double(),
+            self.warps.double(),
+            self.mean_variance,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,7 @@ class Processes:
         hypotheses = hypotheses.double()
         inputs = warped(features.double(), hypotheses.warps)
         covariance, slopes = matern(inputs, inputs, hypotheses.lengthscales)
+        covariance = covariance + hypotheses.mean_variance
         n = features.shape[1]
         noise = hypotheses.noises.exp()[..., None, None] + JITTER
         eye = torch.eye(n, dtype=torch.float64, device=features.device)
@@ -97,10 +105,17 @@ class Processes:
                 hypotheses.noises[:, kept],
                 hypotheses.weights[:, kept],
                 hypotheses.warps,
+                hypotheses.mean_variance,
             ),
             self.inputs,
             *(part[:, kept] for part in (self.slopes, self.roots, self.solved, self.evidence)),
         )
+
+    @property
+    def mixture_evidence(self) -> Tensor:
+        """Return the logarithm of the density of the targets under all processes `[B]`."""
+        believed = torch.log_softmax(self.hypotheses.weights, -1)
+        return torch.logsumexp(believed + self.evidence, -1)
 
     def gradient(self) -> tuple[Tensor, Tensor]:
         """Return the gradient of the evidence by lengthscales `[B, H, D]` and noises `[B, H]`.
@@ -133,7 +148,8 @@ class Processes:
         across = self._across(features)
         mean = (across @ self.solved)[..., 0]
         seen = torch.linalg.solve_triangular(self.roots, across.mT, upper=False)
-        variance = (1.0 - seen.square().sum(-2)).clamp_min(MIN_VARIANCE)
+        prior = 1.0 + self.hypotheses.mean_variance
+        variance = (prior - seen.square().sum(-2)).clamp_min(MIN_VARIANCE)
         return mean, variance
 
     def _across(self, features: Tensor) -> Tensor:
@@ -141,7 +157,9 @@ class Processes:
         inputs = warped(features.double(), self.hypotheses.warps)
         pair = inputs, self.inputs, self.hypotheses.lengthscales
         needs_gradient = self.roots.requires_grad or features.requires_grad
-        return matern(*pair)[0] if needs_gradient else _matern_in_place(*pair)
+        covariance = matern(*pair)[0] if needs_gradient else _matern_in_place(*pair)
+        constant = self.hypotheses.mean_variance
+        return covariance + constant if constant else covariance
 
 
 def warped(features: Tensor, warps: Tensor) -> Tensor:

@@ -1,13 +1,77 @@
-"""The targets of the universal prior: values and normal scores of their order, in equal parts.
+"""The targets of the universal prior: two readings of the values.
 
-Values tell how flat an optimum is. Normal scores of their order limit the influence of outliers
-and of values that span decades. Notation: `N` trials, larger values are better.
+One is the values and the normal scores of their order, in equal parts. Values tell how flat an
+optimum is; normal scores limit the influence of outliers and of values that span decades. The
+other is the values alone, which suits smooth functions. The reading with the larger evidence
+counts (docs/decisions/targets.md). Notation: `N` trials, larger values are better.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
+
+# Values alone are read if they make the trials 20 times as likely as the blend does. Most real
+# tasks are not smooth, and values alone make their search worse (lab/2026-11-24-one-pick.md).
+LOG_ODDS = -math.log(20.0)
+# Variance of the constant mean for values alone. With a mean of 0, which is the mean of the trials
+# and so too high, the corners of a bowl are tried again and again.
+MEAN_VARIANCE = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Hold targets, and how their density becomes one of standardised values.
+
+    Args:
+        targets: What the processes are conditioned on `[N]`.
+        log_factor: Sum of the logarithms of the slopes of targets by standardised values (the
+            Jacobian), and the logarithm of the prior odds of the reading.
+        mean_variance: Variance of the constant mean of the processes.
+    """
+
+    targets: Tensor
+    log_factor: float = 0.0
+    mean_variance: float = 0.0
+
+
+def readings(order: Tensor, values: Tensor) -> tuple[Reading, Reading]:
+    """Return both readings: the blend, and values alone.
+
+    A score is the normal quantile of a share of the trials, so that its slope is the density of
+    the values by that of the score.
+
+    Args:
+        order: Numbers whose order counts `[N]`, such as the values or their ranks.
+        values: Finite values of about 1 `[N]`.
+    """
+    alone, _, _ = standardised(values)
+    scores = normal_scores(order)
+    spread, _, deviation = standardised(scores)
+    blend, _, size = standardised(spread + alone)
+    slopes = (1.0 + density(alone) / _normal_density(scores) / deviation) / size
+    return Reading(blend, float(slopes.log().sum())), Reading(alone, LOG_ODDS, MEAN_VARIANCE)
+
+
+def density(numbers: Tensor) -> Tensor:
+    """Return a kernel estimate of the density of standardised numbers at themselves `[N]`.
+
+    The bandwidth is Silverman's (1986, equation 3.31).
+    """
+    low, high = torch.quantile(numbers, numbers.new_tensor([0.25, 0.75])).tolist()
+    spread = min(1.0, (high - low) / 1.34) or 1.0
+    bandwidth = 0.9 * spread * len(numbers) ** -0.2
+    kernels = _normal_density((numbers[:, None] - numbers) / bandwidth)
+    estimate: Tensor = kernels.mean(1) / bandwidth
+    return estimate
+
+
+def _normal_density(numbers: Tensor) -> Tensor:
+    densities: Tensor = torch.exp(-0.5 * numbers.square()) / math.sqrt(2.0 * math.pi)
+    return densities
 
 
 def blended(order: Tensor, values: Tensor) -> Tensor:

@@ -195,7 +195,7 @@ def test_a_study_with_the_default_pruner_of_optuna_takes_turns(caplog) -> None:
     with caplog.at_level(logging.INFO, "optuna.dre_plugins"):
         study.optimize(objective, n_trials=24)
     states = [trial.state for trial in study.trials]
-    assert states.count(optuna.trial.TrialState.PRUNED) >= 3
+    assert states.count(optuna.trial.TrialState.PRUNED) >= 1
     asked = {sampler.explain(study, number).source for number in (*range(4, 20), 21, 23)}
     assert asked == {"universal-prior"} and sampler.stats["skipped_turns"] == 0
     texts = [record.getMessage() for record in caplog.records]

@@ -13,7 +13,7 @@ from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Tri
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.recommend.proposers.universal import UniversalProposer, targets
+from dre_plugins.recommend.proposers.universal import UniversalProposer, readings_of
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
@@ -81,7 +81,7 @@ def test_a_table_is_searched_whole() -> None:
     rows = np.random.default_rng(1).random((300, 2))
     values = [bowl({"x": 2 * x - 1, "y": 2 * y - 1}) for x, y in rows]
     (suggestion,) = Recommender(PLANE, SETTINGS, seed=0).suggest(
-        history_of(15), index=15, candidates=PLANE.canonical(rows)
+        history_of(21), index=21, candidates=PLANE.canonical(rows)
     )
     assert suggestion.source == "universal-prior"
     assert values[int(np.abs(rows - suggestion.units).sum(1).argmin())] > np.quantile(values, 0.9)
@@ -133,7 +133,7 @@ def ranks(values) -> np.ndarray:
 
 
 def target(values) -> np.ndarray:
-    return targets(np.array(values, dtype=float), ranks(values)).numpy()
+    return readings_of(np.array(values, dtype=float), ranks(values))[0].targets.numpy()
 
 
 def test_targets_are_standardised_and_in_order() -> None:
@@ -169,6 +169,22 @@ def test_equal_values_are_zeros(values) -> None:
     assert (target(values) == 0.0).all()
 
 
+def proposer_of(history: list[Trial], rule: Rule) -> UniversalProposer:
+    evidence = Evidence.of(rule.space, history, weights=np.ones(1))
+    search, rng = CandidateSearch(rule, None, seed=0), np.random.default_rng(0)
+    expectation = Expectation([], search.reference, RecommenderSettings(), evidence)
+    return UniversalProposer(UNIVERSAL, evidence, expectation, search, None, None, rng)
+
+
+@pytest.mark.parametrize(("f", "place"), [(bowl, 1), (lambda c: -math.exp(-30.0 * bowl(c)), 0)])
+def test_a_smooth_function_is_read_as_it_is_and_decades_are_blended(f, place) -> None:
+    history = history_of(40, f)
+    values = np.array([trial.value for trial in history])
+    read = readings_of(values, ranks(values))
+    found = proposer_of(history, Rule(PLANE, None))._targets
+    assert (found == read[place].targets).all() and (found != read[1 - place].targets).any()
+
+
 def test_what_breaks_a_rule_near_the_best_trials_is_told_as_a_failure() -> None:
     """Only a < b may be tried: beyond, where values rise, nothing is expected any more."""
     space = SearchSpace({"a": Float(0.0, 1.0), "b": Float(0.0, 1.0)})
@@ -176,10 +192,7 @@ def test_what_breaks_a_rule_near_the_best_trials_is_told_as_a_failure() -> None:
     history = [Trial({"a": a, "b": b}, TrialState.COMPLETE, a - b) for a, b in rows.tolist()]
 
     def expected(n: int, rule: Rule) -> tuple[int, float]:
-        evidence = Evidence.of(space, history[:n], weights=np.ones(1))
-        search, rng = CandidateSearch(rule, None, seed=0), np.random.default_rng(0)
-        expectation = Expectation([], search.reference, RecommenderSettings(), evidence)
-        proposer = UniversalProposer(UNIVERSAL, evidence, expectation, search, None, None, rng)
+        proposer = proposer_of(history[:n], rule)
         beyond = proposer._expected(np.array([[0.9, 0.1]]))
         return len(proposer._units), float(beyond)
 

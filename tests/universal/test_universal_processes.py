@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import Matern
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from dre_plugins.universal.processes import (
     JITTER,
@@ -47,9 +49,9 @@ def fixed(d: int, lengthscale: float, noise: float) -> Hypotheses:
     )
 
 
-@pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 3), (40, 12)])
-def test_scikit_learn_agrees(n: int, d: int) -> None:
-    believed = hypotheses(2, 3, d)
+@pytest.mark.parametrize(("n", "d", "mean_variance"), [(1, 1, 0.3), (7, 3, 4.0), (40, 12, 1e-9)])
+def test_scikit_learn_agrees(n: int, d: int, mean_variance: float) -> None:
+    believed = replace(hypotheses(2, 3, d), mean_variance=mean_variance)
     features, targets = draw(2, n, d)
     candidates, _ = draw(2, 25, d, seed=1)
     processes = Processes.conditioned(believed, features, targets)
@@ -57,7 +59,7 @@ def test_scikit_learn_agrees(n: int, d: int) -> None:
     for b, h in np.ndindex(2, 3):
         lengthscales = believed.lengthscales[b, h].exp().numpy()
         theirs = GaussianProcessRegressor(
-            Matern(lengthscales, nu=2.5),
+            Matern(lengthscales, nu=2.5) + ConstantKernel(mean_variance),
             alpha=believed.noises[b, h].exp().item() + JITTER,
             optimizer=None,
         ).fit(features[b], targets[b])

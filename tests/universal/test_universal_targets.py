@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from scipy.stats import norm, rankdata
 
-from dre_plugins.universal.targets import blended, normal_scores
+from dre_plugins.universal.targets import blended, normal_scores, readings
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -28,6 +29,15 @@ def test_they_are_half_values_and_half_order() -> None:
     scores = torch.from_numpy(norm.ppf(rankdata(values) / 5))
     by_hand = sum((half - half.mean()) / half.std(correction=0) for half in (values, scores))
     torch.testing.assert_close(targets_of(values), by_hand / by_hand.std(correction=0))
+
+
+def test_the_slope_of_a_reading_is_that_of_its_targets_by_values() -> None:
+    quantiles = torch.from_numpy(norm.ppf((np.arange(400) + 0.5) / 400))
+    values = quantiles.mul(0.5).exp()
+    blend, plain = readings(values, values)
+    slopes = torch.gradient(blend.targets, spacing=(plain.targets,))[0]
+    assert blend.log_factor == pytest.approx(slopes.log().sum().item(), abs=0.04 * 400)
+    assert readings(quantiles, quantiles)[0].log_factor == pytest.approx(0.0, abs=0.02 * 400)
 
 
 @pytest.mark.parametrize("unit", [1e-9, 3.0, 1e9])

@@ -39,7 +39,7 @@ from dre_plugins.recommend.search import (
 )
 from dre_plugins.universal.file import ready
 from dre_plugins.universal.processes import Processes
-from dre_plugins.universal.targets import blended
+from dre_plugins.universal.targets import Reading, blended, readings
 
 Units = NDArray[np.float64]
 
@@ -91,16 +91,20 @@ class UniversalProposer:
             broken = search.rule.broken(self._elite[:N_FAVOURED], N_MUTANTS, rng)[:N_BROKEN]
         self._units = np.concatenate([units, evidence.space.canonical(broken)])
         failed = np.full(len(broken), WORST)
-        self._targets = targets(
+        both = readings_of(
             np.append(values, np.full(len(broken), np.nan)), np.append(observed.ranks, failed)
         )
         if isinstance(prior, UniversalFile):
             network = ready(prior.path, prior.digest)
         else:
             network = ready()
-        self._processes, self._weights = network(
-            self._features(self._units)[None], self._targets[None]
-        )
+        features = self._features(self._units)[None]
+        fits = [
+            (reading, *network(features, reading.targets[None], reading.mean_variance))
+            for reading in both
+        ]
+        reading, self._processes, self._weights = max(fits, key=_log_density)
+        self._targets = reading.targets
         # The pool of the last choice and the means of the reference points; None after fantasies.
         self._pool: tuple[CandidatePool, torch.Tensor] | None = None
 
@@ -232,17 +236,24 @@ class UniversalProposer:
         return torch.from_numpy(np.concatenate([narrowed(features), expected], axis=1)).double()
 
 
-def targets(values: Units, ranks: Units) -> torch.Tensor:
-    """Return the targets that the processes are conditioned on `[N]`, see `universal.targets`.
+def _log_density(fit: tuple[Reading, Processes, torch.Tensor]) -> float:
+    """Return the evidence of a reading, as a log density of the standardised values."""
+    reading, processes, _ = fit
+    return reading.log_factor + float(processes.mixture_evidence)
+
+
+def readings_of(values: Units, ranks: Units) -> tuple[Reading, ...]:
+    """Return the readings that the processes can be conditioned on, see `universal.targets`.
 
     Final values `[N]` are NaN for failures, and `ranks` are dense. Infinities count as the largest
     or smallest finite value, failures as the smallest.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):
-        return blended(torch.from_numpy(ranks), torch.zeros(len(ranks), dtype=torch.float64))
+        of_order = blended(torch.from_numpy(ranks), torch.zeros(len(ranks), dtype=torch.float64))
+        return (Reading(of_order),)
     low, high = finite.min(), finite.max()
     clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
     # Divided by the largest first, as sums and squares of 1e300 overflow.
     scaled = clipped / max(abs(low), abs(high), np.finfo(np.float64).tiny)
-    return blended(torch.from_numpy(ranks), torch.from_numpy(scaled))
+    return readings(torch.from_numpy(ranks), torch.from_numpy(scaled))
