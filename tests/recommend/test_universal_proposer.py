@@ -162,6 +162,12 @@ def test_infinities_and_failures_are_as_the_worst_and_best() -> None:
     assert np.isfinite(target([math.inf, -math.inf, math.nan])).all()
 
 
+@pytest.mark.parametrize(("last", "n"), [(-3.0, 2), (math.nan, 1), (math.inf, 1)])
+def test_values_alone_are_read_where_they_tell_all(last: float, n: int) -> None:
+    values = np.array([0.0, 2.0, 1.0, 1.0, last])
+    assert len(readings_of(values, ranks(values))) == n
+
+
 @pytest.mark.parametrize(
     "values", [[1.0], [2.0] * 3, [math.inf] * 2, [0.0] * 5, [0.1] * 3, [-1 / 3] * 7, [1e-320] * 4]
 )

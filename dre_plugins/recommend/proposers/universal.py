@@ -245,8 +245,9 @@ def _log_density(fit: tuple[Reading, Processes, torch.Tensor]) -> float:
 def readings_of(values: Units, ranks: Units) -> tuple[Reading, ...]:
     """Return the readings that the processes can be conditioned on, see `universal.targets`.
 
-    Final values `[N]` are NaN for failures, and `ranks` are dense. Infinities count as the largest
-    or smallest finite value, failures as the smallest.
+    Values alone are a reading only if they tell apart all that the order does. Final values `[N]`
+    are NaN for failures, and `ranks` are dense. Infinities count as the largest or smallest finite
+    value, failures as the smallest.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):
@@ -256,4 +257,7 @@ def readings_of(values: Units, ranks: Units) -> tuple[Reading, ...]:
     clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
     # Divided by the largest first, as sums and squares of 1e300 overflow.
     scaled = clipped / max(abs(low), abs(high), np.finfo(np.float64).tiny)
-    return readings(torch.from_numpy(ranks), torch.from_numpy(scaled))
+    both = readings(torch.from_numpy(ranks), torch.from_numpy(scaled))
+    # Values alone do not tell a failure from the worst trial, nor pruned trials from each other.
+    is_told_by_values = len(np.unique(scaled)) == len(np.unique(ranks))
+    return both if is_told_by_values else both[:1]

@@ -1,0 +1,69 @@
+"""What the universal prior reads of values: ``python lab/targets_by_evidence.py OUT [N_TRIALS]``.
+
+Each study is made once with every version: the blend for everybody, both readings by their
+evidence, the same where values alone have a mean of 0 as well, and values alone for everybody.
+``python lab/targets_by_evidence.py bowl OUT`` makes the bowl of issue N, ten seeds of 50 trials.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import optuna
+from paired_studies import Run, append, runs
+
+from dre_bench.synthetic import synthetic_scenario
+from dre_bench.tasks import Scenario
+from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.recommend.proposers import universal
+from dre_plugins.universal.targets import Reading
+
+Readings = tuple[Reading, ...]
+FUNCTIONS = dict.fromkeys(
+    ("branches", "mixed", "hartmann6", "levy8", "ackley5", "rosenbrock5", "bowl"), 1
+)
+BY_EVIDENCE: Callable[..., Readings] = universal.readings_of
+VERSIONS: dict[str, Callable[[Readings], Readings]] = {
+    "today": lambda both: both[:1],
+    "by evidence": lambda both: both,
+    "by evidence, mean 0": lambda both: tuple(replace(of, mean_variance=0.0) for of in both),
+    "values alone": lambda both: both[-1:],
+}
+
+
+def values_of(
+    scenario: Scenario, task: int, seed: int, *, n_trials: int, version: str
+) -> list[float]:
+    """Return the values of a study."""
+
+    def chosen(*given: Any) -> Readings:
+        return VERSIONS[version](BY_EVIDENCE(*given))
+
+    setattr(universal, "readings_of", chosen)  # noqa: B010
+    sampler = DRESampler(seed=seed, prior="universal", memory=False)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n_trials)
+    assert not sampler.stats["fallbacks"]
+    return [trial.value for trial in study.trials]
+
+
+def main(out: str, n_trials: str = "50", plan: list[Run] | None = None) -> None:
+    """Append a line for each run that is not there."""
+    variants = {
+        version: partial(values_of, n_trials=int(n_trials), version=version)
+        for version in VERSIONS
+    }
+    append(out, plan or runs(FUNCTIONS, n_seeds=8, first=8), variants, prefix="level/")
+
+
+if __name__ == "__main__":
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    if sys.argv[1] == "bowl":
+        bowl = synthetic_scenario("bowl")
+        main(sys.argv[2], plan=[("bowl", bowl, 0, seed) for seed in range(10)])
+    else:
+        main(*sys.argv[1:])
