@@ -99,9 +99,57 @@ TUTORIALS: dict[str, tuple[str | None, dict[str, Domain]]] = {
             "mlp__learning_rate_init": RATE,
         },
     ),
+    "a grid of perceptrons": (
+        "mlp",
+        {
+            "hidden_layer_sizes": Categorical(("50,50", "100")),
+            "solver": Categorical(("sgd", "adam")),
+            "learning_rate": Categorical(("constant", "adaptive")),
+        },
+    ),
+    "a network with dropout, whose layers are a list": (
+        "network",
+        {
+            "hidden_layer_sizes": Categorical(("64,64", "128")),
+            "learning_rate": RATE,
+            "dropout": Float(0.0, 0.5),
+        },
+    ),
     "CatBoost": (
         "catboost",
         {"depth": Integer(4, 10), "learning_rate": RATE, "l2_leaf_reg": Float(1.0, 10.0)},
+    ),
+    "CatBoost, the shortest": (
+        "catboost",
+        {"iterations": TREES, "learning_rate": RATE, "depth": Integer(4, 10)},
+    ),
+    "a field of radiance": (
+        None,
+        {
+            "iterations": TREES,
+            "learning_rate": RATE,
+            "depth": Integer(4, 10),
+            "width": Integer(64, 256),
+        },
+    ),
+    "histogram boosting": (
+        "hist-gradient-boosting",
+        {
+            "learning_rate": RATE,
+            "max_iter": TREES,
+            "max_leaf_nodes": Integer(8, 64),
+            "min_samples_leaf": Integer(5, 50),
+        },
+    ),
+    "histogram boosting in scikit-learn's course": (
+        "hist-gradient-boosting",
+        {
+            "classifier__l2_regularization": PENALTY,
+            "classifier__learning_rate": Float(1e-3, 10.0, "log"),
+            "classifier__max_leaf_nodes": Integer(2, 256, "log"),
+            "classifier__min_samples_leaf": Integer(1, 100, "log"),
+            "classifier__max_bins": Integer(2, 255, "log"),
+        },
     ),
     "a network in PyTorch": (
         "network",
