@@ -18,7 +18,7 @@ from dre_plugins.transfer.spaces.conversion import Number, by_table, number_of, 
 # Names in the source, name in the target, and units `[N]` of each of the former to the latter's.
 LayerLink: TypeAlias = tuple[tuple[str, ...], str, Callable[..., Array]]
 
-_COUNT = re.compile(r"\d+")
+_COUNT = re.compile(r"[1-9]\d*")
 
 
 def shapes(domain: Domain) -> Array | None:
