@@ -73,8 +73,9 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             "catboost cb catboostclassifier catboostregressor",
             strong="l2_leaf_reg border_count bagging_temperature random_strength bootstrap_type"
             " rsm one_hot_max_size leaf_estimation_iterations",
-            weak="iterations depth",
-            common="learning_rate lr subsample colsample_bylevel min_data_in_leaf grow_policy eta",
+            weak="iterations depth learning_rate",
+            common="lr subsample colsample_bylevel min_data_in_leaf grow_policy eta",
+            foreign="width batch_size n_layers epochs",
         ),
         "decision-tree": _learner(
             "a decision tree",
@@ -106,9 +107,9 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             "hgb histgb hist_gradient_boosting histgradientboosting"
             " histgradientboostingclassifier histgradientboostingregressor",
             strong="l2_regularization max_bins",
-            weak="max_iter max_leaf_nodes",
-            common="learning_rate lr max_depth min_samples_leaf max_features",
-            needs="l2_regularization max_bins max_leaf_nodes",
+            weak="max_iter max_leaf_nodes min_samples_leaf",
+            common="learning_rate lr max_depth max_features",
+            needs="l2_regularization max_bins max_leaf_nodes max_iter",
             foreign="n_estimators subsample",
         ),
         "k-nearest-neighbours": _learner(
@@ -144,7 +145,7 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             sure="hidden_layer_sizes learning_rate_init",
             weak="alpha solver activation batch_size",
             common="momentum max_iter beta_1 beta_2 learning_rate epochs n_layers width",
-            foreign="gamma n_estimators c",
+            foreign="gamma n_estimators c weight_decay dropout dropout_rate optimizer",
         ),
         "network": _learner(
             "a neural network",
@@ -153,14 +154,14 @@ LEARNERS: Mapping[str, Learner] = MappingProxyType(
             " hidden_dim hidden_units n_units num_units max_units optimizer",
             weak="batch_size batchsize bs per_device_train_batch_size train_batch_size momentum"
             " sgd_momentum drop_rate n_layers num_layers n_hidden_layers num_hidden_layers"
-            " layer_size activation width",
+            " layer_size activation width hidden_layer_sizes",
             common="learning_rate lr init_lr initial_lr base_lr epochs n_epochs num_epochs"
             " num_train_epochs wd l2 units layers depth grad_clip max_grad_norm warmup_ratio"
             " warmup_steps",
             needs="batch_size batchsize bs per_device_train_batch_size train_batch_size momentum"
             " sgd_momentum weight_decay dropout dropout_rate dropout_prob max_dropout drop_rate",
             foreign="gamma tau gae_lambda ent_coef clip_range buffer_size n_estimators max_depth"
-            " num_leaves c kernel l2_leaf_reg iterations hidden_layer_sizes learning_rate_init"
+            " num_leaves c kernel l2_leaf_reg iterations learning_rate_init"
             " lora_r lora_alpha n_heads num_heads",
             least_rate=1e-3,  # smaller rates are for fine-tuning, which was not evaluated
         ),

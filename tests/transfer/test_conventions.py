@@ -14,6 +14,12 @@ RATE, COST = Float(1e-5, 1.0, "log"), Float(1e-3, 1e3, "log")
 NETWORK: dict[str, Domain] = {"lr": RATE, "batch_size": Integer(8, 256, "log")}
 MACHINE: dict[str, Domain] = {"C": COST, "gamma": COST}
 LINEAR: dict[str, Domain] = {"C": COST, "penalty": Categorical(("l1", "l2"))}
+LAYERS: dict[str, Domain] = {
+    "learning_rate_init": RATE,
+    "n_layers": Integer(1, 4),
+    "width": Integer(8, 256, "log"),
+}
+LISTS = Categorical(("(50,)", "64, 64", "[200, 100, 60]"))
 BOOSTING: dict[str, Domain] = {"learning_rate": RATE, "num_leaves": Integer(2, 256)}
 
 
@@ -50,6 +56,16 @@ def carried(ours: dict[str, Domain], theirs: dict[str, Domain], values: dict[str
         ({"lgbm-lr": RATE, "lgbm-num-leaves": Integer(2, 64)}, BOOSTING,
          {"lgbm-lr": 0.1, "lgbm-num-leaves": 31}, {"learning_rate": 0.1, "num_leaves": 31}),
         ({"model.lr": RATE}, NETWORK, {"model.lr": 0.1}, {"lr": 0.1}),
+        ({"mlp__hidden_layer_sizes": LISTS}, LAYERS,
+         {"mlp__hidden_layer_sizes": "[200, 100, 60]"}, {"n_layers": 3, "width": 120}),
+        (LAYERS, {"hidden_layer_sizes": LISTS}, {"n_layers": 2, "width": 200},
+         {"hidden_layer_sizes": "64, 64"}),
+        (LAYERS, {"hidden_layer_sizes": LISTS, "lr": RATE}, {"n_layers": 1, "width": 90,
+         "learning_rate_init": 0.1}, {"hidden_layer_sizes": "(50,)", "lr": 0.1}),
+        ({"hidden_layer_sizes": Ordinal((50, 100))}, LAYERS, {"hidden_layer_sizes": 100},
+         {"width": 100}),
+        ({"hidden_layer_sizes": LISTS}, {"hidden_layer_sizes": LISTS},
+         {"hidden_layer_sizes": "64, 64"}, {"hidden_layer_sizes": "64, 64"}),
     ],
 )  # fmt: skip
 def test_values_are_carried_over(ours, theirs, values, expected) -> None:

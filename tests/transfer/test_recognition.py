@@ -19,8 +19,12 @@ DOMAINS: dict[str, Domain] = {
     **dict.fromkeys(("learning_rate", "lgbm-lr", "mlp__learning_rate_init"), RATE),
     **dict.fromkeys(("max_depth", "lgbm-max-depth", "rf_max_depth", "depth"), DEPTH),
     "randomforestclassifier__max_depth": DEPTH,
-    **dict.fromkeys(("n_estimators", "rf_n_estimators"), TREES),
-    **dict.fromkeys(("num_leaves", "lgbm-num-leaves"), Integer(2, 256)),
+    **dict.fromkeys(("n_estimators", "rf_n_estimators", "iterations", "max_iter"), TREES),
+    **dict.fromkeys(("num_leaves", "lgbm-num-leaves", "max_leaf_nodes"), Integer(2, 256)),
+    **{"classifier__l2_regularization": PENALTY, "classifier__learning_rate": RATE},
+    "classifier__max_leaf_nodes": Integer(2, 256, "log"),
+    "classifier__min_samples_leaf": Integer(1, 100, "log"),
+    "classifier__max_bins": Integer(2, 255, "log"),
     **dict.fromkeys(("n_neighbors", "knn__n_neighbors", "min_samples_leaf"), Integer(1, 50)),
     **dict.fromkeys(("lambda", "alpha", "eta", "mlp__alpha", "weight_decay"), PENALTY),
     **dict.fromkeys(("svc__C", "svc__gamma", "svc_c", "svc_gamma", "clf__C"), COST),
@@ -80,6 +84,38 @@ TUTORIALS: dict[str, tuple[str | None, dict[str, Domain]]] = {
     "a perceptron of scikit-learn": (
         "mlp",
         space_of("mlp__hidden_layer_sizes mlp__alpha mlp__learning_rate_init"),
+    ),
+    "a grid of perceptrons": (
+        "mlp",
+        space_of(
+            "hidden_layer_sizes solver learning_rate",
+            hidden_layer_sizes=Categorical(("50,50", "100")),
+            solver=Categorical(("sgd", "adam")),
+            learning_rate=Categorical(("constant", "adaptive")),
+        ),
+    ),
+    "a network with dropout, whose layers are a list": (
+        "network",
+        space_of(
+            "hidden_layer_sizes learning_rate dropout",
+            hidden_layer_sizes=Categorical(("64,64", "128")),
+        ),
+    ),
+    "CatBoost, the shortest": ("catboost", space_of("iterations learning_rate depth")),
+    "a field of radiance": (
+        None,
+        space_of("iterations learning_rate depth width", width=Integer(64, 256)),
+    ),
+    "histogram boosting": (
+        "hist-gradient-boosting",
+        space_of("learning_rate max_iter max_leaf_nodes min_samples_leaf"),
+    ),
+    "histogram boosting in scikit-learn's course": (
+        "hist-gradient-boosting",
+        space_of(
+            "classifier__l2_regularization classifier__learning_rate classifier__max_leaf_nodes"
+            " classifier__min_samples_leaf classifier__max_bins"
+        ),
     ),
     "CatBoost": ("catboost", space_of("depth learning_rate l2_leaf_reg")),
     "a network in PyTorch": ("network", space_of("lr batch_size weight_decay dropout")),

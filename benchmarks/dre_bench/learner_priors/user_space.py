@@ -11,12 +11,18 @@ import numpy as np
 from dre_bench.learner_evaluations.parameters import Configuration
 from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION
 from dre_plugins.space import Domain
+from dre_plugins.space.conditions import listed_values
+from dre_plugins.transfer.spaces.layers import shapes
 from dre_plugins.transfer.spaces.prefixes import change_of
 
 BOTH = (CLASSIFICATION, REGRESSION)
 # What an evaluation needs beside what is tuned: the libraries' defaults.
 BESIDES: Mapping[str, Mapping[str, int]] = {
-    name: {"n_estimators": 100} for name in ("lightgbm", "xgboost", "random_forest", "extra_trees")
+    "hist_gradient_boosting": {"max_iter": 100},
+    **{
+        name: {"n_estimators": 100}
+        for name in ("lightgbm", "xgboost", "random_forest", "extra_trees")
+    },
 }
 
 
@@ -44,7 +50,12 @@ class UserSpace:
         """Return what the learner is evaluated with."""
         found: Configuration = {**BESIDES.get(self.learner, {}), **self.fixed}
         for name, value in chosen.items():
-            if name in self.names:
+            domain = self.domains[name]
+            layers = None if self.names.get(name) != "width" else shapes(domain)
+            if layers is not None:
+                number, width = layers[listed_values(domain).index(value)].tolist()
+                found |= {"n_layers": int(number), "width": int(width)}
+            elif name in self.names:
                 change = change_of(name, self.names[name])
                 found[self.names[name]] = (
                     _plain(value) if change is None else float(change(np.array([value]))[0])

@@ -120,6 +120,37 @@ SPACES: Mapping[str, UserSpace] = {
         },
         {"iterations": 200},
     ),
+    "histogram boosting, course": user_space(
+        "hist_gradient_boosting",
+        "hist-gradient-boosting",
+        {
+            "classifier__l2_regularization": ("l2_regularization", Float(1e-6, 1e3, "log")),
+            "classifier__learning_rate": ("learning_rate", Float(1e-3, 10.0, "log")),
+            "classifier__max_leaf_nodes": ("max_leaf_nodes", Integer(2, 256, "log")),
+            "classifier__min_samples_leaf": ("min_samples_leaf", Integer(1, 100, "log")),
+            "classifier__max_bins": ("max_bins", Integer(2, 255, "log")),
+        },
+    ),
+    "histogram boosting, scikit-learn": user_space(
+        "hist_gradient_boosting",
+        "hist-gradient-boosting",
+        {
+            "learning_rate": ("learning_rate", RATE),
+            "max_iter": ("max_iter", Integer(50, 500)),
+            "max_depth": ("max_depth", Integer(2, 12)),
+            "min_samples_leaf": ("min_samples_leaf", Integer(5, 50)),
+        },
+    ),
+    "histogram boosting, pipeline": user_space(
+        "hist_gradient_boosting",
+        "hist-gradient-boosting",
+        {
+            "n_components": (None, UNKNOWN),
+            "hgb__log10_learning_rate": ("learning_rate", Float(-3.0, 0.0)),
+            "hgb__max_leaf_nodes": ("max_leaf_nodes", Integer(4, 128, "log")),
+            "hgb__l2_regularization": ("l2_regularization", Float(1e-8, 10.0, "log")),
+        },
+    ),
     "random forest, scikit-learn": user_space(
         "random_forest",
         "random-forest",
@@ -331,6 +362,17 @@ SPACES: Mapping[str, UserSpace] = {
             "mlp__activation": ("activation", Categorical(("tanh", "relu"))),
         },
         {**NETWORK, "n_layers": 2, "width": 64, "batch_size": 32},
+    ),
+    "perceptron, grid search": user_space(
+        "mlp",
+        "mlp",
+        {
+            "hidden_layer_sizes": ("width", Categorical(("(50, 50, 50)", "(50, 50)", "(100,)"))),
+            "activation": ("activation", Categorical(("tanh", "relu"))),
+            "solver": ("solver", Categorical(("sgd", "adam"))),
+            "alpha": ("alpha", Float(1e-5, 0.1, "log")),
+        },
+        {"learning_rate_init": 1e-3, "batch_size": 200, "epochs": 100},
     ),
     "network, PyTorch": user_space(
         "mlp",

@@ -110,7 +110,8 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         ),
         "layer width": _role(
             "hidden_size hidden_dim hidden_units n_units num_units max_units layer_size"
-            " hidden_width hidden_features n_hidden n_hidden_units num_hidden_units",
+            " hidden_width hidden_features n_hidden n_hidden_units num_hidden_units"
+            " hidden_layer_sizes",
             "units width",
             "network",
         ),

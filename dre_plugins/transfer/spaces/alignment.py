@@ -19,8 +19,8 @@ from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import families, is_ambiguous, roles
 from dre_plugins.transfer.spaces.conversion import conversion, difference, placed
+from dre_plugins.transfer.spaces.layers import layer_links
 from dre_plugins.transfer.spaces.prefixes import (
-    Change,
     change_of,
     normalised,
     without_learner,
@@ -41,13 +41,15 @@ class Link:
         how: how they were matched: "mapping", "name" or "alias".
         change: units of the source to units of the target, `[N]` -> `[N]`.
         note: how the two domains differ, in words; empty if they do not.
+        beside: further parameters of the source whose units `change` takes before.
     """
 
     source: str
     target: str
     how: str
-    change: Change
+    change: Callable[..., Array]
     note: str = ""
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ class Alignment:
         for link in self.links:
             if link.target not in self.target.constants:
                 column = self.target.names.index(link.target)
-                converted[:, column] = link.change(given.get(link.source, constant))
+                names = (*link.beside, link.source)
+                converted[:, column] = link.change(*(given.get(name, constant) for name in names))
         converted[~self._rules.active(converted)] = np.nan
         return converted
 
@@ -195,9 +198,12 @@ def aligned_if_any(
     """
     pairs = {name: (other, "mapping") for name, other in (mapping or {}).items()}
     pairs |= matching_names(list(source.domains), list(target.domains), taken=pairs)
-    links: list[Link] = []
+    links = _links_of_layers(source, target, mapping or {})
+    of_layers = {name for link in links for name in (link.source, *link.beside, link.target)}
     remarks: dict[str, str] = {}
     for name, (other, how) in pairs.items():
+        if name in of_layers or other in of_layers:
+            continue
         ours, theirs = source.domains[name], target.domains[other]
         change = conversion(ours, theirs, change_of(name, other))
         if change is not None:
@@ -213,7 +219,7 @@ def aligned_if_any(
         return None
     order = list(target.domains)
     links.sort(key=lambda link: order.index(link.target))
-    joined = {link.source for link in links}
+    joined = {name for link in links for name in (link.source, *link.beside)}
     unknown = [name for name in target.names if name not in {link.target for link in links}]
     values, about_defaults = _imputed(target, unknown, defaults or {}, refused=remarks)
     return Alignment(
@@ -225,6 +231,20 @@ def aligned_if_any(
         ignored=tuple(name for name in source.domains if name not in joined),
         remarks=remarks | about_defaults,
     )
+
+
+def _links_of_layers(
+    source: SearchSpace, target: SearchSpace, mapping: Mapping[str, str]
+) -> list[Link]:
+    """Return the links of hidden layers that are a list in one space only, see `layers`."""
+    ours = {name: domain for name, domain in source.domains.items() if name not in mapping}
+    taken = set(mapping.values())
+    theirs = {name: domain for name, domain in target.domains.items() if name not in taken}
+    note = "a list of layers there or here"
+    return [
+        Link(name, other, "alias", change, note, tuple(beside))
+        for (*beside, name), other, change in layer_links(ours, theirs)
+    ]
 
 
 def matching_names(

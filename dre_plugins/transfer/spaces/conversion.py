@@ -44,7 +44,7 @@ def conversion(source: Domain, target: Domain, change: Change | None = None) -> 
         return None if places is None else partial(_by_number, source, places, change)
     values = listed_values(source)
     table = placed(values if change is None else change(_numbers(values)).tolist(), target)
-    return None if np.isnan(table).all() else partial(_by_table, source, table)
+    return None if np.isnan(table).all() else partial(by_table, source, table)
 
 
 def placed(values: Sequence[Any], target: Domain) -> Array:
@@ -101,7 +101,7 @@ def _by_number(source: Number, places: Change, change: Change | None, units: Arr
     return np.where(np.isnan(changed), np.nan, places(np.nan_to_num(changed)))
 
 
-def _by_table(source: Domain, table: Array, units: Array) -> Array:
+def by_table(source: Domain, table: Array, units: Array) -> Array:
     """Look the unit of each listed value up; `table` `[n]` has one for each bin."""
     index = source.index(units)
     rows = np.where(np.isnan(index), len(table), index).astype(np.intp)
@@ -137,10 +137,10 @@ def _exactly(listed: Array, numbers: Array) -> Array:
 
 
 def _numbers(values: Sequence[Any]) -> Array:
-    return np.array([_number(value) for value in values], dtype=np.float64)
+    return np.array([number_of(value) for value in values], dtype=np.float64)
 
 
-def _number(value: Any) -> float:
+def number_of(value: Any) -> float:
     """Return a number, or a string that reads as one, as a float; NaN for anything else."""
     if not is_real(value) and not isinstance(value, str):
         return math.nan
@@ -153,7 +153,7 @@ def _number(value: Any) -> float:
 
 def _plain(value: Any) -> Hashable:
     """Return a value without its type, and a string without its case, for lenient matching."""
-    number = _number(value)
+    number = number_of(value)
     if not math.isnan(number):
         return f"{number + 0.0:.12g}"
     if isinstance(value, (list, tuple)):
