@@ -68,18 +68,13 @@ def test_csv_without_options_takes_all_other_columns(dre, table, tmp_path):
         (["--value", "accurracy"], "'accurracy'"),
         (["--value", "accuracy", "--task", "data"], "'data'"),
         (["--value", "accuracy", "--log", "dataset"], "'dataset'"),
+        (["--value", "y"], "nothing.csv"),
     ],
 )
 def test_csv_names_what_is_wrong(dre, table, tmp_path, options, message):
-    assert (
-        message in dre("import", "csv", table, *options, "-o", tmp_path / "t.json", code=1).stderr
-    )
-
-
-def test_a_missing_csv_file(dre, tmp_path):
-    path = tmp_path / "nothing.csv"
-    options = ("--value", "y", "-o", tmp_path / "t.json")
-    assert "nothing.csv" in dre("import", "csv", path, *options, code=1).stderr
+    path = tmp_path / message if message == "nothing.csv" else table
+    arguments = ("import", "csv", path, *options, "-o", tmp_path / "t.json")
+    assert message in dre(*arguments, code=1).stderr
 
 
 @pytest.mark.ray

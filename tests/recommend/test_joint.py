@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -196,17 +197,9 @@ def test_repetitions_are_one_value_to_each_objective() -> None:
         )
         for n in range(18)
     ]
-    seen = []
-
-    def spy(self, lists, units, seed, share):
-        seen.append([lists[0].ranks.tolist() for lists in self.lists])
-        return fit(self, lists, units, seed, share)
-
-    fit, JointPart.fit = JointPart.fit, spy
-    try:
+    with patch.object(JointPart, "fit", autospec=True, side_effect=JointPart.fit) as spy:
         Recommender(SPACE, settings, seed=0).suggest(trials, index=18)
-    finally:
-        JointPart.fit = fit
-    rising, falling = (np.array(ranks).reshape(3, 6) for ranks in seen[0])
+    fitted_part = spy.call_args_list[0].args[0]
+    rising, falling = (lists[0].ranks.reshape(3, 6) for lists in fitted_part.lists)
     assert (rising == rising[0]).all() and (np.diff(rising[0]) > 0).all()
     assert (falling == falling[0]).all() and (np.diff(falling[0]) < 0).all()

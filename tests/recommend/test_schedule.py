@@ -13,7 +13,7 @@ from test_universal_proposer import PLANE, QUICK, SETTINGS, bowl, history_of
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.adapters.syne_tune import DRESearcher
-from dre_plugins.engine import PRESETS, FittingSettings, Preset, ScorerSettings, get_preset
+from dre_plugins.engine import PRESETS
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.schedule import TurnRules, is_universal_turn, proposer_for
 from dre_plugins.recommend.settings import Settings
@@ -51,22 +51,6 @@ def test_the_ensemble_alone_can_be_had() -> None:
 def test_an_acquisition_is_that_of_the_ensemble_in_its_turns(acquisition) -> None:
     settings = replace(SETTINGS, acquisition=acquisition)
     assert sources(history_of(8), settings=settings) == ["model", "universal-prior"] * 2
-
-
-def test_a_preset_from_scratch_takes_turns() -> None:
-    fitting = FittingSettings(n_steps=5, learning_rate=0.03)
-    preset = Preset(
-        scorer=ScorerSettings(n_members=3, hidden=(8,)),
-        from_random=fitting,
-        from_prior=fitting,
-        from_tasks=fitting,
-    )
-    settings = replace(SETTINGS, preset=preset)
-    assert sources(history_of(8), settings=settings) == ["model", "universal-prior"] * 2
-
-
-def test_the_preset_of_the_paper_is_the_ensemble_alone() -> None:
-    assert not get_preset("paper").universal_turns
 
 
 ENSEMBLE_ALONE = replace(QUICK, universal_turns=False)

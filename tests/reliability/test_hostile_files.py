@@ -7,12 +7,10 @@ import os
 import pickle
 import random
 import shutil
-import signal
 import socket
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +254,7 @@ def test_what_a_prior_claims_is_paid_for_by_its_size(
         assert loaded.ensemble.settings.n_members == n_members
 
 
+@pytest.mark.timeout(60, method="signal")
 @pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("other", ["pipe", "socket", "device"])
 def test_no_reader_waits_for_what_is_no_file(
@@ -276,32 +275,15 @@ def test_no_reader_waits_for_what_is_no_file(
             monkeypatch.chdir(file.parent)  # paths of sockets have about a hundred characters
             with socket.socket(socket.AF_UNIX) as bound:
                 bound.bind(file.name)
-        with _impatient():
-            try:
-                found = READERS[kind].read(path)
-            except (ValueError, OSError) as error:
-                assert str(error)
-            else:  # a folder of an experiment, whose other files are read
-                assert path.is_dir() and found is not None
+        try:
+            found = READERS[kind].read(path)
+        except (ValueError, OSError) as error:
+            assert str(error)
+        else:  # a folder of an experiment, whose other files are read
+            assert path.is_dir() and found is not None
         file.unlink()
         file.write_bytes(before)
     READERS[kind].read(path)
-
-
-@contextmanager
-def _impatient() -> Iterator[None]:
-    """Raise where something waits."""
-
-    def ring(*_: object) -> None:
-        raise AssertionError("it waits for what is no file")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(60)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 # ---- archives

@@ -294,13 +294,6 @@ class TestFloat:
 
 
 class TestInteger:
-    @given(integers(), units)
-    def test_type_and_bounds(self, domain: Integer, unit: float) -> None:
-        value = domain.from_unit(unit)
-        assert type(value) is int
-        assert domain.low <= value <= domain.high
-        assert (value - domain.low) % domain.step == 0
-
     @given(integers())
     def test_every_kth_value_round_trips(self, domain: Integer) -> None:
         last = domain.n_values - 1

@@ -98,13 +98,6 @@ def test_the_lists_of_a_task_are_those_of_its_trials() -> None:
         assert ranked.weight == expected.weight
 
 
-def test_values_out_of_range_extrapolate_and_decode_to_the_nearest_bound() -> None:
-    space = SearchSpace({"x": Float(0.0, 1.0)})
-    made = Task.from_trials("wide", space, [Trial({"x": 1.5}, COMPLETE, 0.0)])
-    assert made.units[0, 0] == 1.5
-    assert made.trials()[0].configuration == {"x": 1.0}
-
-
 def test_a_value_of_no_domain_names_task_and_parameter() -> None:
     with pytest.raises(ValueError, match=r"'first'.*'lr'.*'fast'"):
         task(trials=[Trial({"lr": "fast"}, COMPLETE, 0.0)])
