@@ -87,6 +87,7 @@ class Recommenders:
         self._prior = prior
         self._memory = memory
         self._remembered = remembered
+        self._beside = UNIVERSAL if remembered is None or memory is None else memory.beside(remembered)
         self._recommender = new(prior=prior)
         self._recommender.check_rule()
 
@@ -110,7 +111,7 @@ class Recommenders:
             suggestions = self._recommender.suggest(history, n_turns, index=index, fixed=fixed)
         if n_turns < count:
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
-            suggestions += self._new(prior=UNIVERSAL).suggest(
+            suggestions += self._new(prior=self._beside).suggest(
                 [*history, *pending],
                 count - n_turns,
                 index=index + n_turns,

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dre_plugins.recommend.ensemble.trust import agreement
 from dre_plugins.recommend.lists import final_value, has_failed
+from dre_plugins.recommend.portfolio import SOBOL_EVERY
+from dre_plugins.recommend.prior import UNIVERSAL, AlignedPrior, LoadedPrior
 from dre_plugins.recommend.schedule import is_universal_turn
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.space import Domain
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -27,6 +31,41 @@ if TYPE_CHECKING:
 N_REFERENCE = 256
 # Counts suggestions that do without past studies.
 CONTRADICTED = "memory_contradicted"
+
+
+class FirstTrials:
+    """Be the portfolio of a prior of past studies alone, for the suggestions without the prior."""
+
+    def __init__(self, prior: Prior) -> None:
+        self._prior = prior
+
+    def on(self, space: SearchSpace) -> AlignedPrior | None:
+        """Return the prior for a search space; None if the two have nothing in common.
+
+        Its favourites are the portfolio.
+        """
+        try:
+            known = self._prior.on(space)
+        except ValueError:
+            return None
+        return replace(known, favourites=self._prior.first_trials(space))
+
+    def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
+        """Say whether a parameter of a study is one of the prior's, see `Prior`."""
+        return self._prior.knows(name, domain, beside)
+
+    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
+        """Fill up the parameters known of a study with the prior's own."""
+        return self._prior.completed(domains)
+
+    def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
+        """Return nothing: no branch of a space begins with what past studies favour."""
+        return {}
+
+
+def beside_turns(prior: Prior) -> LoadedPrior:
+    """Return what suggestions start from that are not the memory's."""
+    return UNIVERSAL if prior.portfolio is None else FirstTrials(prior)
 
 
 def turns_of_memory(
@@ -47,7 +86,8 @@ def turns_of_memory(
         numbers: Numbers of the suggestions.
         stats: Counters of the study.
     """
-    n_turns = sum(not is_universal_turn(number) for number in numbers)
+    first = 0 if prior.portfolio is None else SOBOL_EVERY
+    n_turns = sum(not is_universal_turn(number) for number in numbers if number >= first)
     if not n_turns or concordance(prior, space, history) >= 0.0:
         return n_turns
     stats[CONTRADICTED] += n_turns

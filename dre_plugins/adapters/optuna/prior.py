@@ -28,7 +28,7 @@ from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, LoadedPrior, Prio
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.transfer.found import turns_of_memory
+from dre_plugins.transfer.found import beside_turns, turns_of_memory
 from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
@@ -189,8 +189,8 @@ class Knowledge:
             ValueError: If the priors are not as many as the objectives, or the space cannot be
                 searched at all.
         """
-        if not self._has_turn(space, history, number, stats):
-            return new(prior=UNIVERSAL), ""
+        if self._found is not None and not self._has_turn(space, history, number, stats):
+            return new(prior=beside_turns(self._found)), ""
         try:
             return new(prior=self.prior), ""
         except ValueError as error:
