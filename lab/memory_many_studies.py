@@ -1,4 +1,4 @@
-"""Many past studies: whether their incumbents, tried first, help, and what they cost if they mislead.
+"""Many past studies: what their incumbents gain, tried first, and cost if they mislead.
 
     PYTHONPATH=.:benchmarks:lab nice python lab/memory_many_studies.py run 20 runs.jsonl
     PYTHONPATH=.:benchmarks:lab nice python lab/memory_many_studies.py harm 20 harm.jsonl
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from memory_lives import Row, read, reference, scenario_of, variant_of
 from transfer_rivals import remembered
 
 from dre_plugins import DRESampler, Memory
+from dre_plugins.adapters.optuna import prior as optuna_prior
 from dre_plugins.memory import study as memory_study
 from dre_plugins.recommend.portfolio import planned
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
@@ -40,9 +41,10 @@ LIVES, NAMES = ("varied", "same"), ("rbv2_xgboost", "rbv2_rpart")
 HARMED = ("rbv2_xgboost", "rbv2_rpart", "lcbench")
 KINDS = ("mirrored", "another", "each", "ranges")
 NUMBERS = (20, 8, 30, 14)
-RULES = ("today", "portfolio", "longer", "none")
+RULES = ("today", "portfolio", "mixture first", "longer", "none")
 FIRST = 60_000
 
+_turns_of_memory = optuna_prior.turns_of_memory
 _needs_contrast = Surrogates._needs_contrast
 _prior_for, _new_pool = memory_study.prior_for, EnsembleProposer._new_pool
 rule = "today"
@@ -59,7 +61,12 @@ def prior_for(*arguments: Any) -> Any:
 
 def new_pool(self: Any, acquisition: Any, request: Any) -> CandidatePool:
     """Return the next members in the memory's turns 4, 6 and 8, by the rule "longer"."""
-    if rule == "longer" and request.index in (4, 6, 8) and portfolio and portfolio[0].portfolio is not None:
+    if (
+        rule == "longer"
+        and request.index in (4, 6, 8)
+        and portfolio
+        and portfolio[0].portfolio is not None
+    ):
         members = portfolio[0].first_trials(self._evidence.space)
         left = [*planned(members, self._evidence.units, range(100)).values()]
         if left:
@@ -69,7 +76,14 @@ def new_pool(self: Any, acquisition: Any, request: Any) -> CandidatePool:
     return _new_pool(self, acquisition, request)
 
 
+def turns_of_memory(prior: Any, space: Any, history: Any, numbers: range, stats: Any) -> int:
+    if rule == "mixture first" and numbers.start == 0:
+        return 1
+    return _turns_of_memory(prior, space, history, numbers, stats)
+
+
 def patch() -> None:
+    optuna_prior.turns_of_memory = turns_of_memory
     memory_study.prior_for = prior_for
     EnsembleProposer._new_pool = new_pool
     Surrogates._needs_contrast = lambda self, chosen: (
@@ -122,19 +136,14 @@ def run(n_seeds: int, path: Path, rules: Sequence[str]) -> None:
                 if key not in done:
                     row = {"key": key, "life": life, "name": name, "seed": seed, "rule": label}
                     row |= {"n_past": n_past, "top": top, "median": median}
-
-                    def objective(trial: optuna.Trial) -> float:
-                        return variant.objective(trial, task)
-
+                    objective = partial(variant.objective, task=task)
                     append(path, {**row, **tuned(objective, label, memory, seed, 10)})
 
 
 def tuned(objective: Any, label: str, memory: Memory, seed: int, n_trials: int) -> Row:
     global rule
     rule = label
-    sampler = DRESampler(
-        seed=seed, prior="universal", memory=False if label == "none" else memory
-    )
+    sampler = DRESampler(seed=seed, prior="universal", memory=False if label == "none" else memory)
     study = optuna.create_study(direction="maximize", sampler=sampler, study_name="present")
     study.optimize(objective, n_trials=n_trials)
     assert not sampler.stats["fallbacks"] and not sampler.stats["memory_errors"]
@@ -156,8 +165,10 @@ def harm(n_seeds: int, path: Path, rules: Sequence[str]) -> None:
         for place, name in enumerate(HARMED):
             kind = KINDS[(number + place) % len(KINDS)]
             misleading.N_PAST = NUMBERS[(number + number // 4 + place) % len(NUMBERS)]
-            scenario, seed = scenario_with_splits(name), FIRST + 1000 + number
-            pool = np.random.default_rng(26).permutation(scenario[1])
+            scenario: Any = misleading.scenario_of(name)
+            seed = FIRST + 1000 + number
+            pool = scenario.tasks[0::4] if name == "lcbench" else scenario.splits["validation"]
+            pool = np.random.default_rng(26).permutation(pool)
             task = int(pool[number % len(pool)])
             wanted = {label: f"{kind} {name} {seed} {label}" for label in rules}
             if {*wanted.values()} <= done:
@@ -170,18 +181,8 @@ def harm(n_seeds: int, path: Path, rules: Sequence[str]) -> None:
                     if key not in done:
                         row = {"key": key, "life": kind, "name": name, "seed": seed, "rule": label}
                         row |= {"n_past": misleading.N_PAST, "top": top, "median": median}
-
-                        def objective(trial: optuna.Trial) -> float:
-                            return float(scenario[0].objective(trial, task))
-
+                        objective = partial(scenario.objective, task=task)
                         append(path, {**row, **tuned(objective, label, memory, seed, 25)})
-
-
-def scenario_with_splits(name: str) -> tuple[Any, Sequence[int]]:
-    scenario: Any = misleading.scenario_of(name)
-    if name == "lcbench":
-        return scenario, scenario.tasks[0::4]
-    return scenario, scenario.splits["validation"]
 
 
 # ---- report

@@ -91,7 +91,7 @@ class StudyMemory:
 
     def turns(
         self, prior: Any, space: SearchSpace, history: Sequence[Trial], numbers: range
-    ) -> int:
+    ) -> tuple[int, int]:
         """Return how many suggestions are the memory's, see `turns_of_memory`."""
         return turns_of_memory(prior, space, history, numbers, self.stats)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.prior import (
-    UNIVERSAL,
     FoundPrior,
     GivenPrior,
     LoadedPrior,
@@ -87,7 +86,6 @@ class Recommenders:
         self._prior = prior
         self._memory = memory
         self._remembered = remembered
-        self._beside = UNIVERSAL if remembered is None or memory is None else memory.beside(remembered)
         self._recommender = new(prior=prior)
         self._recommender.check_rule()
 
@@ -105,17 +103,11 @@ class Recommenders:
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
         """Return suggestions; past studies that were found have some, see `transfer.found`."""
-        n_turns = self._turns_of_prior(history, range(index, index + count))
         suggestions: list[Suggestion] = []
-        if n_turns:
-            suggestions = self._recommender.suggest(history, n_turns, index=index, fixed=fixed)
-        if n_turns < count:
+        for recommender, n_turns in self._parts(history, range(index, index + count)):
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
-            suggestions += self._new(prior=self._beside).suggest(
-                [*history, *pending],
-                count - n_turns,
-                index=index + n_turns,
-                fixed=fixed,
+            suggestions += recommender.suggest(
+                [*history, *pending], n_turns, index=index + len(suggestions), fixed=fixed
             )
         return self._begun(suggestions, history, fixed)
 
@@ -153,10 +145,24 @@ class Recommenders:
         stats["prior"] += 1
         return Suggestion(wanted, units, Explanation("prior"))
 
-    def _turns_of_prior(self, history: Sequence[Trial], numbers: range) -> int:
-        if self._memory is not None and self._remembered is not None:
-            return self._memory.turns(self._remembered, self._recommender.space, history, numbers)
-        return len(numbers)
+    def _parts(
+        self, history: Sequence[Trial], numbers: range
+    ) -> Iterator[tuple[Recommender, int]]:
+        """Yield who makes the next suggestions, and how many of them."""
+        if self._memory is None or self._remembered is None:
+            yield self._recommender, len(numbers)
+            return
+        prior, space = self._remembered, self._recommender.space
+        n_first, n_turns = self._memory.turns(prior, space, history, numbers)
+        beside = self._new(prior=self._memory.beside(prior))
+        n_left = len(numbers) - n_first - n_turns
+        for recommender, count in (
+            (beside, n_first),
+            (self._recommender, n_turns),
+            (beside, n_left),
+        ):
+            if count:
+                yield recommender, count
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:
         """Write a trial that has ended, and who suggested it, to the memory."""

@@ -48,7 +48,8 @@ class FirstTrials:
             known = self._prior.on(space)
         except ValueError:
             return None
-        return replace(known, favourites=self._prior.first_trials(space))
+        members, origins = self._prior.first_trials(space), self._prior.portfolio_tasks
+        return replace(known, favourites=members, origins=origins if len(members) else ())
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
         """Say whether a parameter of a study is one of the prior's, see `Prior`."""
@@ -74,10 +75,11 @@ def turns_of_memory(
     history: Sequence[Trial],
     numbers: range,
     stats: Counter[str],
-) -> int:
-    """Return how many suggestions start from the prior of past studies, the others without it.
+) -> tuple[int, int]:
+    """Return how many suggestions begin with the portfolio, and how many start from the prior.
 
-    It has none as long as more pairs of trials contradict it than agree.
+    The others do without. The prior has none as long as more pairs of trials contradict it than
+    agree.
 
     Args:
         prior: What past studies taught.
@@ -86,12 +88,13 @@ def turns_of_memory(
         numbers: Numbers of the suggestions.
         stats: Counters of the study.
     """
-    first = 0 if prior.portfolio is None else SOBOL_EVERY
-    n_turns = sum(not is_universal_turn(number) for number in numbers if number >= first)
+    end = 0 if prior.portfolio is None else SOBOL_EVERY
+    n_first = sum(number < end for number in numbers)
+    n_turns = sum(not is_universal_turn(number) for number in numbers[n_first:])
     if not n_turns or concordance(prior, space, history) >= 0.0:
-        return n_turns
+        return n_first, n_turns
     stats[CONTRADICTED] += n_turns
-    return 0
+    return n_first, 0
 
 
 def concordance(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> float:

@@ -46,7 +46,8 @@ def with_portfolio(prior: Prior, metadata: MetaDataset) -> Prior:
     tasks = [tasks[row] for row in evenly_spaced(len(tasks), MAX_TASKS)]
     incumbents = np.array([_incumbent(task, prior.space) for task in tasks])
     order = greedy_order(expected_regrets(tasks, prior.space, incumbents))
-    return replace(prior, portfolio=incumbents[order])
+    names = tuple(tasks[row].name for row in order)
+    return replace(prior, portfolio=incumbents[order], portfolio_tasks=names)
 
 
 def _incumbent(task: Task, space: SearchSpace) -> Array:

@@ -189,8 +189,11 @@ class Knowledge:
             ValueError: If the priors are not as many as the objectives, or the space cannot be
                 searched at all.
         """
-        if self._found is not None and not self._has_turn(space, history, number, stats):
-            return new(prior=beside_turns(self._found)), ""
+        if self._found is not None:
+            numbers = range(number, number + 1)
+            _, n_turns = turns_of_memory(self._found, space, history, numbers, stats)
+            if not n_turns:
+                return new(prior=beside_turns(self._found)), ""
         try:
             return new(prior=self.prior), ""
         except ValueError as error:
@@ -213,15 +216,6 @@ class Knowledge:
     def place(self, number: int, is_branch: bool) -> int:
         """Return the number of a suggestion among those of the parameters that are new to it."""
         return 0 if is_branch and isinstance(self.prior, FoundPrior) else number
-
-    def _has_turn(
-        self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
-    ) -> bool:
-        """Say whether a suggestion starts from the prior, which is so unless it is a memory's."""
-        numbers = range(number, number + 1)
-        if self._found is not None:
-            return turns_of_memory(self._found, space, history, numbers, stats) > 0
-        return True
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return those priors of a list that have something in common with a search space.
@@ -289,7 +283,12 @@ class StudiesOfStorage:
         order = sorted(range(len(tasks)), key=lambda row: -overlaps[row])[:MAX_STUDIES]
         chosen = [tasks[row] for row in order if overlaps[row] > 0.0]
         chosen.sort(key=lambda task: task.name)
-        return learnt_prior(MetaDataset(tuple(chosen)), logger) if chosen else None
+        if not chosen:
+            return None
+        from dre_plugins.transfer.portfolio import with_portfolio  # imports torch
+
+        metadata = MetaDataset(tuple(chosen))
+        return with_portfolio(learnt_prior(metadata, logger), metadata)
 
 
 def began_at(study: Study) -> datetime:
