@@ -25,8 +25,10 @@ from dre_plugins.transfer.training import units_in
 
 Array = NDArray[np.float64]
 
-# A portfolio needs so many past studies to choose from.
-MIN_STUDIES = 8
+# With five past studies a portfolio gains nothing after five or ten trials, with twelve or more it
+# does (lab/2026-11-24-memory-many-studies.md). Of so many it is also known whether they have an
+# order in common, see `memory.agreement`.
+MIN_STUDIES = 12
 # Regrets of this many past tasks are compared at most: each takes about ten milliseconds.
 MAX_TASKS = 100
 # Regret, as a share of what lies between the best and the median, above which all is as bad.

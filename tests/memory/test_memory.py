@@ -209,10 +209,21 @@ def test_of_few_studies_nothing_can_be_said(memory):
     assert tune(memory, 0).stats["past_studies"] == 11
 
 
-def test_many_studies_of_one_kind_are_used(memory):
+def test_incumbents_of_many_studies_are_the_first_trials(memory):
+    """The fourth trial fills the space; whoever asks for one or several, they are the same."""
     for past in "abcdefghijkl":
         write_study(memory, past, 12)
-    assert tune(memory, 0).stats["past_studies"] == 12
+    study = tune(memory, 4)
+    assert study.stats["past_studies"] == 12
+    best = {e.header.dated: read_study(e.files).best() for e in memory.index().entries}
+    for number in range(3):
+        explanation = study.explain(number)
+        assert explanation.source == "prior"
+        assert best[explanation.past_studies].configuration == study.trials[number].configuration
+    assert study.explain(3).source == "random"
+    assert study.explain(study.ask()[0]).source == "model"
+    batch = AskTell(SPACE, seed=0, memory=memory).ask_batch(6)
+    assert [found for _, found in batch[:4]] == configurations(study)[:4]
 
 
 # ---- trained once
