@@ -30,7 +30,6 @@ from memory_lives import Row, read, reference, scenario_of, variant_of
 from transfer_rivals import remembered
 
 from dre_plugins import DRESampler, Memory
-from dre_plugins.adapters.optuna import prior as optuna_prior
 from dre_plugins.memory import study as memory_study
 from dre_plugins.recommend.portfolio import planned
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
@@ -43,10 +42,9 @@ KINDS = ("mirrored", "another", "each", "ranges")
 NUMBERS = (20, 12, 30, 14)
 # In the first rounds, eight past studies in place of twelve.
 N_WITH_FEW, FEW, MANY = 6, 8, 12
-RULES = ("today", "portfolio", "mixture first", "longer", "none")
+RULES = ("today", "portfolio", "longer", "none")
 FIRST = 60_000
 
-_turns_of_memory = optuna_prior.turns_of_memory
 _needs_contrast = Surrogates._needs_contrast
 _prior_for, _new_pool = memory_study.prior_for, EnsembleProposer._new_pool
 rule = "today"
@@ -78,15 +76,8 @@ def new_pool(self: Any, acquisition: Any, request: Any) -> CandidatePool:
     return _new_pool(self, acquisition, request)
 
 
-def turns_of_memory(prior: Any, space: Any, history: Any, numbers: range, stats: Any) -> int:
-    if rule == "mixture first" and numbers.start == 0:
-        return 1
-    return _turns_of_memory(prior, space, history, numbers, stats)
-
-
 def patch() -> None:
     misleading.pools = past_tasks
-    optuna_prior.turns_of_memory = turns_of_memory
     memory_study.prior_for = prior_for
     EnsembleProposer._new_pool = new_pool
     Surrogates._needs_contrast = lambda self, chosen: (

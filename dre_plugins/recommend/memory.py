@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.prior import (
+    UNIVERSAL,
     FoundPrior,
     GivenPrior,
     LoadedPrior,
@@ -154,15 +155,12 @@ class Recommenders:
             return
         prior, space = self._remembered, self._recommender.space
         n_first, n_turns = self._memory.turns(prior, space, history, numbers)
-        beside = self._new(prior=self._memory.beside(prior))
-        n_left = len(numbers) - n_first - n_turns
-        for recommender, count in (
-            (beside, n_first),
-            (self._recommender, n_turns),
-            (beside, n_left),
-        ):
-            if count:
-                yield recommender, count
+        if n_first:
+            yield self._new(prior=self._memory.first_trials(prior)), n_first
+        if n_turns:
+            yield self._recommender, n_turns
+        if n_first + n_turns < len(numbers):
+            yield self._new(prior=UNIVERSAL), len(numbers) - n_first - n_turns
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:
         """Write a trial that has ended, and who suggested it, to the memory."""

@@ -18,7 +18,7 @@ import numpy as np
 from dre_plugins.recommend.ensemble.trust import agreement
 from dre_plugins.recommend.lists import final_value, has_failed
 from dre_plugins.recommend.portfolio import SOBOL_EVERY
-from dre_plugins.recommend.prior import UNIVERSAL, AlignedPrior, LoadedPrior
+from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.schedule import is_universal_turn
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain
@@ -34,7 +34,7 @@ CONTRADICTED = "memory_contradicted"
 
 
 class FirstTrials:
-    """Be the portfolio of a prior of past studies alone, for the suggestions without the prior."""
+    """Be the portfolio of a prior of past studies, without the prior itself."""
 
     def __init__(self, prior: Prior) -> None:
         self._prior = prior
@@ -62,11 +62,6 @@ class FirstTrials:
     def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
         """Return nothing: no branch of a space begins with what past studies favour."""
         return {}
-
-
-def beside_turns(prior: Prior) -> LoadedPrior:
-    """Return what suggestions start from that are not the memory's."""
-    return UNIVERSAL if prior.portfolio is None else FirstTrials(prior)
 
 
 def turns_of_memory(

@@ -28,7 +28,7 @@ from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, LoadedPrior, Prio
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.transfer.found import beside_turns, turns_of_memory
+from dre_plugins.transfer.found import FirstTrials, turns_of_memory
 from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
@@ -191,9 +191,11 @@ class Knowledge:
         """
         if self._found is not None:
             numbers = range(number, number + 1)
-            _, n_turns = turns_of_memory(self._found, space, history, numbers, stats)
+            n_first, n_turns = turns_of_memory(self._found, space, history, numbers, stats)
+            if n_first:
+                return new(prior=FirstTrials(self._found)), ""
             if not n_turns:
-                return new(prior=beside_turns(self._found)), ""
+                return new(prior=UNIVERSAL), ""
         try:
             return new(prior=self.prior), ""
         except ValueError as error:
