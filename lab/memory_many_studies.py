@@ -7,7 +7,7 @@
 `run`: past studies of TPE on training tasks, 8, 14, 20 or 30 of 20 to 40 trials, and a present
 study of ten trials on a validation task, with search spaces that are the same or vary
 (`memory_lives.py`). `harm`: as many past studies of 30 random configurations whose values mislead
-(`memory_harm.py`), and a present study of 25 trials. "Today" is the product without a portfolio.
+(`memory_harm.py`), and a present study of ten trials. "Today" is the product without a portfolio.
 A run goes on where it was interrupted.
 """
 
@@ -43,7 +43,7 @@ NUMBERS = (20, 12, 30, 14)
 # In the first rounds, eight past studies in place of twelve.
 N_WITH_FEW, FEW, MANY = 6, 8, 12
 RULES = ("today", "portfolio", "longer", "none")
-FIRST = 60_000
+FIRST, N_TRIALS = 60_000, 10
 
 _needs_contrast = Surrogates._needs_contrast
 _prior_for, _new_pool = memory_study.prior_for, EnsembleProposer._new_pool
@@ -133,7 +133,7 @@ def run(n_seeds: int, path: Path, rules: Sequence[str]) -> None:
                     row = {"key": key, "life": life, "name": name, "seed": seed, "rule": label}
                     row |= {"n_past": n_past, "top": top, "median": median}
                     objective = partial(variant.objective, task=task)
-                    append(path, {**row, **tuned(objective, label, memory, seed, 10)})
+                    append(path, {**row, **tuned(objective, label, memory, seed, N_TRIALS)})
 
 
 def tuned(objective: Any, label: str, memory: Memory, seed: int, n_trials: int) -> Row:
@@ -185,7 +185,7 @@ def harm(n_seeds: int, path: Path, rules: Sequence[str]) -> None:
                         row = {"key": key, "life": kind, "name": name, "seed": seed, "rule": label}
                         row |= {"n_past": misleading.N_PAST, "top": top, "median": median}
                         objective = partial(scenario.objective, task=task)
-                        append(path, {**row, **tuned(objective, label, memory, seed, 25)})
+                        append(path, {**row, **tuned(objective, label, memory, seed, N_TRIALS)})
 
 
 # ---- report
@@ -195,8 +195,6 @@ def report(rows: Sequence[Row]) -> None:
     studies: dict[tuple[str, str, int], dict[str, Row]] = {}
     for row in rows:
         studies.setdefault((row["life"], row["name"], row["seed"]), {})[row["rule"]] = row
-    if len(rows[0]["values"]) > 10:
-        first_trials.AT = (1, 3, 5, 10, 25)
     print("regret @", first_trials.AT)
     for base in ("today", "none"):
         for label in RULES:

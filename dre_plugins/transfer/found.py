@@ -1,8 +1,9 @@
 """A prior of past studies that a study has found by itself, in its memory: when it counts.
 
-It takes even suggestions only: odd ones are in the turns of the universal prior, which finds most
-of what a study gains in its first ten trials, so that past studies that mislead take the place of
-space-filling points only (lab/2026-11-24-memory-harm.md).
+Of many past studies the portfolio comes first (lab/2026-11-24-memory-many-studies.md). Then a
+prior takes even suggestions only: odd ones are in the turns of the universal prior, which finds
+most of what a study gains in its first ten trials, so that past studies that mislead take the
+place of space-filling points only (lab/2026-11-24-memory-harm.md).
 """
 
 from __future__ import annotations
