@@ -42,7 +42,7 @@ KINDS = ("mirrored", "another", "each", "ranges")
 NUMBERS = (20, 12, 30, 14)
 # In the first rounds, eight past studies in place of twelve.
 N_WITH_FEW, FEW, MANY = 6, 8, 12
-RULES = ("today", "portfolio", "longer", "none")
+RULES = ("today", "even", "portfolio", "longer", "none")
 FIRST, N_TRIALS = 60_000, 10
 
 _needs_contrast = Surrogates._needs_contrast

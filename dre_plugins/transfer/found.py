@@ -1,9 +1,9 @@
 """A prior of past studies that a study has found by itself, in its memory: when it counts.
 
-Of many past studies the portfolio comes first (lab/2026-11-24-memory-many-studies.md). Then a
-prior takes even suggestions only: odd ones are in the turns of the universal prior, which finds
-most of what a study gains in its first ten trials, so that past studies that mislead take the
-place of space-filling points only (lab/2026-11-24-memory-harm.md).
+It takes even suggestions only: odd ones are in the turns of the universal prior, which finds most
+of what a study gains in its first ten trials, so that past studies that mislead take the place of
+space-filling points only (lab/2026-11-24-memory-harm.md). Of many past studies the first two even
+suggestions are incumbents (lab/2026-11-24-memory-many-studies.md).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import numpy as np
 
 from dre_plugins.recommend.ensemble.trust import agreement
 from dre_plugins.recommend.lists import final_value, has_failed
-from dre_plugins.recommend.portfolio import SOBOL_EVERY
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.schedule import is_universal_turn
 from dre_plugins.recommend.trials import Trial
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
 
 # Random configurations among which a prior ranks the trials of a study.
 N_REFERENCE = 256
+# Before this number a portfolio, if there is one, has the prior's turns: one member is tried
+# before anything can contradict it, one if the first two trials do not.
+N_FIRST = 4
 # Counts suggestions that do without past studies.
 CONTRADICTED = "memory_contradicted"
 
@@ -72,9 +74,9 @@ def turns_of_memory(
     numbers: range,
     stats: Counter[str],
 ) -> tuple[int, int]:
-    """Return how many suggestions begin with the portfolio, and how many start from the prior.
+    """Return how many suggestions are of the portfolio, and how many start from the prior.
 
-    The others do without. The prior has none as long as more pairs of trials contradict it than
+    The others do without, and so do all as long as more pairs of trials contradict the prior than
     agree.
 
     Args:
@@ -84,13 +86,13 @@ def turns_of_memory(
         numbers: Numbers of the suggestions.
         stats: Counters of the study.
     """
-    end = 0 if prior.portfolio is None else SOBOL_EVERY
-    n_first = sum(number < end for number in numbers)
-    n_turns = sum(not is_universal_turn(number) for number in numbers[n_first:])
-    if not n_turns or concordance(prior, space, history) >= 0.0:
-        return n_first, n_turns
-    stats[CONTRADICTED] += n_turns
-    return n_first, 0
+    turns = [number for number in numbers if not is_universal_turn(number)]
+    if turns and concordance(prior, space, history) < 0.0:
+        stats[CONTRADICTED] += len(turns)
+        return 0, 0
+    end = 0 if prior.portfolio is None else N_FIRST
+    n_first = sum(number < end for number in turns)
+    return n_first, len(turns) - n_first
 
 
 def concordance(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> float:

@@ -107,11 +107,11 @@ def test_optuna_begins_with_incumbents_of_many_studies(memory, options, monkeypa
             for name in "abcdefghijkl"
         }
     study = optimize(4, storage=storage, **options)
-    for number in range(3):
+    for number in (0, 2):
         explanation = study.sampler.explain(study, number)
         assert explanation.source == "prior"
         assert study.trials[number].params == pytest.approx(best[explanation.past_studies])
-    assert study.sampler.explain(study, 3).source == "random"
+    assert {study.sampler.explain(study, number).source for number in (1, 3)} == {"random"}
 
 
 def test_its_first_parameter_may_have_another_name(memory):

@@ -210,20 +210,25 @@ def test_of_few_studies_nothing_can_be_said(memory):
 
 
 def test_incumbents_of_many_studies_are_the_first_trials(memory):
-    """The fourth trial fills the space; whoever asks for one or several, they are the same."""
+    """Those between fill the space, and what contradicts past studies ends it."""
     for past in "abcdefghijkl":
         write_study(memory, past, 12)
     study = tune(memory, 4)
     assert study.stats["past_studies"] == 12
     best = {e.header.dated: read_study(e.files).best() for e in memory.index().entries}
-    for number in range(3):
+    for number in (0, 2):
         explanation = study.explain(number)
         assert explanation.source == "prior"
         assert best[explanation.past_studies].configuration == study.trials[number].configuration
-    assert study.explain(3).source == "random"
+    assert {study.explain(number).source for number in (1, 3)} == {"random"}
     assert study.explain(study.ask()[0]).source == "model"
+    contrary = AskTell(SPACE, seed=0, memory=memory)
+    for _ in range(2):
+        number, configuration = contrary.ask()
+        contrary.tell(number, -loss(configuration))
+    assert contrary.explain(contrary.ask()[0]).source == "random"
     batch = AskTell(SPACE, seed=0, memory=memory).ask_batch(6)
-    assert [found for _, found in batch[:4]] == configurations(study)[:4]
+    assert [batch[place][1] for place in (0, 1)] == [configurations(study)[n] for n in (0, 2)]
 
 
 # ---- trained once
