@@ -1,14 +1,15 @@
 """Many past studies: what their incumbents gain, tried first, and cost if they mislead.
 
-    PYTHONPATH=.:benchmarks:lab nice python lab/memory_many_studies.py run 20 runs.jsonl
-    PYTHONPATH=.:benchmarks:lab nice python lab/memory_many_studies.py harm 20 harm.jsonl
+    PYTHONPATH=.:benchmarks:lab nice python lab/memory_many_studies.py run 14 runs.jsonl
+    PYTHONPATH=.:benchmarks:lab nice python lab/memory_many_studies.py harm 14 harm.jsonl
     PYTHONPATH=.:benchmarks:lab python lab/memory_many_studies.py report runs.jsonl
 
-`run`: past studies of TPE on training tasks, 8, 14, 20 or 30 of 20 to 40 trials, and a present
-study of ten trials on a validation task, with search spaces that are the same or vary
-(`memory_lives.py`). `harm`: as many past studies of 30 random configurations whose values mislead
-(`memory_harm.py`), and a present study of ten trials. "Today" is the product without a portfolio.
-A run goes on where it was interrupted.
+`run`: past studies of TPE on training tasks, 8 to 30 of 20 to 40 trials, and a present study of
+ten trials on a validation task, with search spaces that are the same or vary (`memory_lives.py`).
+`harm`: 12 to 30 past studies of 30 random configurations that mislead (`memory_harm.py`). Rules,
+named behind the file: "today", "none" without a memory, "portfolio" in a checkout of commit
+65ff4da (with 8 as its `MIN_STUDIES` in the first six rounds), "even" in one of 6b56186; the
+product has neither. A run goes on where it was interrupted.
 """
 
 from __future__ import annotations
@@ -31,10 +32,6 @@ from transfer_rivals import remembered
 
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory import study as memory_study
-from dre_plugins.recommend.portfolio import planned
-from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
-from dre_plugins.recommend.search import CandidatePool
-from dre_plugins.recommend.surrogates import Surrogates
 
 LIVES, NAMES = ("varied", "same"), ("rbv2_xgboost", "rbv2_rpart")
 HARMED = ("rbv2_xgboost", "rbv2_rpart", "lcbench")
@@ -42,47 +39,21 @@ KINDS = ("mirrored", "another", "each", "ranges")
 NUMBERS = (20, 12, 30, 14)
 # In the first rounds, eight past studies in place of twelve.
 N_WITH_FEW, FEW, MANY = 6, 8, 12
-RULES = ("today", "even", "portfolio", "longer", "none")
+RULES = ("today", "portfolio", "even", "none")
 FIRST, N_TRIALS = 60_000, 10
 
-_needs_contrast = Surrogates._needs_contrast
-_prior_for, _new_pool = memory_study.prior_for, EnsembleProposer._new_pool
+_prior_for = memory_study.prior_for
 rule = "today"
-portfolio: list[Any] = []
 
 
 def prior_for(*arguments: Any) -> Any:
     prior = _prior_for(*arguments)
-    if prior is None or rule != "today":
-        portfolio[:] = [prior]
-        return prior
-    return replace(prior, portfolio=None)
-
-
-def new_pool(self: Any, acquisition: Any, request: Any) -> CandidatePool:
-    """Return the next members in the memory's turns 4, 6 and 8, by the rule "longer"."""
-    if (
-        rule == "longer"
-        and request.index in (4, 6, 8)
-        and portfolio
-        and portfolio[0].portfolio is not None
-    ):
-        members = portfolio[0].first_trials(self._evidence.space)
-        left = [*planned(members, self._evidence.units, range(100)).values()]
-        if left:
-            filled = first_trials.filled(np.concatenate([left[0][None], members]))[:1]
-            units = first_trials.with_fixed(filled, request.fixed)
-            return CandidatePool(units, self._ensemble.predictions(units))
-    return _new_pool(self, acquisition, request)
+    return prior if prior is None or rule != "today" else replace(prior, portfolio=None)
 
 
 def patch() -> None:
     misleading.pools = past_tasks
     memory_study.prior_for = prior_for
-    EnsembleProposer._new_pool = new_pool
-    Surrogates._needs_contrast = lambda self, chosen: (
-        not (rule == "longer" and self._batch.numbers[0] < 10) and _needs_contrast(self, chosen)
-    )
 
 
 # ---- studies with related past studies
@@ -216,7 +187,8 @@ def groups(
 
 
 def shown(what: str, chosen: Sequence[Mapping[str, Row]], label: str, base: str) -> None:
-    line(what, [{**found, "today": found[base]} for found in chosen], label)
+    renamed = [{**found, "ours": found[label], "today": found[base]} for found in chosen]
+    line(what, renamed, "ours")
 
 
 def main() -> None:

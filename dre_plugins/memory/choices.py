@@ -67,7 +67,6 @@ def prior_for(
             "prior": file and file.name,
             "studies": [entry.header.study for entry in used],
             "names": [entry.header.dated for entry in newest],
-            "dated": {entry.header.title: entry.header.dated for entry in used},
         }
         with published(path) as unfinished:
             unfinished.write_text(json.dumps(content), encoding="utf-8")
@@ -79,9 +78,7 @@ def prior_for(
     prior = memory.priors / Path(chosen["prior"]).name  # nothing outside the folder
     with suppress(PermissionError):  # of a colleague's file
         os.utime(prior)  # those that were used last are kept
-    found, dated = Prior.load(prior), chosen.get("dated", {})
-    origins = tuple(dated.get(title, title) for title in found.portfolio_tasks)
-    return replace(found, past_studies=tuple(chosen.get("names", ())), portfolio_tasks=origins)
+    return replace(Prior.load(prior), past_studies=tuple(chosen.get("names", ())))
 
 
 def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Entry]:

@@ -69,8 +69,7 @@ def trained_prior(
         rejected = path.with_suffix(REJECTED)
         if path.is_file() or rejected.is_file():
             return path if path.is_file() else None
-        from dre_plugins.transfer.portfolio import with_portfolio  # imports torch
-        from dre_plugins.transfer.prior import Prior
+        from dre_plugins.transfer.prior import Prior  # imports torch
 
         logger.info("Learning from %d past studies, which takes some seconds.", len(metadata))
         if not have_order_in_common(metadata):
@@ -78,7 +77,6 @@ def trained_prior(
             rejected.touch()
             return None
         prior = Prior.train(metadata, progress=True) if is_ahead else Prior.of_few(metadata)
-        prior = with_portfolio(prior, metadata)
         names = some_of([task.name for task in metadata])
         prior = replace(prior, card=replace(prior.card, name=f"of the past studies {names}"))
         with published(path) as unfinished:

@@ -11,11 +11,10 @@ from dre_plugins.memory.choices import prior_for
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.records import Recorder
-from dre_plugins.recommend.prior import FoundPrior
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
-from dre_plugins.transfer.found import FirstTrials, turns_of_memory
+from dre_plugins.transfer.found import turns_of_memory
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
@@ -91,13 +90,9 @@ class StudyMemory:
 
     def turns(
         self, prior: Any, space: SearchSpace, history: Sequence[Trial], numbers: range
-    ) -> tuple[int, int]:
+    ) -> int:
         """Return how many suggestions are the memory's, see `turns_of_memory`."""
         return turns_of_memory(prior, space, history, numbers, self.stats)
-
-    def first_trials(self, prior: Any) -> FoundPrior:
-        """Return what those suggestions start from that begin with the portfolio of a prior."""
-        return FirstTrials(prior)
 
     def _guarded(self, action: Callable[[], Result]) -> Result | None:
         try:

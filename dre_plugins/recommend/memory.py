@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -104,11 +104,17 @@ class Recommenders:
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
         """Return suggestions; past studies that were found have some, see `transfer.found`."""
+        n_turns = self._turns_of_prior(history, range(index, index + count))
         suggestions: list[Suggestion] = []
-        for recommender, n_turns in self._parts(history, range(index, index + count)):
+        if n_turns:
+            suggestions = self._recommender.suggest(history, n_turns, index=index, fixed=fixed)
+        if n_turns < count:
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
-            suggestions += recommender.suggest(
-                [*history, *pending], n_turns, index=index + len(suggestions), fixed=fixed
+            suggestions += self._new(prior=UNIVERSAL).suggest(
+                [*history, *pending],
+                count - n_turns,
+                index=index + n_turns,
+                fixed=fixed,
             )
         return self._begun(suggestions, history, fixed)
 
@@ -146,21 +152,10 @@ class Recommenders:
         stats["prior"] += 1
         return Suggestion(wanted, units, Explanation("prior"))
 
-    def _parts(
-        self, history: Sequence[Trial], numbers: range
-    ) -> Iterator[tuple[Recommender, int]]:
-        """Yield who makes the next suggestions, and how many of them."""
-        if self._memory is None or self._remembered is None:
-            yield self._recommender, len(numbers)
-            return
-        prior, space = self._remembered, self._recommender.space
-        n_first, n_turns = self._memory.turns(prior, space, history, numbers)
-        if n_first:
-            yield self._new(prior=self._memory.first_trials(prior)), n_first
-        if n_turns:
-            yield self._recommender, n_turns
-        if n_first + n_turns < len(numbers):
-            yield self._new(prior=UNIVERSAL), len(numbers) - n_first - n_turns
+    def _turns_of_prior(self, history: Sequence[Trial], numbers: range) -> int:
+        if self._memory is not None and self._remembered is not None:
+            return self._memory.turns(self._remembered, self._recommender.space, history, numbers)
+        return len(numbers)
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:
         """Write a trial that has ended, and who suggested it, to the memory."""

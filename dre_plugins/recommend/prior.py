@@ -9,14 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import starmap, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import Preset, get_preset, require
-from dre_plugins.recommend.portfolio import Member
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -55,11 +53,6 @@ class AlignedPrior:
     contexts: NDArray[np.float32] | None = None
     about: str = ""  # one line for people: its name, and which parameters it knows
     past_studies: tuple[str, ...] = ()  # names of the user's studies that it was made of
-    origins: tuple[str, ...] = ()  # names of those that the favourites are of, of a portfolio
-
-    def portfolio(self) -> list[Member]:
-        """Return the favourites in their order, with the studies that they are of, if any."""
-        return [*starmap(Member, zip_longest(self.favourites, self.origins))]
 
 
 @runtime_checkable

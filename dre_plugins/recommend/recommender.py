@@ -19,7 +19,7 @@ from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.pareto import draw_weights, n_objectives
 from dre_plugins.recommend.pending import parts_of
-from dre_plugins.recommend.portfolio import Member, planned
+from dre_plugins.recommend.portfolio import planned
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     AlignedPrior,
@@ -305,12 +305,12 @@ class Recommender:
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
 
-    def _planned(self, evidence: Evidence, numbers: range) -> dict[int, Member]:
+    def _planned(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
         """Return what a prior that the study has found plans for start-up suggestions."""
         if not self._is_found or is_ensemble_ready(evidence, self._rules):
             return {}
         known = [prior for prior in self._known if prior is not None]
-        return planned(known[0].portfolio(), evidence.units, numbers) if known else {}
+        return planned(known[0].favourites, evidence.units, numbers) if known else {}
 
     def _rule_beside(self, given: Units) -> Rule:
         """Return the rule; one that everything satisfies if no configuration with `given` does."""

@@ -20,8 +20,8 @@ proposer             when
 ``model``            Otherwise: the ensemble's choice.
 ===================  ============================================================================
 
-A prior that a study has found in its memory counts in some even numbers, of many past studies the
-first two are their portfolio's: all others are as without a trained prior (`transfer.found`).
+A prior that a study has found in its memory counts in some even numbers: all others are as without
+a trained prior (`transfer.found`).
 
 With `n_startup_trials` given, it replaces the 10 and the 4, and both models take turns from there
 on. In a conditional space, numbers 2, 3, 6, 7, … may be led into a branch (`branches`), whoever

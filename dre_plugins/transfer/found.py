@@ -2,26 +2,22 @@
 
 It takes even suggestions only: odd ones are in the turns of the universal prior, which finds most
 of what a study gains in its first ten trials, so that past studies that mislead take the place of
-space-filling points only (lab/2026-11-24-memory-harm.md). Of many past studies the first two even
-suggestions are incumbents (lab/2026-11-24-memory-many-studies.md).
+space-filling points only (lab/2026-11-24-memory-harm.md).
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dre_plugins.recommend.ensemble.trust import agreement
 from dre_plugins.recommend.lists import final_value, has_failed
-from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.schedule import is_universal_turn
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space import Domain
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
@@ -29,42 +25,8 @@ if TYPE_CHECKING:
 
 # Random configurations among which a prior ranks the trials of a study.
 N_REFERENCE = 256
-# Before this number a portfolio, if there is one, has the prior's turns: one member is tried
-# before anything can contradict it, one if the first two trials do not.
-N_FIRST = 4
 # Counts suggestions that do without past studies.
 CONTRADICTED = "memory_contradicted"
-
-
-class FirstTrials:
-    """Be the portfolio of a prior of past studies, without the prior itself."""
-
-    def __init__(self, prior: Prior) -> None:
-        self._prior = prior
-
-    def on(self, space: SearchSpace) -> AlignedPrior | None:
-        """Return the prior for a search space; None if the two have nothing in common.
-
-        Its favourites are the portfolio.
-        """
-        try:
-            known = self._prior.on(space)
-        except ValueError:
-            return None
-        members, origins = self._prior.first_trials(space), self._prior.portfolio_tasks
-        return replace(known, favourites=members, origins=origins if len(members) else ())
-
-    def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
-        """Say whether a parameter of a study is one of the prior's, see `Prior`."""
-        return self._prior.knows(name, domain, beside)
-
-    def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
-        """Fill up the parameters known of a study with the prior's own."""
-        return self._prior.completed(domains)
-
-    def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
-        """Return nothing: no branch of a space begins with what past studies favour."""
-        return {}
 
 
 def turns_of_memory(
@@ -73,11 +35,10 @@ def turns_of_memory(
     history: Sequence[Trial],
     numbers: range,
     stats: Counter[str],
-) -> tuple[int, int]:
-    """Return how many suggestions are of the portfolio, and how many start from the prior.
+) -> int:
+    """Return how many suggestions start from the prior of past studies, the others without it.
 
-    The others do without, and so do all as long as more pairs of trials contradict the prior than
-    agree.
+    It has none as long as more pairs of trials contradict it than agree.
 
     Args:
         prior: What past studies taught.
@@ -86,13 +47,11 @@ def turns_of_memory(
         numbers: Numbers of the suggestions.
         stats: Counters of the study.
     """
-    turns = [number for number in numbers if not is_universal_turn(number)]
-    if turns and concordance(prior, space, history) < 0.0:
-        stats[CONTRADICTED] += len(turns)
-        return 0, 0
-    end = 0 if prior.portfolio is None else N_FIRST
-    n_first = sum(number < end for number in turns)
-    return n_first, len(turns) - n_first
+    n_turns = sum(not is_universal_turn(number) for number in numbers)
+    if not n_turns or concordance(prior, space, history) >= 0.0:
+        return n_turns
+    stats[CONTRADICTED] += n_turns
+    return 0
 
 
 def concordance(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> float:

@@ -86,7 +86,6 @@ class Prior:
         portfolio: First trials of a study that finds the prior by itself, in order, which
             complement each other over past tasks, canonical coordinates `[M, P]`; None: the
             favourites.
-        portfolio_tasks: Names of the past tasks that its members were best in, if they are known.
         remark: What is said beside which parameters it knows, such as why it was chosen.
         past_studies: Names of the user's studies that it was made of; no file keeps them.
 
@@ -103,7 +102,6 @@ class Prior:
     mapping: Mapping[str, str] = field(default_factory=dict)
     contexts: NDArray[np.float32] | None = None
     portfolio: NDArray[np.float64] | None = None
-    portfolio_tasks: tuple[str, ...] = ()
     remark: str = ""
     past_studies: tuple[str, ...] = ()
 

@@ -43,7 +43,6 @@ def save(path: str | os.PathLike[str], prior: Prior) -> None:
         "space": prior.space.to_dict(),
         "favourites": prior.favourites,
         "portfolio": prior.portfolio,
-        "portfolio_tasks": prior.portfolio_tasks,
         # With the digits that float32 has.
         "contexts": contexts
         if contexts is None
@@ -102,7 +101,6 @@ def parsed(path: str, content: bytes) -> Prior:
             numbers(header["favourites"]).reshape(-1, space.n_parameters),
             contexts=_contexts(header.get("contexts"), settings),
             portfolio=_portfolio(header.get("portfolio"), space),
-            portfolio_tasks=tuple(header.get("portfolio_tasks", ())),
         )
     except PriorError:
         raise

@@ -89,31 +89,6 @@ def test_the_first_trial_of_an_optuna_study_is_what_was_good_before(memory):
     assert study.sampler.stats["memory_errors"] == 0
 
 
-@pytest.mark.parametrize("options", [{"memory": True}, {"past_studies": "storage"}])
-def test_optuna_begins_with_incumbents_of_many_studies(memory, options, monkeypatch):
-    monkeypatch.setenv("DRE_MEMORY", str(memory.path))
-    storage = optuna.storages.InMemoryStorage()
-    best = {}
-    for past in "abcdefghijkl":
-        random = optuna.samplers.RandomSampler(seed=ord(past))
-        study = optimize(12, name=past, storage=storage, sampler=random)
-        if "memory" in options:
-            write_study(memory, past, 12)
-    for entry in memory.index().entries:
-        best[entry.header.dated] = read_study(entry.files).best().configuration
-    if not best:
-        best = {
-            name: optuna.load_study(study_name=name, storage=storage).best_params
-            for name in "abcdefghijkl"
-        }
-    study = optimize(4, storage=storage, **options)
-    for number in (0, 2):
-        explanation = study.sampler.explain(study, number)
-        assert explanation.source == "prior"
-        assert study.trials[number].params == pytest.approx(best[explanation.past_studies])
-    assert {study.sampler.explain(study, number).source for number in (1, 3)} == {"random"}
-
-
 def test_its_first_parameter_may_have_another_name(memory):
     for name in "abc":
         write_study(memory, name, n_trials=40)

@@ -28,7 +28,7 @@ from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, LoadedPrior, Prio
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.transfer.found import FirstTrials, turns_of_memory
+from dre_plugins.transfer.found import turns_of_memory
 from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
@@ -189,13 +189,8 @@ class Knowledge:
             ValueError: If the priors are not as many as the objectives, or the space cannot be
                 searched at all.
         """
-        if self._found is not None:
-            numbers = range(number, number + 1)
-            n_first, n_turns = turns_of_memory(self._found, space, history, numbers, stats)
-            if n_first:
-                return new(prior=FirstTrials(self._found)), ""
-            if not n_turns:
-                return new(prior=UNIVERSAL), ""
+        if not self._has_turn(space, history, number, stats):
+            return new(prior=UNIVERSAL), ""
         try:
             return new(prior=self.prior), ""
         except ValueError as error:
@@ -218,6 +213,15 @@ class Knowledge:
     def place(self, number: int, is_branch: bool) -> int:
         """Return the number of a suggestion among those of the parameters that are new to it."""
         return 0 if is_branch and isinstance(self.prior, FoundPrior) else number
+
+    def _has_turn(
+        self, space: SearchSpace, history: Sequence[Trial], number: int, stats: Counter[str]
+    ) -> bool:
+        """Say whether a suggestion starts from the prior, which is so unless it is a memory's."""
+        numbers = range(number, number + 1)
+        if self._found is not None:
+            return turns_of_memory(self._found, space, history, numbers, stats) > 0
+        return True
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return those priors of a list that have something in common with a search space.
@@ -285,12 +289,7 @@ class StudiesOfStorage:
         order = sorted(range(len(tasks)), key=lambda row: -overlaps[row])[:MAX_STUDIES]
         chosen = [tasks[row] for row in order if overlaps[row] > 0.0]
         chosen.sort(key=lambda task: task.name)
-        if not chosen:
-            return None
-        from dre_plugins.transfer.portfolio import with_portfolio  # imports torch
-
-        metadata = MetaDataset(tuple(chosen))
-        return with_portfolio(learnt_prior(metadata, logger), metadata)
+        return learnt_prior(MetaDataset(tuple(chosen)), logger) if chosen else None
 
 
 def began_at(study: Study) -> datetime:

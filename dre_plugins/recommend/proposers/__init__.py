@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.portfolio import Member
 from dre_plugins.recommend.schedule import Turn
 from dre_plugins.space.base import Units
 from dre_plugins.space.rules import Rule
@@ -38,8 +37,8 @@ class Batch:
     is_whole: NDArray[np.bool_] | None = None
     shares_fit: bool = False  # whether all suggestions come from one fit
     may_repeat: bool = False  # whether a configuration may be suggested again
-    # members of a portfolio that are to be tried, by number
-    planned: Mapping[int, Member] = field(default_factory=dict)
+    # coordinates `[P]` that a prior has planned, by number, NaN where it says nothing
+    planned: Mapping[int, Units] = field(default_factory=dict)
 
     def seen(self) -> Seen:
         """Return what is not to be suggested again, before the first suggestion."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.portfolio import Member
 from dre_plugins.recommend.proposers import Choice, Request, stream
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import sobol_point, with_fixed
@@ -29,8 +28,8 @@ class SpaceFilling:
     seed: int  # of the study
     # canonical coordinates of what may be suggested `[C, P]`; None: all there is
     candidates: Units | None = None
-    # members of a portfolio, see `Batch`
-    planned: Mapping[int, Member] = field(default_factory=dict)
+    # what a prior has planned, see `Batch`
+    planned: Mapping[int, Units] = field(default_factory=dict)
 
     def fantasize(self, pending: Units) -> None:
         """Do nothing: what fills a space does not depend on outcomes."""
@@ -38,17 +37,15 @@ class SpaceFilling:
     def propose(self, request: Request) -> Choice:
         """Return the point of the suggestion's number, or another one where that was seen."""
         if request.turn == "random" and request.index in self.planned:
-            member = self.planned[request.index]
-            units = self._as_planned(member.units, request)
+            units = self._as_planned(request)
             if units is not None:
-                explanation = Explanation("prior", past_studies=member.past_study)
-                return Choice(units, True, explanation)
+                return Choice(units, True, Explanation("prior"))
         units, is_new = self._point(request.index, request.seen, request.fixed)
         return Choice(units, is_new, Explanation(request.turn if is_new else "exhausted"))
 
-    def _as_planned(self, planned: Units, request: Request) -> Units | None:
-        """Return a member, completed, `[P]`; None if it was seen, or breaks the rule."""
-        space = self.rule.space
+    def _as_planned(self, request: Request) -> Units | None:
+        """Return what a prior has planned `[P]`; None if it was seen, or breaks the rule."""
+        space, planned = self.rule.space, self.planned[request.index]
         point = sobol_point(space.n_parameters, request.index, self.seed)
         units = with_fixed(np.where(np.isnan(planned), point, planned)[None], request.fixed)
         units = self.rule.kept(units)
