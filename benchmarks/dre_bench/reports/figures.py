@@ -55,16 +55,13 @@ def regret_curves(results: Results) -> Figure:
     mean, error = by_sampler(results.regret), standard_error(results.regret)
     positive = mean.to_numpy()[mean.to_numpy() > LEAST_REGRET]
     floor = max(LEAST_REGRET, float(positive.min()) / 1.6) if positive.size else LEAST_REGRET
-    figure = _figure(results)
-    panel = figure.subplots()
     # Curves that reach 0 are drawn on the lower edge.
-    _draw(panel, mean.clip(lower=floor), (mean - error).clip(lower=floor), mean + error)
-    panel.set(xlabel=results.protocol.step, ylabel="mean regret (lower is better)", yscale="log")
-    panel.set_ylim(floor, 1.3 * max(float(mean.max(axis=None)), 2 * floor))
+    curves = mean.clip(lower=floor), (mean - error).clip(lower=floor), mean + error
+    figure, panel = _drawn(results, "mean regret", *curves)
+    panel.set(yscale="log", ylim=(floor, 1.3 * max(float(mean.max(axis=None)), 2 * floor)))
     panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     panel.yaxis.set_minor_formatter(NullFormatter())
-    _legend(figure, panel, results)
     return figure
 
 
@@ -73,12 +70,7 @@ def rank_curves(results: Results) -> Figure:
     """Draw average ranks over runs; bands are standard errors over tasks."""
     places = ranks(results.regret)
     mean, error = by_sampler(places), standard_error(places)
-    figure = _figure(results)
-    panel = figure.subplots()
-    _draw(panel, mean, mean - error, mean + error)
-    panel.set(xlabel=results.protocol.step, ylabel="average rank (lower is better)")
-    _legend(figure, panel, results)
-    return figure
+    return _drawn(results, "average rank", mean, mean - error, mean + error)[0]
 
 
 def save(figures: Mapping[str, Figure], folder: Path) -> None:
@@ -108,22 +100,20 @@ def short_names(samplers: Sequence[str]) -> list[str]:
     return [f"{n} ({i + 1})" if short.count(n) > 1 else n for i, n in enumerate(short)]
 
 
-def _figure(results: Results) -> Figure:
+def _drawn(
+    results: Results, what: str, mean: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame
+) -> tuple[Figure, Any]:
+    """Return a figure and its panel: a curve for each row, with a band where there are few."""
     height = max(4.2, 1.2 + 0.2 * len(results.samplers))
-    return Figure(figsize=(WIDTH, height), layout="constrained")
-
-
-def _legend(figure: Figure, panel: Any, results: Results) -> None:
-    names = short_names(results.samplers)
-    figure.legend(panel.get_lines(), names, loc="outside right center", frameon=False)
-
-
-def _draw(panel: Any, mean: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame) -> None:
-    """Draw a curve for each row, with a band where there are few."""
-    steps = mean.columns.to_numpy()
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    panel, steps = figure.subplots(), mean.columns.to_numpy()
     lines = panel.plot(steps, mean.T, lw=1.8)
     for i, line in enumerate(lines if len(mean) <= MAX_BANDS else ()):
         ends, colour = (low.iloc[i], high.iloc[i]), line.get_color()
         panel.fill_between(steps, *ends, alpha=0.13, lw=0, color=colour)
+    panel.set(xlabel=results.protocol.step, ylabel=f"{what} (lower is better)")
     panel.set_xlim(steps[0], max(steps[-1], steps[0] + 1))
     panel.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    names = short_names(results.samplers)
+    figure.legend(lines, names, loc="outside right center", frameon=False)
+    return figure, panel
