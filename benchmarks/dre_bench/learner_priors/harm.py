@@ -54,6 +54,24 @@ SPACES: Mapping[str, Mapping[str, Domain]] = {
         "et_max_features": Float(0.05, 1.0, "log"),
         "et_min_samples_leaf": Integer(1, 50, "log"),
     },
+    "catboost": {
+        "iterations": Integer(50, 1000, "log"),
+        "learning_rate": RATE,
+        "depth": Integer(2, 10),
+        "l2_leaf_reg": Float(0.1, 100.0, "log"),
+    },
+    "hist-gradient-boosting": {
+        "max_iter": Integer(20, 500, "log"),
+        "learning_rate": RATE,
+        "max_leaf_nodes": Integer(4, 256, "log"),
+        "min_samples_leaf": Integer(2, 100, "log"),
+        "l2_regularization": Float(1e-4, 100.0, "log"),
+    },
+    "mlp": {
+        "mlp__alpha": Float(1e-6, 1.0, "log"),
+        "mlp__learning_rate_init": Float(1e-4, 0.1, "log"),
+        "mlp__batch_size": Integer(16, 256, "log"),
+    },
 }
 
 
