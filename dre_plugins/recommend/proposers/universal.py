@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.costs import BLOCK, CostModel, expected_cost
+from dre_plugins.recommend.costs import CostModel, expected_cost
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
 from dre_plugins.recommend.evidence import Evidence
@@ -31,12 +31,7 @@ from dre_plugins.recommend.pending import worth_fantasizing
 from dre_plugins.recommend.prior import Universal, UniversalFile
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
-from dre_plugins.recommend.search import (
-    N_PARENTS,
-    Acquisition,
-    CandidatePool,
-    CandidateSearch,
-)
+from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
 from dre_plugins.universal.file import ready
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import Reading, blended, readings
@@ -55,6 +50,8 @@ MIN_TRIALS = 10
 N_FAVOURED = 5
 N_MUTANTS = 256
 N_BROKEN = 4
+# Candidates predicted at once: their covariances with 128 trials fit into a core's cache.
+BLOCK = 256
 
 
 class UniversalProposer:
@@ -125,25 +122,22 @@ class UniversalProposer:
     def propose(self, request: Request) -> Choice:
         """Return the candidate of the largest expected improvement."""
         branch = request.branch
-        acquisition = partial(self._acquisition, best=self._incumbent_target(branch))
+        best = self._incumbent_target(branch)
+        predict = partial(self._predictions, best=best)
         if self._pool is None or request.taken is None or branch is not None:
             pool = self._search.pool(
-                self._predictions,
-                acquisition,
+                predict,
+                _acquisition,
                 request,
                 self._rng,
                 elite=self._elite,
                 favourites=self._units[:0],
             )
-            pool = self._with_refined(pool, acquisition, request.fixed)
-            self._pool = pool, self._posterior(self._reference).chunk(2)[0]
+            pool = self._with_refined(pool, best, request.fixed)
+            self._pool = pool, self._means(self._reference)
         pool, reference = self._pool
         units, predictions, is_new = self._search.best(
-            pool,
-            self._predictions,
-            acquisition,
-            request,
-            self._rng,
+            pool, predict, _acquisition, request, self._rng
         )
         rank, spread = self._rank(predictions[:-1], reference)
         explanation = Explanation(
@@ -155,9 +149,7 @@ class UniversalProposer:
         )
         return Choice(units, is_new, explanation)
 
-    def _with_refined(
-        self, pool: CandidatePool, acquisition: Acquisition, fixed: Units
-    ) -> CandidatePool:
+    def _with_refined(self, pool: CandidatePool, best: float, fixed: Units) -> CandidatePool:
         """Return the pool with its best candidates refined along the gradient added.
 
         It is unchanged in a table, and where the processes read further features than the space's.
@@ -165,17 +157,17 @@ class UniversalProposer:
         features = self._space.n_features
         if self._search.table is not None or self._expectation.priors or features > MAX_FEATURES:
             return pool
-        values = acquisition(pool.predictions).numpy()
-        best = pool.units[np.argsort(-values, kind="stable")[:N_REFINED]]
+        values = _acquisition(pool.predictions).numpy()
+        start = pool.units[np.argsort(-values, kind="stable")[:N_REFINED]]
 
         def of_features(features: torch.Tensor) -> torch.Tensor:
             means, variances = self._processes.posterior(features[None])
             shares = log_shares(features, self._costs, self._feasibility)
-            return acquisition(torch.cat([means[0], variances[0].sqrt(), shares[None]]))
+            return self._log_improvement(means[0], variances[0].sqrt(), best) + shares
 
-        units = refined(self._space, best, fixed, of_features)
-        units = self._search.rule.reached(best, units)
-        predictions = torch.cat([pool.predictions, self._predictions(units)], dim=-1)
+        units = refined(self._space, start, fixed, of_features)
+        units = self._search.rule.reached(start, units)
+        predictions = torch.cat([pool.predictions, self._predictions(units, best)], dim=-1)
         return CandidatePool(np.concatenate([pool.units, units]), predictions)
 
     def _rank(self, predictions: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
@@ -193,25 +185,40 @@ class UniversalProposer:
         spread = (shares * (ranks - mean).square()).sum().sqrt()
         return float(mean), float(spread)
 
-    def _predictions(self, candidates: Units) -> torch.Tensor:
-        """Return the posterior, and last the `log_shares`, `[2 H + 1, C]`."""
-        units = self._space.canonical(candidates)
-        shares = log_shares_at(self._space, units, self._costs, self._feasibility)
-        return torch.cat([self._posterior(units), shares[None]])
+    def _predictions(self, candidates: Units, best: float) -> torch.Tensor:
+        """Return means, deviations and, last, the logarithms of improvements on `best`.
 
-    def _posterior(self, units: Units) -> torch.Tensor:
-        """Return means, then deviations, of all processes `[2 H, C]`."""
+        They are `[2 H + 1, C]`. The improvements are expected, weighted by `log_shares`.
+        """
+        units = self._space.canonical(candidates)
         parts = []
-        for block in np.split(units, range(BLOCK, len(units), BLOCK)):
-            means, variances = self._processes.posterior(self._features(block)[None])
-            parts.append(torch.cat([means[0], variances[0].sqrt()]))
-        return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
+        for part in self._features(units).split(BLOCK):
+            means, variances = self._processes.posterior(part[None])
+            deviations = variances[0].sqrt()
+            gain = self._log_improvement(means[0], deviations, best)
+            parts.append(torch.cat([means[0], deviations, gain[None]]))
+        predictions = torch.cat(parts, -1)
+        predictions[-1] += log_shares_at(self._space, units, self._costs, self._feasibility)
+        return predictions
+
+    def _means(self, units: Units) -> torch.Tensor:
+        """Return the means of all processes `[H, C]`."""
+        features = self._features(units)
+        return torch.cat(
+            [self._processes.means(part[None])[0] for part in features.split(BLOCK)], -1
+        )
 
     def _expected(self, units: Units) -> torch.Tensor:
         """Return the mean of the mixture `[C]`."""
-        means, _ = self._posterior(units).chunk(2)
-        expected: torch.Tensor = (self._weights[0, :, None].exp() * means).sum(0)
+        expected: torch.Tensor = (self._weights[0, :, None].exp() * self._means(units)).sum(0)
         return expected
+
+    def _log_improvement(
+        self, means: torch.Tensor, deviations: torch.Tensor, best: float
+    ) -> torch.Tensor:
+        """Return the logarithm of the improvement on `best` that the mixture expects `[C]`."""
+        of_processes = log_expected_improvement(means, deviations, best)
+        return torch.logsumexp(self._weights[0, :, None] + of_processes, 0)
 
     def _incumbent_target(self, branch: Units | None) -> float:
         """Return the target of the incumbent, of that in the branch if there is one.
@@ -225,15 +232,14 @@ class UniversalProposer:
         targets = self._targets[: len(eligible)][eligible]
         return float(targets.max() if len(targets) else self._targets.min())
 
-    def _acquisition(self, predictions: torch.Tensor, best: float) -> torch.Tensor:
-        """Return the logarithm of the weighted expected improvement on `best` `[C]`."""
-        means, deviations = predictions[:-1].chunk(2)
-        of_processes = log_expected_improvement(means, deviations, best)
-        return torch.logsumexp(self._weights[0, :, None] + of_processes, 0) + predictions[-1]
-
     def _features(self, units: Units) -> torch.Tensor:
         features, expected = self._space.features(units), self._expectation.features(units)
         return torch.from_numpy(np.concatenate([narrowed(features), expected], axis=1)).double()
+
+
+def _acquisition(predictions: torch.Tensor) -> torch.Tensor:
+    """Return the acquisition values of `UniversalProposer` `[C]`, a part of the predictions."""
+    return predictions[-1]
 
 
 def _log_density(fit: tuple[Reading, Processes, torch.Tensor]) -> float:
