@@ -1,4 +1,4 @@
-"""Tune a classifier with Optuna: only the sampler differs from what you have.
+"""Tune a classifier with Optuna: only the sampler is new.
 
 python examples/optuna_quickstart.py
 """

@@ -1,4 +1,4 @@
-"""A real study: two objectives under a constraint, with crashes, and a belief to begin with."""
+"""A real study: two objectives, a constraint, trials that fail, and a belief about good values."""
 
 import optuna
 from sklearn.datasets import load_digits

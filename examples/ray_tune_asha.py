@@ -1,4 +1,4 @@
-"""Ray Tune with ASHA: networks are trained epoch by epoch, and poor ones are stopped early."""
+"""Tune networks with Ray Tune, and stop poor ones early with ASHA."""
 
 import tempfile
 

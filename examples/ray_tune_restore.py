@@ -1,4 +1,4 @@
-"""Ray Tune, killed in the middle and restored: nothing is lost and nothing is tried twice."""
+"""Kill an experiment of Ray Tune and restore it: no result is lost, no configuration repeats."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Ray Tune that learns from earlier experiments: their results are all it needs."""
+"""Ray Tune learns from the results of past experiments."""
 
 import tempfile
 

@@ -1,7 +1,7 @@
 """Start from a prior that ships: XGBoost on a data set that comes with scikit-learn.
 
-The prior "xgboost" was meta-trained on 95 other data sets. It knows XGBoost's own names; here the
-names of its scikit-learn interface are used, and fewer parameters, which it finds out by itself.
+The prior "xgboost" was meta-trained on 95 other data sets. It knows XGBoost's own names. This
+study has fewer parameters, with the names of the scikit-learn interface; the prior matches them.
 
     python examples/shipped_prior.py [--trials 12] [--seeds 3]
 """

@@ -1,4 +1,4 @@
-"""Syne Tune that learns from past evaluations: the first suggestion is a good one."""
+"""Syne Tune learns from past evaluations."""
 
 import numpy as np
 import pandas as pd

@@ -1,7 +1,7 @@
-"""Learn from five past studies: the sixth data set starts well from its first trial.
+"""Learn from five past studies with `past_studies=`.
 
 A support vector machine was tuned on five data sets, each in a study of its own. A sixth study
-learns from them by `past_studies=`, and is compared with the same sampler without them, and with
+learns from them and is compared with the same sampler without them, and with
 TPESampler.
 
     python examples/transfer_from_my_studies.py [--trials 15] [--seeds 3]

@@ -37,9 +37,9 @@ class AskTell(KeptTrials):
     """Keep the trials of one study in memory and suggest the next ones.
 
     `ask` begins a trial; `tell` ends it with its value, and `stop` says that a scheduler has ended
-    it. Values that it has `report`ed count at once, as if it were stopped now. A trial that has
-    reported nothing is assumed to end at its predicted rank, and its configuration is not
-    suggested again. Threads may share a study: its methods run one at a time.
+    it. Values that a running trial passes to `report` count at once, as if it were stopped now. A
+    trial without reports is pending: it is assumed to end at its predicted rank, and its
+    configuration is not suggested again. Threads may share a study: its methods run one at a time.
 
     Args:
         space: A `SearchSpace`, or a domain or a list of choices by parameter name; choices that
@@ -74,9 +74,9 @@ class AskTell(KeptTrials):
 
     Attributes:
         space: The search space.
-        stats: Counters of `Recommender`; "enqueued" configurations that were asked for; with a
-            memory: "past_studies", suggestions made without them because trials contradict them
-            ("memory_contradicted"), and "memory_errors".
+        stats: Counters of `Recommender` and "enqueued" configurations that were asked for. With a
+            memory also "past_studies", "memory_errors", and suggestions made without past studies
+            because trials contradict them ("memory_contradicted").
 
     Raises:
         ValueError: If an argument is invalid (the message names it), or `valid` raises or holds
@@ -181,7 +181,7 @@ class AskTell(KeptTrials):
 
     @locked
     def expected_gain(self, n_ahead: int = 10) -> ExpectedGain | None:
-        """Return the gain that is expected of the next trials; end the study when it is small.
+        """Return the gain that is expected of the next trials; if it is small, end the study.
 
         Args:
             n_ahead: Number of next trials, at least 1.

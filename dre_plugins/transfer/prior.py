@@ -151,8 +151,8 @@ class Prior:
     ) -> Prior:
         """Make a prior from configurations that are expected to be good, in seconds.
 
-        It is used like any other prior: the first trials are near these configurations, and if it
-        is wrong, trials reduce its weight.
+        It is used like any other trained prior: the first trials are near these configurations.
+        If trials contradict it, its weight falls.
 
         Args:
             space: The search space, or a domain by parameter name.

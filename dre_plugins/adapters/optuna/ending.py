@@ -47,11 +47,10 @@ def recommend(study: Study) -> Recommendation[FrozenTrial]:
 class ExpectedGainCallback:
     """Stop a study when the next trials are expected to gain too little.
 
-    The universal prior is conditioned on all trials. From the expected improvement of its best
-    candidate follows the gain of the next `n_ahead` trials, by a formula that was fitted to
-    recorded studies. It takes about a tenth of a second after each trial. The study may use any
-    sampler. It may be continued, and then stops after its next trial unless the expectation has
-    changed.
+    The universal prior is conditioned on all trials. A formula that was fitted to recorded studies
+    turns the expected improvement of its best candidate into the expected gain of the next
+    `n_ahead` trials. This takes about a tenth of a second after each trial. The study may use any
+    sampler. If it is continued, it stops after its next trial unless the expectation has changed.
 
     Args:
         n_ahead: Number of next trials whose gain is considered, at least 1.

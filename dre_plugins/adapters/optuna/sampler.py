@@ -45,14 +45,15 @@ from dre_plugins.space.rules import Valid
 class DRESampler(BaseSampler):
     """Sampler using Deep Ranking Ensembles in turns with a universal prior.
 
-    By default, the first four trials are points of a scrambled Sobol sequence. If a common learner
-    is recognised by its parameters, three of the four come from its portfolio: configurations that
-    complement each other over past data sets. Trials 4 to 19 are proposed by a *universal prior*:
-    a network, meta-trained on synthetic functions, that reads the trials and outputs a mixture of
-    Gaussian processes. From trial 20 on it alternates with a *deep ranking ensemble* (Khazi,
-    Pineda Arango and Grabocka, ICLR 2023): ten networks that are trained to rank the trials. Each
-    of the two suggests the candidate of the largest expected improvement, of the value or of the
-    logarithm of the rank. In conditional spaces the universal prior has the odd trials only.
+    Trials count from 0. By default, trials 0 to 3 are points of a scrambled Sobol sequence. If the
+    parameters are those of a common learner, three of these trials come from its portfolio:
+    configurations that complement each other over past data sets. Trials 4 to 19 are proposed by a
+    *universal prior*: a network, meta-trained on synthetic functions, that reads the trials and
+    outputs a mixture of Gaussian processes. From trial 20 on it alternates with a *deep ranking
+    ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023): ten networks that are trained to rank
+    the trials. The universal prior maximises the expected improvement of the value, the ensemble
+    that of the logarithm of the rank. In conditional spaces the universal prior proposes odd
+    trials only.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, with
     numeric, categorical and conditional parameters, and where trials may be pruned, fail or
@@ -60,15 +61,16 @@ class DRESampler(BaseSampler):
 
     - All parameters are modelled together. The search space is the union of what the trials of
       the study asked for; conditions between parameters are learnt, and ranges may change.
-    - Only the order of objective values counts, so that their scale and outliers do no harm.
+    - The scale of the objective does no harm: the ensemble reads only the order of its values, and
+      the universal prior reads the values in any unit.
     - Running trials of other threads, processes and machines are taken into account, and no
       configuration is suggested twice (see `allow_duplicates`).
     - A suggestion depends only on the study's trials, `seed` and the trial's number. A resumed
-      study goes on as if it had never stopped, and workers may share a seed.
+      study gets the same suggestions as one without interruption, and workers may share a seed.
     - Failed trials rank last. Pruned and running trials are compared with others at the steps
       that they reported.
-    - Each constraint (`Trial.set_constraint`, or `constraints_func`) has a model; the expected
-      improvement is multiplied by the probability that all constraints are met.
+    - Constraints (`Trial.set_constraint`, or `constraints_func`) are modelled; the expected
+      improvement is multiplied by the probability that all of them are met.
     - With several objectives, the ensemble proposes all trials after the first ten. Random weights
       of the objectives, drawn for each trial, spread the trials along the Pareto front.
     - Choices that are numbers in ascending order, such as `[16, 32, 64]`, are treated as ordered.

@@ -68,9 +68,9 @@ def recommend(
 class ExpectedGainStopper(Stopper):
     """Stop an experiment when the next trials are expected to gain too little.
 
-    The universal prior is conditioned on all trials. From the expected improvement of its best
-    candidate follows the gain of the next `n_ahead` trials, by a formula that was fitted to
-    recorded studies. Running trials are stopped as well.
+    The universal prior is conditioned on all trials. A formula that was fitted to recorded studies
+    turns the expected improvement of its best candidate into the expected gain of the next
+    `n_ahead` trials. Running trials are stopped as well.
 
     Args:
         search: The search algorithm of the same Tuner, which knows the trials.

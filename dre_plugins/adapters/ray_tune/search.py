@@ -44,14 +44,15 @@ from dre_plugins.space.search_space import SearchSpace
 class DRESearch(RestorableSearcher):
     """Search algorithm using Deep Ranking Ensembles in turns with a universal prior.
 
-    By default, the first four trials are points of a scrambled Sobol sequence. If a common learner
-    is recognised by its parameters, three of the four come from its portfolio: configurations that
-    complement each other over past data sets. Trials 4 to 19 are proposed by a *universal prior*:
-    a network, meta-trained on synthetic functions, that reads the trials and outputs a mixture of
-    Gaussian processes. From trial 20 on it alternates with a *deep ranking ensemble* (Khazi,
-    Pineda Arango and Grabocka, ICLR 2023): ten networks that are trained to rank the trials. Each
-    of the two suggests the candidate of the largest expected improvement, of the value or of the
-    logarithm of the rank. In conditional spaces the universal prior has the odd trials only.
+    Trials count from 0. By default, trials 0 to 3 are points of a scrambled Sobol sequence. If the
+    parameters are those of a common learner, three of these trials come from its portfolio:
+    configurations that complement each other over past data sets. Trials 4 to 19 are proposed by a
+    *universal prior*: a network, meta-trained on synthetic functions, that reads the trials and
+    outputs a mixture of Gaussian processes. From trial 20 on it alternates with a *deep ranking
+    ensemble* (Khazi, Pineda Arango and Grabocka, ICLR 2023): ten networks that are trained to rank
+    the trials. The universal prior maximises the expected improvement of the value, the ensemble
+    that of the logarithm of the rank. In conditional spaces the universal prior proposes odd
+    trials only.
 
     Use it where a trial takes much longer than a second, for tens to a few hundred trials, alone
     or beside a scheduler that stops trials early.
@@ -60,14 +61,15 @@ class DRESearch(RestorableSearcher):
       choices of any values, domains in dictionaries and lists. A choice of dictionaries with
       domains inside makes conditional parameters, each of which is modelled where it exists.
       `tune.sample_from` is left to Ray.
-    - Only the order of the metric's values counts, so that their scale and outliers do no harm.
+    - The scale of the metric does no harm: the ensemble reads only the order of its values, and
+      the universal prior reads the values in any unit.
     - Running trials are taken into account, and no configuration is suggested twice (see
       `allow_duplicates`). A finite space ends the experiment when it is used up.
     - Reports of running trials are learnt from at once. Trials that a scheduler has stopped are
       compared with others at the iterations that they reported.
     - Failed trials, those that report NaN and those without the metric rank last.
     - A suggestion depends only on the trials so far and `seed`. An experiment that was killed
-      and restored with `Tuner.restore` goes on as if it had never stopped.
+      can be continued with `Tuner.restore`.
     - If a model fails, a Sobol point is suggested instead, with a warning the first time;
       `search.stats["fallbacks"]` counts these suggestions.
 

@@ -70,9 +70,9 @@ def recommend(
 class ExpectedGainCriterion:
     """Stop an experiment when the next trials are expected to gain too little.
 
-    The universal prior is conditioned on all trials. From the expected improvement of its best
-    candidate follows the gain of the next `n_ahead` trials, by a formula that was fitted to
-    recorded studies.
+    The universal prior is conditioned on all trials. A formula that was fitted to recorded studies
+    turns the expected improvement of its best candidate into the expected gain of the next
+    `n_ahead` trials.
 
     Args:
         scheduler: The scheduler of the same tuner, or its `DRESearcher`.

@@ -19,8 +19,8 @@ class DurableTuner(Tuner):  # type: ignore[misc]
 
     `Tuner` overwrites its old state, so that nothing can be loaded if it is killed meanwhile or
     the disk is full. Here the new state replaces the old one when it is complete. If it cannot be
-    written, the run goes on with one warning, and `n_unsaved` counts. Everything else, arguments
-    included, is the same.
+    written, the run goes on with one warning, and `n_unsaved` counts the failures. The arguments
+    and everything else are the same.
     """
 
     n_unsaved = 0
