@@ -179,7 +179,7 @@ def train(folder: Folder = None) -> None:
         dre memory train
     """
     from dre_plugins.engine.fitting import FittingError
-    from dre_plugins.memory.ahead import MIN_STUDIES, groups_of, train_ahead
+    from dre_plugins.memory.pretraining import MIN_STUDIES, groups_of, pretrain
 
     opened, logger = _memory(folder), logging.getLogger("dre_plugins")
     table = Table("parameters")
@@ -190,7 +190,7 @@ def train(folder: Folder = None) -> None:
         if len(group.entries) > MIN_STUDIES:
             began = time.time()
             try:
-                path = train_ahead(opened, group, logger)
+                path = pretrain(opened, group, logger)
             except FittingError as error:
                 raise ValueError(str(error)) from error
             state = "none, as they have no order in common"

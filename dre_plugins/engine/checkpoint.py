@@ -12,7 +12,7 @@ from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from dre_plugins.engine.files import replacing
+from dre_plugins.engine.files import atomic_write
 from dre_plugins.engine.scorers import Parameters, layer_shapes
 from dre_plugins.engine.settings import ScorerSettings, require
 
@@ -53,7 +53,7 @@ def save(
         "card": card,
     }
     tensors = {name: value.detach().cpu().contiguous() for name, value in parameters.items()}
-    with replacing(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_bytes(to_bytes(tensors, metadata=header))
 
 

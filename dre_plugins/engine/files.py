@@ -22,7 +22,7 @@ _OTHERS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-# Bytes of a file's name are at most 255; some are for what `beside` adds.
+# Bytes of a file's name are at most 255; some are for what `sibling_path` adds.
 _LONGEST = 50
 
 
@@ -39,13 +39,13 @@ def regular(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def beside(path: Path, suffix: str) -> Path:
+def sibling_path(path: Path, suffix: str) -> Path:
     """Return a new name in the same folder, which no other thread or process has."""
     return path.with_name(f".{path.name[:_LONGEST]}.{uuid.uuid4().hex}{suffix}")
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary file to write, which replaces the old file at the end of the block.
 
     If the block raises, the temporary file is deleted. An interruption, a full disk or a power cut
@@ -54,7 +54,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     the path is no regular file, or cannot be written.
     """
     path = regular(os.path.realpath(path))
-    unfinished = beside(path, ".tmp")
+    unfinished = sibling_path(path, ".tmp")
     try:
         yield unfinished
         with unfinished.open("rb+") as file:
@@ -83,7 +83,7 @@ def _kind_of(path: Path) -> int:
         return 0
 
 
-class ByContent(Generic[Made]):
+class ContentCache(Generic[Made]):
     """Cache objects made from the content of files, by the hash of the content.
 
     A changed file is read anew, even if its path, size and time are the same. The bytes that are

@@ -72,7 +72,7 @@ class RankingLists:
         )
 
 
-def side_by_side(lists: Sequence[RankingLists], n_members: Sequence[int]) -> RankingLists:
+def stacked_lists(lists: Sequence[RankingLists], n_members: Sequence[int]) -> RankingLists:
     """Give each of several groups of members its own lists, padded to one shape."""
     n_lists = max(group.features.shape[1] for group in lists)
     length = max(group.features.shape[2] for group in lists)

@@ -59,7 +59,7 @@ def initial_parameters(
     return parameters
 
 
-def along_features(
+def axis_aligned_layer(
     parameters: Mapping[str, Tensor],
     settings: ScorerSettings,
     n_features: int,

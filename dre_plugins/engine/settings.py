@@ -170,7 +170,7 @@ class Preset:
         from_prior: How to fine-tune when they start from a meta-trained prior.
         from_tasks: How to fine-tune members of a prior in contexts of past tasks (`retrieval`).
         acquisition: Name of the ensemble's acquisition function, one of `ACQUISITION_NAMES`.
-        first_slope: Slope of the first layer of random members, see `scorers.along_features`.
+        first_slope: Slope of the first layer of random members, see `scorers.axis_aligned_layer`.
             None draws it like the other layers.
         tempering: Factor by which errors of predicted ranks exceed the disagreement of members.
             Reported standard errors are multiplied by it; acquisitions are not.

@@ -16,7 +16,7 @@ MIN_STUDIES = 12
 MIN_CORRELATION = 0.2
 
 
-def have_order_in_common(metadata: MetaDataset) -> bool:
+def are_related(metadata: MetaDataset) -> bool:
     """Return whether one half of past studies predicts the order of the other half's trials.
 
     If not, parameters of the same name have a different meaning in each study, and a prior would

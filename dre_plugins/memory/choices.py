@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dre_plugins.engine.files import regular
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.memory.memory import STUDIES, Memory
-from dre_plugins.memory.priors import published, trained_prior
+from dre_plugins.memory.priors import trained_prior, write_once
 from dre_plugins.memory.records import read_study
 from dre_plugins.memory.selection import newest_with, select
 from dre_plugins.space.search_space import SearchSpace
@@ -57,7 +57,7 @@ def prior_for(
     if chosen is None:
         memory.shrink()
         entries = _studies_for(memory.index(), study, space)
-        file, used = _trained_ahead(memory, entries)
+        file, used = _pretrained(memory, entries)
         if file is None:
             tasks = tasks_of(entries, logger)
             file = trained_prior(memory.priors, tasks, logger) if len(tasks) else None
@@ -68,7 +68,7 @@ def prior_for(
             "studies": [entry.header.study for entry in used],
             "names": [entry.header.dated for entry in newest],
         }
-        with published(path) as unfinished:
+        with write_once(path) as unfinished:
             unfinished.write_text(json.dumps(content), encoding="utf-8")
         chosen = _read(path, memory)  # another worker may have written first
     if chosen is None or chosen["prior"] is None:
@@ -88,9 +88,7 @@ def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Ent
     return select(index, space, without=study)
 
 
-def _trained_ahead(
-    memory: Memory, entries: Sequence[Entry]
-) -> tuple[Path | None, Sequence[Entry]]:
+def _pretrained(memory: Memory, entries: Sequence[Entry]) -> tuple[Path | None, Sequence[Entry]]:
     """Return the prior trained on most of some studies, if on enough of them, and those studies.
 
     Args:

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dre_plugins.engine.files import regular, replacing
+from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, read_header
 from dre_plugins.space.search_space import SearchSpace
@@ -112,7 +112,7 @@ def read_index(folder: Path, path: Path) -> Index:
     if files != old:
         tree = {"format": FORMAT, "version": VERSION, "files": files}
         content = json.dumps(tree, allow_nan=False, separators=(",", ":"))
-        with replacing(path) as unfinished:
+        with atomic_write(path) as unfinished:
             unfinished.write_text(content, encoding="utf-8")
     return Index(folder, files)
 

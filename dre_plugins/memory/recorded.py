@@ -15,9 +15,9 @@ from dre_plugins.recommend.trials import (
     ConstraintState,
     Trial,
     TrialState,
-    as_of_now,
     constraint_states,
     feasible,
+    observed_trials,
 )
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
@@ -64,7 +64,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RecordedTrial:
     """Hold a trial that has ended, larger values are better.
 
     Args:
@@ -93,14 +93,14 @@ class RecordedStudy:
 
     header: Header
     spaces: tuple[SearchSpace, ...]
-    trials: Mapping[int, Ended]
+    trials: Mapping[int, RecordedTrial]
     n_damaged: int = 0
 
     def history(self) -> list[Trial]:
         """Return the trials in order; stopped trials count by their reports."""
         ended = [self.trials[number] for number in sorted(self.trials)]
         stopped = [row for row, entry in enumerate(ended) if entry.is_stopped]
-        return as_of_now([entry.trial for entry in ended], stopped)
+        return observed_trials([entry.trial for entry in ended], stopped)
 
     def counts(self) -> Counter[str]:
         """Return how many trials there are of each state."""

@@ -21,7 +21,7 @@ from typing import Any
 
 from dre_plugins.engine.files import regular
 from dre_plugins.memory.priors import digest_of
-from dre_plugins.memory.recorded import Ended, Header, RecordedStudy
+from dre_plugins.memory.recorded import Header, RecordedStudy, RecordedTrial
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.serial import from_plain, to_plain
@@ -59,7 +59,7 @@ def space_line(space: SearchSpace) -> bytes:
     return _line({"space": space.to_dict()})
 
 
-def trial_line(number: int, ended: Ended, header: Header) -> bytes:
+def trial_line(number: int, ended: RecordedTrial, header: Header) -> bytes:
     """Return the line of a trial.
 
     Raises:
@@ -129,14 +129,14 @@ class Recorder:
             trial: The trial.
             space: The search space that it comes from.
             is_stopped: Whether a scheduler stopped it.
-            source: Source of the suggestion, see `Ended`.
+            source: Source of the suggestion, see `RecordedTrial`.
 
         Raises:
             OSError: The file cannot be written.
             ValueError: A value of the space is of a type that no file can hold.
             TypeError: A value of the trial is.
         """
-        ended = Ended(trial, time.time(), is_stopped, source)
+        ended = RecordedTrial(trial, time.time(), is_stopped, source)
         line = trial_line(number, ended, self._header)
         with self._lock:
             if self._process != os.getpid():  # after a fork
@@ -251,7 +251,7 @@ def read_study(paths: Sequence[Path]) -> RecordedStudy:
     """
     headers: list[Header] = []
     spaces: list[SearchSpace] = []
-    trials: dict[int, Ended] = {}
+    trials: dict[int, RecordedTrial] = {}
     n_damaged = 0
     for path in sorted(paths):
         first, *lines = regular(path).read_bytes().splitlines() or [b""]
@@ -268,7 +268,10 @@ def read_study(paths: Sequence[Path]) -> RecordedStudy:
 
 
 def _read_line(
-    state: Mapping[str, Any], header: Header, spaces: list[SearchSpace], trials: dict[int, Ended]
+    state: Mapping[str, Any],
+    header: Header,
+    spaces: list[SearchSpace],
+    trials: dict[int, RecordedTrial],
 ) -> None:
     if "space" in state:
         space = SearchSpace.from_dict(state["space"])
@@ -280,7 +283,7 @@ def _read_line(
         trials[number] = ended
 
 
-def _trial_in(state: Mapping[str, Any], header: Header) -> Ended:
+def _trial_in(state: Mapping[str, Any], header: Header) -> RecordedTrial:
     signs = header.signs()
     values = tuple(s * v for s, v in zip(signs, _floats(state["values"]), strict=False))
     is_one = len(signs) == 1
@@ -298,7 +301,7 @@ def _trial_in(state: Mapping[str, Any], header: Header) -> Ended:
             zip(state["constraints"], _floats(state["constraints"].values()), strict=True)
         ),
     )
-    return Ended(
+    return RecordedTrial(
         trial, float(state["ended"]), bool(state["stopped"]), str(state.get("source", ""))
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import roles
-from dre_plugins.transfer.spaces.alignment import aligned_if_any, matching_names
+from dre_plugins.transfer.spaces.alignment import matching_names, try_align
 from dre_plugins.transfer.spaces.prefixes import normalised, without_prefix
 
 # Largest number of studies to learn from: it takes seconds, and more of them hardly help.
@@ -87,7 +87,7 @@ def overlap(past: SearchSpace, space: SearchSpace) -> float:
 
     It is 0 if the past space has less than half of the present parameters. Constants do not count.
     """
-    alignment = aligned_if_any(past, space)
+    alignment = try_align(past, space)
     links = () if alignment is None else alignment.links
     shared = [link for link in links if link.source in past.names and link.target in space.names]
     n_both = len({link.source for link in shared})

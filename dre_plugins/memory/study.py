@@ -14,7 +14,7 @@ from dre_plugins.memory.records import Recorder
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
-from dre_plugins.transfer.found import turns_of_memory
+from dre_plugins.transfer.memory_turns import count_memory_turns
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
@@ -34,7 +34,7 @@ class StudyMemory:
         memory: The folder.
         header: Which study it is.
         stats: Counts "memory_errors", "past_studies" that were learnt from, and
-            "memory_contradicted" suggestions, see `turns_of_memory`.
+            "memory_contradicted" suggestions, see `count_memory_turns`.
         logger: Where messages go.
 
     Attributes:
@@ -65,7 +65,7 @@ class StudyMemory:
             make: Returns the trial and its search space; if it raises, that counts as a failure to
                 write.
             is_stopped: Whether a scheduler stopped it.
-            source: Source of the suggestion, see `Ended`.
+            source: Source of the suggestion, see `RecordedTrial`.
         """
 
         def write() -> None:
@@ -91,8 +91,8 @@ class StudyMemory:
     def turns(
         self, prior: Any, space: SearchSpace, history: Sequence[Trial], numbers: range
     ) -> int:
-        """Return how many of the suggestions use the memory, see `turns_of_memory`."""
-        return turns_of_memory(prior, space, history, numbers, self.stats)
+        """Return how many of the suggestions use the memory, see `count_memory_turns`."""
+        return count_memory_turns(prior, space, history, numbers, self.stats)
 
     def _guarded(self, action: Callable[[], Result]) -> Result | None:
         try:

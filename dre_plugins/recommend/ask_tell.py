@@ -20,8 +20,13 @@ from dre_plugins.recommend.directions import Directions, checked_constraints, ch
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
 from dre_plugins.recommend.kept_trials import KeptTrials, locked
 from dre_plugins.recommend.loading import prior_from
-from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
-from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, GivenPrior
+from dre_plugins.recommend.memory import (
+    GivenMemory,
+    RecordingRecommender,
+    memory_of_study,
+    memory_prior,
+)
+from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior, RecognisedPrior
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.results import has_tried_all
@@ -130,9 +135,9 @@ class AskTell(KeptTrials):
             stats=self.stats,
             logger=self._logger,
         )
-        self._remembered = remembered(self._memory, prior, self.space)
+        self._remembered = memory_prior(self._memory, prior, self.space)
         self._prior = self._remembered or prior_from(prior, self._settings.preset)
-        if isinstance(self._prior, FoundPrior) and len(self.directions) > 1:
+        if isinstance(self._prior, RecognisedPrior) and len(self.directions) > 1:
             self._prior = UNIVERSAL  # a portfolio is good by a single objective
         self._recommenders = self._new_recommenders()
 
@@ -142,7 +147,7 @@ class AskTell(KeptTrials):
             self._memory.stats = self.stats
         self._recommenders = self._new_recommenders()
 
-    def _new_recommenders(self) -> Recommenders:
+    def _new_recommenders(self) -> RecordingRecommender:
         self._rule = Rule(self.space, self._valid, seed=self._seed)
         recommender = partial(
             Recommender,
@@ -154,7 +159,7 @@ class AskTell(KeptTrials):
             logger=self._logger,
             rule=self._rule,
         )
-        return Recommenders(recommender, self._prior, self._memory, self._remembered)
+        return RecordingRecommender(recommender, self._prior, self._memory, self._remembered)
 
     @property
     @locked
@@ -214,8 +219,8 @@ class AskTell(KeptTrials):
         """
         require(count >= 1, "count", count, "at least 1")
         first = len(self._trials)
-        if not first and self._recommenders.about_priors:
-            self._logger.info(self._recommenders.about_priors)
+        if not first and self._recommenders.prior_summary:
+            self._logger.info(self._recommenders.prior_summary)
         while self._queue and len(self._trials) < first + count:
             self._begin(self._completed(self._queue[0]), Explanation("enqueued"))
             # Only now, so that an interruption loses no enqueued configuration.
@@ -368,7 +373,7 @@ class AskTell(KeptTrials):
             whole = {**self.space.constants, **configurations.active_part(self.space, wanted)}
             self._recommenders.check(whole)
             return whole
-        fixed = configurations.wanted_part(self.space, wanted)
+        fixed = configurations.in_range_part(self.space, wanted)
         return {**self._suggest(1, fixed)[0].configuration, **wanted}
 
     def _begin(self, configuration: Mapping[str, Any], explanation: Explanation) -> None:

@@ -65,7 +65,7 @@ def active_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[st
     return {name: value for name, value in configuration.items() if name in active}
 
 
-def wanted_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
+def in_range_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that are in range, around which the model can search."""
     return {
         name: value for name, value in configuration.items() if space.domains[name].contains(value)

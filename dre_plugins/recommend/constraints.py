@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.lists import dense_ranks, thin
+from dre_plugins.recommend.lists import dense_ranks, subsample
 from dre_plugins.recommend.trials import Trial
 
 # Largest number of modelled constraints: of more, similar ones are joined
@@ -31,7 +31,7 @@ class Constraint:
 
     def nearest(self, max_length: int) -> Constraint:
         """Return the constraint with at most `max_length` trials, most of them near the limit."""
-        kept = thin(dense_ranks(-np.abs(self.violations)), max_length)
+        kept = subsample(dense_ranks(-np.abs(self.violations)), max_length)
         return Constraint(self.trials[kept], self.violations[kept])
 
     def places(self, n_trials: int) -> NDArray[np.float64]:
@@ -59,7 +59,7 @@ def constraints_of(history: Sequence[Trial]) -> list[Constraint]:
     return constraints
 
 
-def joined(constraints: Sequence[Constraint], n_trials: int) -> list[Constraint]:
+def merged_constraints(constraints: Sequence[Constraint], n_trials: int) -> list[Constraint]:
     """Return the constraints; of more than `MAX_MODELLED`, similar ones are joined.
 
     Args:

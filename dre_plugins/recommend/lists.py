@@ -22,14 +22,14 @@ from dre_plugins.recommend.trials import Trial, TrialState
 MAX_RUNG_LISTS = 4
 
 # Dense rank of all failed trials, below every value.
-WORST = -1.0
+FAILED_RANK = -1.0
 
 
 @dataclass(frozen=True, slots=True)
 class TrialList:
     """Hold one list: which trials, in which order.
 
-    Ranks are dense: 0, 1, … upwards, larger is better, equal values are equal; `WORST` for
+    Ranks are dense: 0, 1, … upwards, larger is better, equal values are equal; `FAILED_RANK` for
     failures.
     """
 
@@ -138,7 +138,7 @@ def dense_ranks(values: Iterable[float]) -> NDArray[np.float64]:
     return ranks.reshape(-1).astype(np.float64)
 
 
-def thin(ranks: NDArray[np.float64], max_length: int) -> NDArray[np.intp]:
+def subsample(ranks: NDArray[np.float64], max_length: int) -> NDArray[np.intp]:
     """Choose entries of a long list: the best half of `max_length`, then evenly spread ranks.
 
     The cost of a fit stays flat as a study grows, the top keeps its resolution, and the rest still
@@ -152,7 +152,7 @@ def thin(ranks: NDArray[np.float64], max_length: int) -> NDArray[np.intp]:
     return np.sort(order[np.concatenate([np.arange(n_best), rest])])
 
 
-def insert_fantasies(
+def rank_fantasies(
     ranks: NDArray[np.float64],
     predicted: NDArray[np.float64],
     fantasies: NDArray[np.float64],
@@ -184,7 +184,7 @@ def with_fantasies(
     if not lists:
         return [TrialList(positions, dense_ranks(-fantasies), 1.0)]
     main = lists[0]
-    ranks = insert_fantasies(main.ranks, predicted(main.trials), fantasies)
+    ranks = rank_fantasies(main.ranks, predicted(main.trials), fantasies)
     return [TrialList(np.concatenate([main.trials, positions]), ranks, main.weight), *lists[1:]]
 
 
@@ -193,8 +193,8 @@ def _ranked(
 ) -> TrialList:
     ranked = np.flatnonzero(~np.isnan(values))
     failures = np.flatnonzero(failed)
-    ranks = np.concatenate([dense_ranks(values[ranked]), np.full(len(failures), WORST)])
-    kept = thin(ranks, max_length)
+    ranks = np.concatenate([dense_ranks(values[ranked]), np.full(len(failures), FAILED_RANK)])
+    kept = subsample(ranks, max_length)
     return TrialList(np.concatenate([ranked, failures])[kept], ranks[kept], weight)
 
 

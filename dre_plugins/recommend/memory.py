@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
-    FoundPrior,
     GivenPrior,
     LoadedPrior,
     PriorLike,
-    gives_way,
+    RecognisedPrior,
+    yields_to_memory,
 )
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -56,17 +56,17 @@ def memory_of_study(
     return StudyMemory(memory, header, stats=stats, logger=logger)
 
 
-def remembered(
+def memory_prior(
     memory: StudyMemory | None, prior: GivenPrior, space: SearchSpace
 ) -> PriorLike | None:
     """Return the prior of past studies that a study starts from, None if there is none.
 
     If the user gave a prior other than "auto" or "universal", the memory is not used.
     """
-    return None if memory is None or not gives_way(prior) else memory.prior_for(space)
+    return None if memory is None or not yields_to_memory(prior) else memory.prior_for(space)
 
 
-class Recommenders:
+class RecordingRecommender:
     """Make suggestions with the prior of past studies or without, and record ended trials.
 
     Args:
@@ -91,9 +91,9 @@ class Recommenders:
         self._recommender.check_rule()
 
     @property
-    def about_priors(self) -> str:
+    def prior_summary(self) -> str:
         """Say in one line which parameters the trained priors know; empty without any."""
-        return self._recommender.about_priors
+        return self._recommender.prior_summary
 
     def check(self, configuration: Mapping[str, Any]) -> None:
         """Count a complete configuration that is tried although it breaks the rule."""
@@ -103,7 +103,7 @@ class Recommenders:
     def suggest(
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
-        """Return suggestions, those of some numbers with past studies, see `transfer.found`."""
+        """Return suggestions, some of them with past studies, see `transfer.memory_turns`."""
         n_turns = self._turns_of_prior(history, range(index, index + count))
         suggestions: list[Suggestion] = []
         if n_turns:
@@ -127,8 +127,12 @@ class Recommenders:
         space is that of one learner, its portfolio is used in the start-up trials instead.
         """
         space, settings = self._recommender.space, self._recommender.settings
-        is_one_learner = bool(self.about_priors)
-        if not isinstance(self._prior, FoundPrior) or is_one_learner or settings.n_startup_trials:
+        is_one_learner = bool(self.prior_summary)
+        if (
+            not isinstance(self._prior, RecognisedPrior)
+            or is_one_learner
+            or settings.n_startup_trials
+        ):
             return [*suggestions]
         children = {condition.child for condition in space.conditions}
         tried = {*fixed, *chain.from_iterable(trial.configuration for trial in history)}

@@ -46,18 +46,18 @@ def non_dominated(values: Array) -> NDArray[np.bool_]:
     return is_in_front
 
 
-def placed(values: Array) -> Array:
+def normalised_ranks(values: Array) -> Array:
     """Return the values of each objective as places from 0, worst, to 1, `[N, O]` -> `[N, O]`."""
     ranks = np.stack([dense_ranks(column) for column in values.T], axis=1)
     return np.asarray(ranks / np.maximum(ranks.max(0), 1.0))
 
 
-def preference(values: Array, weights: Array) -> Array:
+def scalarised_values(values: Array, weights: Array) -> Array:
     """Return one value for each trial, larger is better, `[N, O]` -> `[N]`.
 
     Only the order within each objective counts, so their scales may be anything.
     """
-    return scalarised(placed(values), weights)
+    return scalarised(normalised_ranks(values), weights)
 
 
 def scalarised(places: Array, weights: Array) -> Array:
@@ -84,8 +84,8 @@ def n_objectives(history: Sequence[Trial]) -> int:
     return numbers[0] if numbers else 0
 
 
-def as_one_objective(history: Sequence[Trial], weights: Array) -> list[Trial]:
-    """Return the trials with one scalarised value each, see `preference`.
+def scalarised_history(history: Sequence[Trial], weights: Array) -> list[Trial]:
+    """Return the trials with one scalarised value each, see `scalarised_values`.
 
     Trials with one objective and trials without values are unchanged. The weights `[O]` decide
     which part of the Pareto front is improved.
@@ -94,7 +94,7 @@ def as_one_objective(history: Sequence[Trial], weights: Array) -> list[Trial]:
     if not rows:
         return [*history]
     values = np.array([history[i].objectives for i in rows], dtype=np.float64)
-    value_of = dict(zip(rows, preference(values, weights).tolist(), strict=True))
+    value_of = dict(zip(rows, scalarised_values(values, weights).tolist(), strict=True))
     return [replace(trial, value=value_of.get(i, trial.value)) for i, trial in enumerate(history)]
 
 

@@ -17,7 +17,7 @@ SOBOL_EVERY = 4
 APART = 0.05
 
 
-def planned(members: Units, tried: Units, numbers: range) -> dict[int, Units]:
+def portfolio_trials(members: Units, tried: Units, numbers: range) -> dict[int, Units]:
     """Return the member for each suggestion, by number; Sobol points have none.
 
     Members that are near a trial or near an earlier member are left out. The others are assigned

@@ -47,7 +47,7 @@ class AlignedPrior:
     favourites: NDArray[np.float64]
     # contexts of past tasks `[T, Z]`; None: no context
     contexts: NDArray[np.float32] | None = None
-    about: str = ""  # one line for the log: its name, and which parameters it knows
+    summary: str = ""  # one line for the log: its name, and which parameters it knows
     past_studies: tuple[str, ...] = ()  # names of the user's studies that it was trained on
 
 
@@ -70,7 +70,7 @@ class PriorLike(Protocol):
 
 
 @runtime_checkable
-class FoundPrior(PriorLike, Protocol):
+class RecognisedPrior(PriorLike, Protocol):
     """Describe the prior of a recognised learner (for type checking; do not subclass).
 
     Its favourites, in their order, replace start-up points; the models do not use it. Names of
@@ -90,9 +90,9 @@ SinglePrior: TypeAlias = "PriorLike | str | os.PathLike[str] | None"
 GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior] | UniversalFile"
 
 
-def gives_way(prior: object) -> bool:
+def yields_to_memory(prior: object) -> bool:
     """Say whether past studies replace a prior: so if the user has not chosen a trained one."""
-    return isinstance(prior, FoundPrior) or prior in (UNIVERSAL, AUTO)
+    return isinstance(prior, RecognisedPrior) or prior in (UNIVERSAL, AUTO)
 
 
 def aligned(
@@ -113,7 +113,7 @@ def aligned(
         require(is_any, "prior", prior, "a prior for one objective at least")
     if prior is None or isinstance(prior, (str, UniversalFile)) or not space.n_parameters:
         return ()
-    if isinstance(prior, FoundPrior) and n_objectives not in (None, 1):
+    if isinstance(prior, RecognisedPrior) and n_objectives not in (None, 1):
         return ()
     if not isinstance(prior, (list, tuple)):
         on_space = prior.on(space)

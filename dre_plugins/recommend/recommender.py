@@ -18,13 +18,13 @@ from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.pareto import draw_weights, n_objectives
-from dre_plugins.recommend.pending import parts_of
-from dre_plugins.recommend.portfolio import planned
+from dre_plugins.recommend.pending import batch_sizes
+from dre_plugins.recommend.portfolio import portfolio_trials
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     AlignedPrior,
-    FoundPrior,
     LoadedPrior,
+    RecognisedPrior,
     Universal,
     UniversalFile,
     aligned,
@@ -36,9 +36,9 @@ from dre_plugins.recommend.schedule import (
     Turn,
     TurnRules,
     asks_model,
-    hindrance,
     is_ensemble_ready,
     is_universal_due,
+    skip_reason,
 )
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -67,7 +67,7 @@ class Recommender:
         stats: Counters to add to: "suggestions", and these by `Suggestion.source`; "fallbacks" to
             space-filling points, because a model failed; "device_fallbacks" to the CPU, because a
             model failed on another device; "skipped_turns" of the universal prior, which the
-            ensemble took, see `schedule.hindrance`.
+            ensemble took, see `schedule.skip_reason`.
         prior: A trained prior, such as a `dre_plugins.Prior`, or a list with one for each
             objective, None where there is none. "universal" starts the ensemble from random
             weights. With either, the universal prior takes turns; None is the ensemble alone.
@@ -103,10 +103,10 @@ class Recommender:
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
         check_turns(prior, self.settings.preset)
-        is_found = isinstance(prior, FoundPrior)
+        is_recognised = isinstance(prior, RecognisedPrior)
         self._align = partial(aligned, prior, space, n_objectives)
-        self._priors = () if is_found else self._align()
-        self._is_found = is_found
+        self._priors = () if is_recognised else self._align()
+        self._is_recognised = is_recognised
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
         preset = self.settings.preset
         has_turns = get_preset(preset).universal_turns
@@ -122,14 +122,16 @@ class Recommender:
         )
 
     @property
-    def about_priors(self) -> str:
+    def prior_summary(self) -> str:
         """Say in one line which parameters the trained priors know; empty without any."""
-        return "; ".join(prior.about for prior in self._known if prior and prior.about)
+        return "; ".join(
+            prior.summary for prior in self._aligned_priors if prior and prior.summary
+        )
 
     @cached_property
-    def _known(self) -> tuple[AlignedPrior | None, ...]:
+    def _aligned_priors(self) -> tuple[AlignedPrior | None, ...]:
         """Return all trained priors on the space, including that of a recognised learner."""
-        return self._align() if self._is_found else self._priors
+        return self._align() if self._is_recognised else self._priors
 
     def suggest(
         self,
@@ -170,12 +172,12 @@ class Recommender:
         require(count >= 1, "count", count, "at least 1")
         given = self._fixed_units(fixed or {})
         self.check_rule()
-        rule = self._rule_beside(given)
+        rule = self._rule_given(given)
         if candidates is not None:
             candidates = rule.kept(candidates)
             require(len(candidates) > 0, "candidates", "none", "some that satisfy the rule")
         suggestions: list[Suggestion] = []
-        for n_together in parts_of(count):
+        for n_together in batch_sizes(count):
             first = index + len(suggestions)
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
             evidence = self._evidence([*history, *pending], first)
@@ -189,7 +191,7 @@ class Recommender:
                 is_whole,
                 shares_fit=bool(suggestions),
                 may_repeat=self.settings.allow_duplicates,
-                planned=self._planned(evidence, numbers),
+                portfolio=self._portfolio_trials(evidence, numbers),
             )
             for number, choice in zip(batch.numbers, self._choices(batch), strict=True):
                 units = choice.units
@@ -266,7 +268,7 @@ class Recommender:
         )
 
     def _space_filling(self, batch: Batch, turn: Turn) -> list[Choice]:
-        filling = SpaceFilling(batch.rule, self.seed, batch.candidates, batch.planned)
+        filling = SpaceFilling(batch.rule, self.seed, batch.candidates, batch.portfolio)
         seen = batch.seen()
         choices = []
         for number in batch.numbers:
@@ -305,14 +307,14 @@ class Recommender:
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
 
-    def _planned(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
+    def _portfolio_trials(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
         """Return the members of a recognised learner's portfolio for start-up suggestions."""
-        if not self._is_found or is_ensemble_ready(evidence, self._rules):
+        if not self._is_recognised or is_ensemble_ready(evidence, self._rules):
             return {}
-        known = [prior for prior in self._known if prior is not None]
-        return planned(known[0].favourites, evidence.units, numbers) if known else {}
+        known = [prior for prior in self._aligned_priors if prior is not None]
+        return portfolio_trials(known[0].favourites, evidence.units, numbers) if known else {}
 
-    def _rule_beside(self, given: Units) -> Rule:
+    def _rule_given(self, given: Units) -> Rule:
         """Return the rule, or one that allows all if nothing with `given` values satisfies it."""
         if self.rule.may_hold(given):
             return self.rule
@@ -339,7 +341,7 @@ class Recommender:
 
     def _count_skipped_turns(self, batch: Batch) -> None:
         """Count turns that the universal prior does not take, and log the reason once."""
-        reason = hindrance(batch.evidence, self._rules)
+        reason = skip_reason(batch.evidence, self._rules)
         n_due = sum(is_universal_due(n, batch.evidence, self._rules) for n in batch.numbers)
         if reason is None or not n_due:
             return

@@ -11,18 +11,18 @@ from dre_plugins.space.seen import distinct
 
 
 def as_ended(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials of `trials.as_of_now` that have ended; running ones as they are."""
+    """Return the trials of `trials.observed_trials` that have ended; running ones as they are."""
     return [
         trial if trial.state is TrialState.RUNNING else counted
         for counted, trial in zip(history, trials, strict=True)
     ]
 
 
-def valid_positions(history: Sequence[Trial], trials: Sequence[Trial] | None) -> list[int]:
+def feasible_positions(history: Sequence[Trial], trials: Sequence[Trial] | None) -> list[int]:
     """Return the positions of the complete trials that meet all constraints and have a value.
 
     Args:
-        history: The trials as they count, see `trials.as_of_now`.
+        history: The trials as they count, see `trials.observed_trials`.
         trials: The same trials in their present states: running ones are left out. None: all have
             ended.
     """

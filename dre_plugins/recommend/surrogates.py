@@ -178,7 +178,7 @@ class Surrogates:
         evidence, expectation, search = self._batch.evidence, self._expectation, self._search
         if name == "space-filling":
             batch = self._batch
-            return SpaceFilling(batch.rule, self._seed, batch.candidates, batch.planned)
+            return SpaceFilling(batch.rule, self._seed, batch.candidates, batch.portfolio)
         if name == "universal-prior":
             rng = self._stream("universal-prior")
             return UniversalProposer(

@@ -93,7 +93,7 @@ def feasible(history: Sequence[Trial]) -> NDArray[np.bool_]:
     return np.array([state is ConstraintState.MET for state in states], dtype=np.bool_)
 
 
-def as_of_now(history: Sequence[Trial], stopped: Collection[int] = ()) -> list[Trial]:
+def observed_trials(history: Sequence[Trial], stopped: Collection[int] = ()) -> list[Trial]:
     """Return the trials with running ones that have reported as if they were stopped now.
 
     Such a trial is pruned if another one has reported a later step. Otherwise it is complete with

@@ -25,7 +25,7 @@ from dre_plugins.engine.scorers import Parameters, context_vectors, initial_para
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.transfer import training_state
-from dre_plugins.transfer.draws import Batch, draws, validation_batch
+from dre_plugins.transfer.batches import Batch, training_batches, validation_batch
 from dre_plugins.transfer.task_lists import TaskLists
 from dre_plugins.transfer.training_state import MetaTrainingSettings, Progress, TrainingState
 
@@ -80,7 +80,7 @@ def meta_train(
             training_state.load(checkpoint, state, plan)
         held_out = validation_batch(validation, scorer, settings, device)
         loss = get_loss(settings.loss)
-        batches = draws(lists.to(device), scorer, settings, state)
+        batches = training_batches(lists.to(device), scorer, settings, state)
         for progress in _train(state, batches, held_out, scorer, settings, loss):
             if checkpoint is not None:
                 training_state.save(checkpoint, state, plan)

@@ -17,7 +17,7 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.spaces.alignment import Alignment, Link, align, aligned_if_any
+from dre_plugins.transfer.spaces.alignment import Alignment, Link, align, try_align
 
 
 class PriorError(ValueError):
@@ -282,7 +282,7 @@ class Prior:
 
     def _links(self, space: SearchSpace) -> tuple[Link, ...]:
         """Return the parameters that the prior has in common with a space, if any."""
-        alignment = aligned_if_any(space, self.space, mapping=self._mapping_for(space))
+        alignment = try_align(space, self.space, mapping=self._mapping_for(space))
         return () if alignment is None else alignment.links
 
     def _mapping_for(self, space: SearchSpace) -> dict[str, str]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import CheckpointError
-from dre_plugins.engine.files import ByContent
+from dre_plugins.engine.files import ContentCache
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
@@ -148,4 +148,4 @@ def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | Non
 
 
 # Cached, as Syne Tune constructs searchers at every suggestion. Priors are never changed in place.
-_PRIORS = ByContent(parsed, n_kept=8)
+_PRIORS = ContentCache(parsed, n_kept=8)

@@ -19,7 +19,7 @@ from dre_plugins.transfer.meta_training import Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
 from dre_plugins.transfer.spaces.alignment import align
-from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space, with_common_names
+from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space, unify_names
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced
 from dre_plugins.transfer.training_state import MetaTrainingSettings
 
@@ -69,7 +69,7 @@ def train_prior(
         )
     settings = settings if settings is not None else MetaTrainingSettings()
     if space is None:
-        spaces = with_common_names([task.space for task in metadata])
+        spaces = unify_names([task.space for task in metadata])
         renamed = zip(metadata, spaces, strict=True)
         tasks = tuple(replace(task, space=space) for task, space in renamed)
         metadata = replace(metadata, tasks=tasks)

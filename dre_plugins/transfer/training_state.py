@@ -19,7 +19,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from dre_plugins.engine.checkpoint import parsed
-from dre_plugins.engine.files import regular, replacing
+from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import LOSS_NAMES, require
 
@@ -125,7 +125,7 @@ def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
         "step": str(state.step),
         "history": json.dumps([astuple(entry) for entry in state.history]),
     }
-    with replacing(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_bytes(to_bytes(tensors, metadata=header))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import families, is_ambiguous, roles
-from dre_plugins.transfer.spaces.conversion import conversion, difference, placed
+from dre_plugins.transfer.spaces.conversion import conversion, difference, value_units
 from dre_plugins.transfer.spaces.layers import layer_links
 from dre_plugins.transfer.spaces.prefixes import (
     change_of,
@@ -41,7 +41,7 @@ class Link:
         how: how they were matched: "mapping", "name" or "alias".
         change: units of the source to units of the target, `[N]` -> `[N]`.
         note: how the two domains differ, in words; empty if they do not.
-        beside: further parameters of the source whose units `change` takes before.
+        extra_sources: further parameters of the source whose units `change` takes before.
     """
 
     source: str
@@ -49,7 +49,7 @@ class Link:
     how: str
     change: Callable[..., Array]
     note: str = ""
-    beside: tuple[str, ...] = ()
+    extra_sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Alignment:
         for link in self.links:
             if link.target not in self.target.constants:
                 column = self.target.names.index(link.target)
-                names = (*link.beside, link.source)
+                names = (*link.extra_sources, link.source)
                 converted[:, column] = link.change(*(given.get(name, constant) for name in names))
         converted[~self._rules.active(converted)] = np.nan
         return converted
@@ -104,7 +104,9 @@ class Alignment:
         """Return imputed units `[Pt]`, NaN elsewhere."""
         fixed = np.full(self.target.n_parameters, np.nan)
         for name, value in self.imputed.items():
-            fixed[self.target.names.index(name)] = placed([value], self.target.domains[name])[0]
+            fixed[self.target.names.index(name)] = value_units([value], self.target.domains[name])[
+                0
+            ]
         return fixed
 
     @cached_property
@@ -157,12 +159,12 @@ def align(
     mapping: Mapping[str, str] | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> Alignment:
-    """Find the parameters that two spaces have in common, see `aligned_if_any`.
+    """Find the parameters that two spaces have in common, see `try_align`.
 
     Raises:
         ValueError: nothing in common, or `mapping` joins parameters without a common value.
     """
-    alignment = aligned_if_any(source, target, mapping=mapping, defaults=defaults)
+    alignment = try_align(source, target, mapping=mapping, defaults=defaults)
     if alignment is None:
         raise ValueError(
             f"the spaces have no parameter in common: {list(source.domains)} in the source, "
@@ -173,7 +175,7 @@ def align(
     return alignment
 
 
-def aligned_if_any(
+def try_align(
     source: SearchSpace,
     target: SearchSpace,
     *,
@@ -199,7 +201,9 @@ def aligned_if_any(
     pairs = {name: (other, "mapping") for name, other in (mapping or {}).items()}
     pairs |= matching_names(list(source.domains), list(target.domains), taken=pairs)
     links = _links_of_layers(source, target, mapping or {})
-    of_layers = {name for link in links for name in (link.source, *link.beside, link.target)}
+    of_layers = {
+        name for link in links for name in (link.source, *link.extra_sources, link.target)
+    }
     remarks: dict[str, str] = {}
     for name, (other, how) in pairs.items():
         if name in of_layers or other in of_layers:
@@ -219,7 +223,7 @@ def aligned_if_any(
         return None
     order = list(target.domains)
     links.sort(key=lambda link: order.index(link.target))
-    joined = {name for link in links for name in (link.source, *link.beside)}
+    joined = {name for link in links for name in (link.source, *link.extra_sources)}
     unknown = [name for name in target.names if name not in {link.target for link in links}]
     values, about_defaults = _imputed(target, unknown, defaults or {}, refused=remarks)
     return Alignment(
@@ -242,8 +246,8 @@ def _links_of_layers(
     theirs = {name: domain for name, domain in target.domains.items() if name not in taken}
     note = "a list of layers there or here"
     return [
-        Link(name, other, "alias", change, note, tuple(beside))
-        for (*beside, name), other, change in layer_links(ours, theirs)
+        Link(name, other, "alias", change, note, tuple(extra))
+        for (*extra, name), other, change in layer_links(ours, theirs)
     ]
 
 
@@ -316,7 +320,7 @@ def _imputed(
         if name not in unknown or name in refused:
             continue
         default, domain = defaults[key], target.domains[name]
-        unit = domain.snap(placed([default], domain))[0]
+        unit = domain.snap(value_units([default], domain))[0]
         if np.isnan(unit):
             remarks[name] = f"the default {default!r} is none of its values"
             continue

@@ -223,10 +223,10 @@ def _is_valid(condition: AnyCondition, parent: Domain) -> bool:
 # ---- names
 
 
-def with_common_names(spaces: Sequence[SearchSpace]) -> list[SearchSpace]:
+def unify_names(spaces: Sequence[SearchSpace]) -> list[SearchSpace]:
     """Return the spaces with one name for each parameter: of several, the first one by alphabet.
 
-    Parameters match as in `alignment.aligned_if_any`, unless their numbers mean something else
+    Parameters match as in `alignment.try_align`, unless their numbers mean something else
     (the strength of a penalty, and its inverse): then both keep their names.
     """
     merged: dict[str, None] = {}

@@ -29,7 +29,7 @@ N_REFERENCE = 256
 CONTRADICTED = "memory_contradicted"
 
 
-def turns_of_memory(
+def count_memory_turns(
     prior: Prior,
     space: SearchSpace,
     history: Sequence[Trial],

@@ -41,7 +41,7 @@ class Batch:
     mask: Tensor
 
 
-def draws(
+def training_batches(
     lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, state: TrainingState
 ) -> Iterator[Batch]:
     """Yield a batch for each step, with different draws for every member (paper, section 3.2).

@@ -25,7 +25,7 @@ from dre_plugins.recommend.trials import Trial
 Array = NDArray[np.float64]
 
 
-def places(history: Sequence[Trial]) -> Array:
+def joint_ranks(history: Sequence[Trial]) -> Array:
     """Return dense ranks of complete and pruned trials, larger is better, `[N]`.
 
     Complete trials are ordered by their final values. Then pruned trials are inserted, those with
@@ -43,12 +43,12 @@ def places(history: Sequence[Trial]) -> Array:
     return order
 
 
-def final_scale(history: Sequence[Trial], order: Array) -> Array:
+def imputed_values(history: Sequence[Trial], order: Array) -> Array:
     """Return final values, for pruned trials interpolated between their neighbours, `[N]`.
 
     A pruned trial that ranks below or above all complete ones gets the value of the worst or the
-    best of them. Trials without a rank in `order`, see `places`, are NaN, and so are pruned trials
-    if no trial is complete.
+    best of them. Trials without a rank in `order` are NaN, and so are pruned trials if no trial is
+    complete.
     """
     finals = final_values(history)
     is_complete = ~np.isnan(finals)
@@ -67,8 +67,10 @@ def final_scale(history: Sequence[Trial], order: Array) -> Array:
     return finals
 
 
-def one_list(history: Sequence[Trial], order: Array, *, failed: str, max_length: int) -> TrialList:
-    """Return one list of all trials that have a rank in `order`, see `places`, or have failed."""
+def joint_list(
+    history: Sequence[Trial], order: Array, *, failed: str, max_length: int
+) -> TrialList:
+    """Return one list of all trials that have a rank in `order`, or have failed."""
     failures = np.array([failed == "worst" and has_failed(t) for t in history], dtype=np.bool_)
     (ranked,) = ranked_lists(order, failures, [], max_length)
     return ranked
