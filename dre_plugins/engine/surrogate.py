@@ -61,13 +61,9 @@ class DeepRankingEnsemble:
         """Draw an ensemble with random weights (DRE-RI).
 
         Args:
-            settings: The ensemble's shape.
-            n_features: Number of features D.
-            seed: Seed of the weights.
             first_slope: Steepness of a first layer along single features, see
                 `scorers.axis_aligned_layer`; None leaves it as random as the others.
             device: Where to compute: "cpu", "cuda", "cuda:1", …
-            n_threads: Intra-op threads while computing.
         """
         generator = torch.Generator(device="cpu").manual_seed(seed)
         with isolated("cpu", n_threads):
@@ -140,8 +136,6 @@ class DeepRankingEnsemble:
 
         Args:
             lists: What to fit. The context of the fitted ensemble is all of the first list.
-            fitting: Steps, learning rate, loss.
-            seed: Seed of the support sets.
 
         Raises:
             FittingError: If the fit diverged.

@@ -41,10 +41,7 @@ def prior_for(
     prior was deleted, the choice is made anew.
 
     Args:
-        memory: The memory.
-        study: Identity of the study.
         space: Parameters of the study; or the name of the only one that it has shown so far.
-        logger: Logger of messages.
 
     Raises:
         OSError: The memory cannot be read or written.
@@ -89,12 +86,7 @@ def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Ent
 
 
 def _pretrained(memory: Memory, entries: Sequence[Entry]) -> tuple[Path | None, Sequence[Entry]]:
-    """Return the prior trained on most of some studies, if on enough of them, and those studies.
-
-    Args:
-        memory: The memory.
-        entries: The studies to learn from.
-    """
+    """Return the prior trained on most of some studies, if on enough of them, and those studies."""
     best: tuple[Path | None, Sequence[Entry]] = (None, [])
     n_wanted = max(1, math.ceil(MIN_KNOWN * len(entries)))
     for path in sorted(memory.priors.glob(f"*{STUDIES}")):

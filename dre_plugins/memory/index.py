@@ -94,10 +94,6 @@ class Index:
 def read_index(folder: Path, path: Path) -> Index:
     """Return an up-to-date index, and write it if it has changed.
 
-    Args:
-        folder: Folder of the records.
-        path: File of the index.
-
     Raises:
         OSError: The folder cannot be read, or the index not written.
     """

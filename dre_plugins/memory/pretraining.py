@@ -66,11 +66,6 @@ def groups_of(index: Index) -> list[Group]:
 def pretrain(memory: Memory, group: Group, logger: logging.Logger) -> Path | None:
     """Return the file of a group's prior, trained if there is none; None if no prior helps.
 
-    Args:
-        memory: The memory.
-        group: The studies.
-        logger: Where messages go.
-
     Raises:
         OSError: The memory cannot be read or written.
         ValueError: There is nothing to learn from.

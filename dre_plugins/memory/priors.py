@@ -51,9 +51,6 @@ def trained_prior(
     all workers of a study have the same prior, bit for bit.
 
     Args:
-        folder: Folder of the priors.
-        metadata: The past studies.
-        logger: Logger of the message that training takes some seconds.
         is_pretraining: Whether to train for a minute and show a progress bar.
 
     Raises:

@@ -124,13 +124,6 @@ class Recorder:
     ) -> None:
         """Append a trial that has ended, larger values are better.
 
-        Args:
-            number: Its number in the study.
-            trial: The trial.
-            space: The search space that it comes from.
-            is_stopped: Whether a scheduler stopped it.
-            source: Source of the suggestion, see `RecordedTrial`.
-
         Raises:
             OSError: The file cannot be written.
             ValueError: A value of the space is of a type that no file can hold.
@@ -195,8 +188,6 @@ def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
     """Record a past task as a study, and return whether it is new.
 
     Args:
-        folder: Folder of all records.
-        task: The task.
         present: Identities of the recorded studies.
 
     Raises:

@@ -24,8 +24,6 @@ def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
     """Return the studies to learn from, those with the largest overlap first, then the newest.
 
     Args:
-        index: Index of the recorded studies.
-        space: Parameters of the present study.
         without: Identity of the present study, which does not learn from itself.
     """
     entries = usable(index, without=without)
@@ -50,7 +48,6 @@ def first_with(spaces: Sequence[Collection[str]], name: str) -> int | None:
     """Return the position of the first space with a parameter, None if there is none.
 
     Args:
-        spaces: Names of the parameters of each space.
         name: Name of the parameter. If no space has it, one with an alias counts.
     """
     for position, names in enumerate(spaces):

@@ -61,11 +61,8 @@ class StudyMemory:
         """Record a trial that has ended, see `Recorder.write`.
 
         Args:
-            number: Its number in the study.
             make: Returns the trial and its search space; if it raises, that counts as a failure to
                 write.
-            is_stopped: Whether a scheduler stopped it.
-            source: Source of the suggestion, see `RecordedTrial`.
         """
 
         def write() -> None:

@@ -60,12 +60,7 @@ def constraints_of(history: Sequence[Trial]) -> list[Constraint]:
 
 
 def merged_constraints(constraints: Sequence[Constraint], n_trials: int) -> list[Constraint]:
-    """Return the constraints; of more than `MAX_MODELLED`, similar ones are joined.
-
-    Args:
-        constraints: The constraints.
-        n_trials: Length of the history.
-    """
+    """Return the constraints; of more than `MAX_MODELLED`, similar ones are joined."""
     if len(constraints) <= MAX_MODELLED:
         return [*constraints]
     from scipy.cluster.hierarchy import fcluster, linkage  # takes long to import

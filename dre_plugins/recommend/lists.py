@@ -107,7 +107,6 @@ def ranked_lists(
         failed: Which trials are tied at the end of the first list `[N]`.
         reported: Values at each step at which trials were pruned, latest first, each `[N]`; NaN
             where nothing was reported.
-        max_length: Longest list.
     """
     contents = [(values, 1.0)] if not np.isnan(values).all() else []
     contents += [

@@ -61,10 +61,8 @@ def recommended(
     (lab/2026-11-24-recommend.md).
 
     Args:
-        space: The search space.
         history: The trials as they count, see `trials.observed_trials`; larger values are better.
         trials: The same trials in their present states: running ones are not recommended.
-        n_objectives: Number of objectives.
 
     Raises:
         ValueError: If there is no such trial, or there are several objectives.

@@ -58,7 +58,6 @@ def expected_gain(
     Under constraints it is too large, as it ignores whether candidates meet them.
 
     Args:
-        space: The search space.
         history: Trials of one objective as they count, see `observed_trials`; larger is better.
         trials: The same trials in their present states: running ones have gained nothing yet.
         n_ahead: Number k of next trials, at least 1.

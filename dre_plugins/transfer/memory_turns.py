@@ -40,13 +40,6 @@ def count_memory_turns(
 
     These are the ones with even numbers; none as long as trials contradict the prior more than
     they agree.
-
-    Args:
-        prior: The prior of past studies.
-        space: The search space of the study.
-        history: Its trials, larger values are better.
-        numbers: Numbers of the suggestions.
-        stats: Counters of the study.
     """
     n_turns = sum(not is_universal_turn(number) for number in numbers)
     if not n_turns or concordance(prior, space, history) >= 0.0:
@@ -59,8 +52,6 @@ def concordance(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> f
     """Return how far the order of a study's trials agrees with the predictions of a prior.
 
     Args:
-        prior: The prior of past tasks.
-        space: The search space of the study.
         history: Its trials, larger values are better; those without a value count if they failed.
 
     Returns:

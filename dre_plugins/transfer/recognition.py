@@ -43,9 +43,6 @@ MARGIN_OF_FIRST = 0.1
 def recognised(domains: Mapping[str, Domain]) -> str | None:
     """Return the learner that a search space tunes, a key of `LEARNERS`; None if that is unclear.
 
-    Args:
-        domains: The parameters of the study by name.
-
     >>> rate, leaves = Float(1e-3, 0.3, "log"), Integer(2, 256)
     >>> recognised({"learning_rate": rate, "num_leaves": leaves, "lambda_l1": Float(0.0, 1.0)})
     'lightgbm'

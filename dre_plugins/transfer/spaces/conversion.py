@@ -75,11 +75,7 @@ def value_units(values: Sequence[Any], target: Domain) -> Array:
 
 
 def number_converter(domain: Domain) -> Change | None:
-    """Return how numbers become units of `domain`, NaN where it has no place; None if it has none.
-
-    Args:
-        domain: Domain whose units are returned.
-    """
+    """Return how numbers become units of `domain`, NaN where it has no place; None if it has none."""
     if isinstance(domain, Number):
         return domain.number_units
     numbers = _numbers(listed_values(domain))

@@ -40,12 +40,7 @@ def shapes(domain: Domain) -> Array | None:
 
 
 def layer_links(ours: Mapping[str, Domain], theirs: Mapping[str, Domain]) -> list[LayerLink]:
-    """Return how a list of layers in one space is their number and width in the other.
-
-    Args:
-        ours: Domains of the source by name.
-        theirs: Those of the target.
-    """
+    """Return how a list of layers in one space is their number and width in the other."""
     source, target = roles(ours), roles(theirs)
     if "layer width" not in source or "layer width" not in target:
         return []
