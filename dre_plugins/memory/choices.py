@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dre_plugins.engine.files import regular
-from dre_plugins.memory.index import Entry, Index
+from dre_plugins.memory.index import Entry
 from dre_plugins.memory.memory import STUDIES, Memory
 from dre_plugins.memory.priors import trained_prior, write_once
 from dre_plugins.memory.records import read_study
@@ -53,7 +53,9 @@ def prior_for(
     chosen = _read(path, memory)
     if chosen is None:
         memory.shrink()
-        entries = _studies_for(memory.index(), study, space)
+        index = memory.index()
+        likely = newest_with(index, space, without=study) if isinstance(space, str) else space
+        entries = [] if likely is None else select(index, likely, without=study)
         file, used = _pretrained(memory, entries)
         if file is None:
             tasks = tasks_of(entries, logger)
@@ -78,15 +80,8 @@ def prior_for(
     return replace(Prior.load(prior), past_studies=tuple(chosen.get("names", ())))
 
 
-def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Entry]:
-    if isinstance(space, str):
-        likely = newest_with(index, space, without=study)
-        return [] if likely is None else select(index, likely, without=study)
-    return select(index, space, without=study)
-
-
 def _pretrained(memory: Memory, entries: Sequence[Entry]) -> tuple[Path | None, Sequence[Entry]]:
-    """Return the prior trained on most of some studies, if on enough of them, and those studies."""
+    """Return the pretrained prior of most studies, if of enough of them, and those studies."""
     best: tuple[Path | None, Sequence[Entry]] = (None, [])
     n_wanted = max(1, math.ceil(MIN_KNOWN * len(entries)))
     for path in sorted(memory.priors.glob(f"*{STUDIES}")):

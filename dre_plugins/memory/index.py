@@ -28,23 +28,14 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Entry:
-    """Hold the index entry of a study, without its trials.
-
-    Args:
-        header: Which study it is.
-        files: Its records.
-        space: Digest of its parameters, see `Index.space`.
-        n_trials: Number of ended trials; a trial that was repeated counts twice.
-        last: Time when the last one ended, in seconds since 1970.
-        n_bytes: Size of its records.
-    """
+    """Hold the index entry of a study, without its trials."""
 
     header: Header
-    files: tuple[Path, ...]
-    space: str
-    n_trials: int
-    last: float
-    n_bytes: int
+    files: tuple[Path, ...]  # its records
+    space: str  # digest of its parameters, see `Index.space`
+    n_trials: int  # number of ended trials; a trial that was repeated counts twice
+    last: float  # time when the last one ended, in seconds since 1970
+    n_bytes: int  # size of its records
 
 
 class Index:

@@ -25,15 +25,10 @@ MAX_STUDIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Hold studies whose search spaces overlap.
+    """Hold studies whose search spaces overlap."""
 
-    Args:
-        space: Union of their search spaces.
-        entries: The studies, the newest first.
-    """
-
-    space: SearchSpace
-    entries: tuple[Entry, ...]
+    space: SearchSpace  # union of their search spaces
+    entries: tuple[Entry, ...]  # the studies, the newest first
 
 
 def groups_of(index: Index) -> list[Group]:

@@ -22,6 +22,8 @@ from typing import Any
 from dre_plugins.engine.files import regular
 from dre_plugins.memory.priors import digest_of
 from dre_plugins.memory.recorded import Header, RecordedStudy, RecordedTrial
+from dre_plugins.recommend.directions import Directions
+from dre_plugins.recommend.results import values_of
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.serial import from_plain, to_plain
@@ -65,16 +67,13 @@ def trial_line(number: int, ended: RecordedTrial, header: Header) -> bytes:
     Raises:
         TypeError: A value is of a type that no file can hold.
     """
-    trial, signs = ended.trial, header.signs()
-    values = trial.objectives or (() if trial.value is None else (trial.value,))
+    trial = Directions.of(header.directions).in_users_sign(ended.trial)
     plain = {
         "trial": number,
         "state": trial.state.value,
-        "values": [to_plain(s * float(v)) for s, v in zip(signs, values, strict=True)]
-        if values
-        else [],
+        "values": [to_plain(float(value)) for value in values_of(trial)],
         "configuration": {name: to_plain(v) for name, v in trial.configuration.items()},
-        "rungs": [[s, to_plain(signs[0] * float(v))] for s, v in sorted(trial.rungs.items())],
+        "rungs": [[step, to_plain(float(v))] for step, v in sorted(trial.rungs.items())],
         "constraints": {name: to_plain(float(v)) for name, v in trial.constraints.items()},
         "ended": ended.time,
         "stopped": ended.is_stopped,
@@ -275,25 +274,26 @@ def _read_line(
 
 
 def _trial_in(state: Mapping[str, Any], header: Header) -> RecordedTrial:
-    signs = header.signs()
-    values = tuple(s * v for s, v in zip(signs, _floats(state["values"]), strict=False))
-    is_one = len(signs) == 1
-    steps = [float(step) for step, _ in state["rungs"]]
-    reported = [signs[0] * v for v in _floats(value for _, value in state["rungs"])]
+    values = _floats(state["values"])
+    is_one = len(header.directions) == 1
+    rungs = {float(step): float(from_plain(value)) for step, value in state["rungs"]}
     trial = Trial(
         configuration={
             str(name): from_plain(value) for name, value in state["configuration"].items()
         },
         state=TrialState(state["state"]),
         value=values[0] if is_one and values else None,
-        rungs={s: v for s, v in zip(steps, reported, strict=True) if math.isfinite(s)},
-        objectives=() if is_one else values,
+        rungs={step: value for step, value in rungs.items() if math.isfinite(step)},
+        objectives=() if is_one else tuple(values),
         constraints=dict(
             zip(state["constraints"], _floats(state["constraints"].values()), strict=True)
         ),
     )
     return RecordedTrial(
-        trial, float(state["ended"]), bool(state["stopped"]), str(state.get("source", ""))
+        Directions.of(header.directions).in_users_sign(trial),
+        float(state["ended"]),
+        bool(state["stopped"]),
+        str(state.get("source", "")),
     )
 
 

@@ -25,17 +25,11 @@ MIN_STUDIES = 10
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """Hold how good the first suggestions were in studies that learnt from others.
+    """Hold how good the first suggestions were in studies that learnt from others."""
 
-    Args:
-        n_studies: Number of studies that could be compared.
-        share: Share of their own space-filling trials that their first suggestions beat.
-        error: Standard error of that share.
-    """
-
-    n_studies: int
-    share: float
-    error: float
+    n_studies: int  # number of studies that could be compared
+    share: float  # share of their own space-filling trials that their first suggestions beat
+    error: float  # standard error of that share
 
     @property
     def is_known(self) -> bool:

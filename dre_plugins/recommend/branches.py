@@ -56,7 +56,8 @@ def branch_to_try(
     """
     if not space.choices:
         return None
-    values = _values(history)
+    values = final_values(history)
+    values = np.where(feasible(history) & ~np.isnan(values), values, -math.inf)
     has_ended = np.array([trial.state is not TrialState.RUNNING for trial in history], dtype=bool)
     best_first = units[np.argsort(-values, kind="stable")]
     live: list[_Branch] = []
@@ -64,7 +65,8 @@ def branch_to_try(
     for column in space.choices:
         branches = _branches(space, column, units[:, column], values, has_ended)
         leader = max(branches, key=lambda branch: (branch.best, branch.n_trials))
-        patience = _patience(sum(branch.n_trials for branch in branches))
+        n_trials = sum(branch.n_trials for branch in branches)
+        patience = max(MIN_PATIENCE, math.ceil(math.log2(max(2, n_trials))))
         for branch in branches:
             if branch.best < leader.best and branch.n_since >= patience:
                 beaten.append(space.leading_to(column, branch.place, best_first))
@@ -82,12 +84,6 @@ def is_within(units: Units, branch: Units) -> NDArray[np.bool_]:
     """Say which canonical coordinates `[N, P]` lie in the branch that `branch` `[P]` leads to."""
     given = ~np.isnan(branch)
     return np.asarray((units[:, given] == branch[given]).all(axis=1))
-
-
-def _values(history: Sequence[Trial]) -> NDArray[np.float64]:
-    """Return final values `[N]`, minus infinity for trials without one and infeasible ones."""
-    values = final_values(history)
-    return np.where(feasible(history) & ~np.isnan(values), values, -math.inf)
 
 
 def _branches(
@@ -108,11 +104,3 @@ def _branches(
         n_since = int(has_ended[rows[first:]].sum())
         found.append(_Branch(column, place, len(rows), best, n_since))
     return found
-
-
-def _patience(n_trials: int) -> int:
-    """Return after how many trials without improvement a branch is beaten.
-
-    `n_trials` is the number of trials that made the choice, in any branch.
-    """
-    return max(MIN_PATIENCE, math.ceil(math.log2(max(2, n_trials))))

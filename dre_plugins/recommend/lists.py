@@ -47,7 +47,7 @@ def final_value(trial: Trial) -> float | None:
 
 def final_values(history: Iterable[Trial]) -> NDArray[np.float64]:
     """Return the values of trials that ended well `[N]`, NaN for others."""
-    return _numbers(map(final_value, history))
+    return np.array([final_value(trial) for trial in history], dtype=np.float64)
 
 
 def has_failed(trial: Trial) -> bool:
@@ -70,7 +70,10 @@ def last_step(trial: Trial) -> float | None:
 
 def reported_at(history: Iterable[Trial], step: float) -> NDArray[np.float64]:
     """Return the values at a step `[N]`; NaN where nothing was reported, and of failed trials."""
-    return _numbers(_reported(trial, step) for trial in history)
+    reported = [
+        None if trial.state is TrialState.FAILED else trial.rungs.get(step) for trial in history
+    ]
+    return np.array(reported, dtype=np.float64)
 
 
 def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> list[TrialList]:
@@ -195,14 +198,3 @@ def _ranked(
     ranks = np.concatenate([dense_ranks(values[ranked]), np.full(len(failures), FAILED_RANK)])
     kept = subsample(ranks, max_length)
     return TrialList(np.concatenate([ranked, failures])[kept], ranks[kept], weight)
-
-
-def _numbers(values: Iterable[float | None]) -> NDArray[np.float64]:
-    """Return an array with NaN for None."""
-    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _reported(trial: Trial, step: float) -> float | None:
-    value = trial.rungs.get(step)
-    is_ranked = value is not None and trial.state is not TrialState.FAILED
-    return value if is_ranked else None

@@ -104,7 +104,10 @@ class RecordingRecommender:
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
         """Return suggestions, some of them with past studies, see `transfer.memory_turns`."""
-        n_turns = self._turns_of_prior(history, range(index, index + count))
+        n_turns, numbers = count, range(index, index + count)
+        if self._memory is not None and self._remembered is not None:
+            space = self._recommender.space
+            n_turns = self._memory.turns(self._remembered, space, history, numbers)
         suggestions: list[Suggestion] = []
         if n_turns:
             suggestions = self._recommender.suggest(history, n_turns, index=index, fixed=fixed)
@@ -155,11 +158,6 @@ class RecordingRecommender:
         stats.subtract([suggestion.source])
         stats["prior"] += 1
         return Suggestion(wanted, units, Explanation("prior"))
-
-    def _turns_of_prior(self, history: Sequence[Trial], numbers: range) -> int:
-        if self._memory is not None and self._remembered is not None:
-            return self._memory.turns(self._remembered, self._recommender.space, history, numbers)
-        return len(numbers)
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:
         """Write a trial that has ended, and who suggested it, to the memory."""

@@ -52,14 +52,6 @@ def normalised_ranks(values: Array) -> Array:
     return np.asarray(ranks / np.maximum(ranks.max(0), 1.0))
 
 
-def scalarised_values(values: Array, weights: Array) -> Array:
-    """Return one value for each trial, larger is better, `[N, O]` -> `[N]`.
-
-    Only the order within each objective counts, so their scales may be anything.
-    """
-    return scalarised(normalised_ranks(values), weights)
-
-
 def scalarised(places: Array, weights: Array) -> Array:
     """Return one value for the places that objectives give, larger is better, `[…, O]` -> `[…]`.
 
@@ -85,16 +77,17 @@ def n_objectives(history: Sequence[Trial]) -> int:
 
 
 def scalarised_history(history: Sequence[Trial], weights: Array) -> list[Trial]:
-    """Return the trials with one scalarised value each, see `scalarised_values`.
+    """Return the trials with one scalarised value each, larger is better.
 
-    Trials with one objective and trials without values are unchanged. The weights `[O]` decide
-    which part of the Pareto front is improved.
+    Only the order within each objective counts, so their scales may be anything. Trials with one
+    objective and trials without values are unchanged. The weights `[O]` decide which part of the
+    Pareto front is improved.
     """
     rows = [i for i, trial in enumerate(history) if _has_values(trial)]
     if not rows:
         return [*history]
     values = np.array([history[i].objectives for i in rows], dtype=np.float64)
-    value_of = dict(zip(rows, scalarised_values(values, weights).tolist(), strict=True))
+    value_of = dict(zip(rows, scalarised(normalised_ranks(values), weights).tolist(), strict=True))
     return [replace(trial, value=value_of.get(i, trial.value)) for i, trial in enumerate(history)]
 
 

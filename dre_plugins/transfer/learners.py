@@ -19,25 +19,16 @@ WEIGHTS = {"sure": SURE, "strong": 2.0, "weak": 1.0, "common": 0.5}
 
 @dataclass(frozen=True)
 class Learner:
-    """Describe the search spaces of a learner.
+    """Describe the search spaces of a learner."""
 
-    Args:
-        title: Name of the learner in texts.
-        prefixes: Normalised prefixes of parameters that name the learner.
-        weights: Weights of normalised names, see above.
-        needs: Names of which a search space must have at least one; empty: none needed.
-        foreign: Names that no search space of the learner has.
-        prior: Name of its prior if it differs from the learner's; empty: the same.
-        least_rate: Smallest upper end of the range of a learning rate.
-    """
-
-    title: str
-    prefixes: frozenset[str]
-    weights: Mapping[str, float]
+    title: str  # name of the learner in texts
+    prefixes: frozenset[str]  # normalised prefixes of parameters that name the learner
+    weights: Mapping[str, float]  # weights of normalised names, see above
+    # names of which a search space must have at least one; empty: none needed
     needs: frozenset[str] = frozenset()
-    foreign: frozenset[str] = frozenset()
-    prior: str = ""
-    least_rate: float = 0.0
+    foreign: frozenset[str] = frozenset()  # names that no search space of the learner has
+    prior: str = ""  # name of its prior if it differs from the learner's; empty: the same
+    least_rate: float = 0.0  # smallest upper end of the range of a learning rate
 
 
 def _learner(

@@ -34,15 +34,10 @@ __all__ = ["MetaTrained", "MetaTrainingSettings", "Progress", "meta_train"]
 
 @dataclass(frozen=True, slots=True)
 class MetaTrained:
-    """Hold the outcome of a meta-training.
+    """Hold the outcome of a meta-training."""
 
-    Args:
-        parameters: Weights of the smallest validation loss, on the CPU.
-        history: One entry for each validation.
-    """
-
-    parameters: Parameters
-    history: tuple[Progress, ...]
+    parameters: Parameters  # weights of the smallest validation loss, on the CPU
+    history: tuple[Progress, ...]  # one entry for each validation
 
 
 def meta_train(

@@ -31,19 +31,12 @@ Row = tuple[NDArray[np.float32], NDArray[np.float64], float]
 
 @dataclass(frozen=True, slots=True)
 class TaskLists:
-    """Hold the lists of past tasks.
+    """Hold the lists of past tasks."""
 
-    Args:
-        features: Configurations `[T, N, D]`, padded behind.
-        values: Their ranks within the list `[T, N]`, in (−1, 1), larger is better.
-        lengths: Real entries of each list `[T]`.
-        weights: How often a list is drawn, relative to others `[T]`: 1 for final values.
-    """
-
-    features: Tensor
-    values: Tensor
-    lengths: Tensor
-    weights: Tensor
+    features: Tensor  # configurations `[T, N, D]`, padded behind
+    values: Tensor  # their ranks within the list `[T, N]`, in (−1, 1), larger is better
+    lengths: Tensor  # real entries of each list `[T]`
+    weights: Tensor  # how often a list is drawn, relative to others `[T]`: 1 for final values
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -22,17 +22,12 @@ from dre_plugins.transfer.spaces.prefixes import forms_of, learner_of_prefix, no
 
 @dataclass(frozen=True)
 class Role:
-    """The function of a parameter, whatever its name.
+    """The function of a parameter, whatever its name."""
 
-    Args:
-        names: normalised names that have the role in every learner.
-        words: names that have it in one family of learners, and mean something else in others.
-        family: that family, a key of `TELLING`.
-    """
-
-    names: frozenset[str]
+    names: frozenset[str]  # normalised names that have the role in every learner
+    # names that have it in one family of learners, and mean something else in others
     words: frozenset[str] = frozenset()
-    family: str = ""
+    family: str = ""  # that family, a key of `TELLING`
 
 
 def _role(names: str, words: str = "", family: str = "") -> Role:

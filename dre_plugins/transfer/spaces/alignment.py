@@ -33,45 +33,29 @@ _ONLY = 0.5
 
 @dataclass(frozen=True)
 class Link:
-    """One parameter that both spaces have.
+    """One parameter that both spaces have."""
 
-    Args:
-        source: its name in the source.
-        target: its name in the target.
-        how: how they were matched: "mapping", "name" or "alias".
-        change: units of the source to units of the target, `[N]` -> `[N]`.
-        note: how the two domains differ, in words; empty if they do not.
-        extra_sources: further parameters of the source whose units `change` takes before.
-    """
-
-    source: str
-    target: str
-    how: str
-    change: Callable[..., Array]
-    note: str = ""
+    source: str  # its name in the source
+    target: str  # its name in the target
+    how: str  # how they were matched: "mapping", "name" or "alias"
+    change: Callable[..., Array]  # units of the source to units of the target, `[N]` -> `[N]`
+    note: str = ""  # how the two domains differ, in words; empty if they do not
+    # further parameters of the source whose units `change` takes before
     extra_sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """How configurations of `source` are expressed in `target`; made by `align`.
+    """How configurations of `source` are expressed in `target`; made by `align`."""
 
-    Args:
-        source: the space that configurations come from, with `Ps` parameters.
-        target: the space that they are expressed in, with `Pt` parameters.
-        links: parameters that both have, constants included.
-        imputed: parameters of the target that get one value everywhere.
-        missing: parameters of the target without a value.
-        ignored: parameters of the source that the target lacks.
-        remarks: further reasons why parameters of the target are imputed or missing.
-    """
-
-    source: SearchSpace
-    target: SearchSpace
-    links: tuple[Link, ...]
+    source: SearchSpace  # the space that configurations come from, with `Ps` parameters
+    target: SearchSpace  # the space that they are expressed in, with `Pt` parameters
+    links: tuple[Link, ...]  # parameters that both have, constants included
+    # parameters of the target that get one value everywhere
     imputed: Mapping[str, Any] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # parameters of the target without a value
+    ignored: tuple[str, ...] = ()  # parameters of the source that the target lacks
+    # further reasons why parameters of the target are imputed or missing
     remarks: Mapping[str, str] = field(default_factory=dict)
 
     def convert(self, units: Array) -> Array:

@@ -75,7 +75,7 @@ def value_units(values: Sequence[Any], target: Domain) -> Array:
 
 
 def number_converter(domain: Domain) -> Change | None:
-    """Return how numbers become units of `domain`, NaN where it has no place; None if it has none."""
+    """Return how numbers become units of a domain, NaN where it has no place; None without any."""
     if isinstance(domain, Number):
         return domain.number_units
     numbers = _numbers(listed_values(domain))
@@ -164,7 +164,8 @@ def difference(source: Domain, target: Domain) -> str:
     """Return two domains of a parameter in words; empty if they hold the same."""
     if _hold_the_same(source, target):
         return ""
-    return f"{_format_kind(target)} in the target, {_format_kind(source)} in the source"
+    ours, theirs = (f"{type(d).__name__.lower()} {format_domain(d)}" for d in (source, target))
+    return f"{theirs} in the target, {ours} in the source"
 
 
 def _hold_the_same(source: Domain, target: Domain) -> bool:
@@ -182,10 +183,6 @@ def _layout(domain: Number) -> tuple[object, ...]:
     scale = "normal" if isinstance(domain, Normal) else domain.scale
     bounds = float(domain.from_unit(0.0)), float(domain.from_unit(1.0))
     return isinstance(domain, Integer), scale, bounds, domain.step
-
-
-def _format_kind(domain: Domain) -> str:
-    return f"{type(domain).__name__.lower()} {format_domain(domain)}"
 
 
 def format_domain(domain: Domain) -> str:
