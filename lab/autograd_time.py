@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import torch
 
 from dre_plugins.engine import fitting, scorers
 from dre_plugins.recommend import Recommender, Trial, TrialState

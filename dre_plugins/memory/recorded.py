@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from dre_plugins.recommend.results import feasible_positions
 from dre_plugins.recommend.trials import (
     ConstraintState,
     Trial,
     TrialState,
     constraint_states,
+    feasible_positions,
     observed_trials,
 )
 from dre_plugins.space.conditions import infer_conditions

@@ -23,8 +23,7 @@ from dre_plugins.engine.files import regular
 from dre_plugins.memory.priors import digest_of
 from dre_plugins.memory.recorded import Header, RecordedStudy, RecordedTrial
 from dre_plugins.recommend.directions import Directions
-from dre_plugins.recommend.results import values_of
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.trials import Trial, TrialState, values_of
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.serial import from_plain, to_plain
 from dre_plugins.transfer.archive import DAMAGES

@@ -29,7 +29,6 @@ from dre_plugins.recommend.memory import (
 from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior, RecognisedPrior
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
-from dre_plugins.recommend.results import has_tried_all
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.stopping import ExpectedGain, expected_gain
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -166,7 +165,7 @@ class AskTell(KeptTrials):
     def is_exhausted(self) -> bool:
         """Whether every configuration of a finite space was asked for."""
         may_differ = bool(self._queue) or self._settings.allow_duplicates
-        return not may_differ and has_tried_all(self._rule, self._trials)
+        return not may_differ and configurations.has_tried_all(self._rule, self._trials)
 
     @locked
     def recommend(self) -> Recommendation[Trial]:

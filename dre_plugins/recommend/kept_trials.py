@@ -15,8 +15,14 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.directions import Directions
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.pareto import non_dominated
-from dre_plugins.recommend.results import as_ended, feasible_positions, values_of
-from dre_plugins.recommend.trials import Trial, TrialState, observed_trials
+from dre_plugins.recommend.trials import (
+    Trial,
+    TrialState,
+    as_ended,
+    feasible_positions,
+    observed_trials,
+    values_of,
+)
 from dre_plugins.space.search_space import SearchSpace
 
 Parameters = ParamSpec("Parameters")

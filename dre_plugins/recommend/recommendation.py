@@ -13,8 +13,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.results import feasible_positions
-from dre_plugins.recommend.trials import Trial
+from dre_plugins.recommend.trials import Trial, feasible_positions
 from dre_plugins.space.search_space import SearchSpace
 
 T = TypeVar("T")

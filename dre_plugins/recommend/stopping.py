@@ -16,8 +16,7 @@ import numpy as np
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.kept_trials import KeptTrials
-from dre_plugins.recommend.results import feasible_positions
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.trials import Trial, TrialState, feasible_positions
 from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.space.search_space import SearchSpace
 

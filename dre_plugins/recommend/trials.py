@@ -117,3 +117,38 @@ def _stopped_now(trial: Trial, furthest: float) -> Trial:
     if math.isnan(trial.rungs[last]):
         return replace(trial, state=TrialState.FAILED)
     return replace(trial, state=TrialState.COMPLETE, value=trial.rungs[last])
+
+
+def as_ended(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials of `trials.observed_trials` that have ended; running ones as they are."""
+    return [
+        trial if trial.state is TrialState.RUNNING else counted
+        for counted, trial in zip(history, trials, strict=True)
+    ]
+
+
+def feasible_positions(history: Sequence[Trial], trials: Sequence[Trial] | None) -> list[int]:
+    """Return the positions of the complete trials that meet all constraints and have a value.
+
+    Args:
+        history: The trials as they count, see `trials.observed_trials`.
+        trials: The same trials in their present states: running ones are left out. None: all have
+            ended.
+    """
+    ended = history if trials is None else as_ended(history, trials)
+    states = zip(ended, feasible(history), strict=True)
+    return [
+        position
+        for position, (trial, is_met) in enumerate(states)
+        if is_met and trial.state is TrialState.COMPLETE and _has_value(trial)
+    ]
+
+
+def values_of(trial: Trial) -> tuple[float, ...]:
+    """Return the values of a trial, one for each objective; an empty tuple without any."""
+    return trial.objectives or (() if trial.value is None else (trial.value,))
+
+
+def _has_value(trial: Trial) -> bool:
+    values = values_of(trial)
+    return bool(values) and not any(map(math.isnan, values))

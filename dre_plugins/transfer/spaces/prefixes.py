@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from types import MappingProxyType
 
 import numpy as np
 
@@ -114,15 +113,13 @@ def _logarithm(base: float, values: Array) -> Array:
 
 # By word: from numbers as tuned to the quantity, and back. ``log_`` alone is left out: the base is
 # not said.
-CONVENTIONS: Mapping[str, tuple[Change, Change]] = MappingProxyType(
-    {
-        **{
-            word: (partial(_power, base), partial(_logarithm, base))
-            for word, base in (("log10", 10.0), ("log2", 2.0), ("ln", math.e))
-        },
-        **dict.fromkeys(("inverse", "inv"), (_inverse, _inverse)),
-    }
-)
+CONVENTIONS: Mapping[str, tuple[Change, Change]] = {
+    **{
+        word: (partial(_power, base), partial(_logarithm, base))
+        for word, base in (("log10", 10.0), ("log2", 2.0), ("ln", math.e))
+    },
+    **dict.fromkeys(("inverse", "inv"), (_inverse, _inverse)),
+}
 
 # The strength of a penalty and its inverse, by normalised names.
 _STRENGTHS = frozenset({"alpha", "lambda", "reg_param"})
