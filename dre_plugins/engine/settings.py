@@ -75,21 +75,12 @@ class ScorerSettings:
         are_integers = all(type(width) is int for width in widths)
         require(are_integers, "n_members and hidden", widths, "integers")
         require(self.n_members >= 1, "n_members", self.n_members, "at least 1")
-        require(
-            len(self.hidden) >= 1 and min(self.hidden) >= 1,
-            "hidden",
-            self.hidden,
-            "one or more widths of at least 1",
-        )
-        require(
-            self.activation in ACTIVATIONS, "activation", self.activation, f"one of {ACTIVATIONS}"
-        )
-        require(
-            self.range_limit is None or self.range_limit > 0,
-            "range_limit",
-            self.range_limit,
-            "positive or None",
-        )
+        are_widths = len(self.hidden) >= 1 and min(self.hidden) >= 1
+        require(are_widths, "hidden", self.hidden, "one or more widths of at least 1")
+        is_known = self.activation in ACTIVATIONS
+        require(is_known, "activation", self.activation, f"one of {ACTIVATIONS}")
+        is_limit = self.range_limit is None or self.range_limit > 0
+        require(is_limit, "range_limit", self.range_limit, "positive or None")
         require(self.range_slope > 0, "range_slope", self.range_slope, "positive")
 
     def to_dict(self) -> dict[str, Any]:

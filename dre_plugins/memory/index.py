@@ -42,7 +42,6 @@ class Index:
     """Hold summaries of the records in a folder.
 
     Args:
-        folder: Folder of the records.
         files: Size, time and `_summary` of each record, by its name.
     """
 

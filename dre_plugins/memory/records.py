@@ -90,10 +90,6 @@ class Recorder:
 
     The file is created with the first trial, under a unique name. It is only appended to and not
     kept open. If the study is copied to another process, that begins a file of its own.
-
-    Args:
-        folder: Folder of all records.
-        header: Which study it is.
     """
 
     def __init__(self, folder: Path, header: Header) -> None:

@@ -27,7 +27,10 @@ def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
         without: Identity of the present study, which does not learn from itself.
     """
     entries = usable(index, without=without)
-    overlaps = _overlaps(index, dict.fromkeys(entry.space for entry in entries), space)
+    wanted, digests = _words(space.names), dict.fromkeys(entry.space for entry in entries)
+    shared = {digest: len(wanted & _words(index.names(digest))) for digest in digests}
+    likely = sorted((digest for digest in shared if shared[digest]), key=lambda d: -shared[d])
+    overlaps = {digest: overlap(index.space(digest), space) for digest in likely[:MAX_ALIGNED]}
     chosen = [entry for entry in entries if overlaps.get(entry.space, 0.0) > 0.0]
     chosen.sort(key=lambda entry: -overlaps[entry.space])  # stable: the newest stay first
     return chosen[:MAX_STUDIES]
@@ -68,15 +71,6 @@ def usable(index: Index, *, without: str = "") -> list[Entry]:
         and len(entry.header.directions) == 1
         and entry.n_trials >= MIN_TRIALS
     ]
-
-
-def _overlaps(index: Index, digests: Iterable[str], space: SearchSpace) -> dict[str, float]:
-    """Return how much the search spaces of past studies and the present one overlap, if at all."""
-    wanted = _words(space.names)
-    shared = {digest: len(wanted & _words(index.names(digest))) for digest in digests}
-    likely = sorted((digest for digest in shared if shared[digest]), key=lambda d: -shared[d])
-    overlaps = {digest: overlap(index.space(digest), space) for digest in likely[:MAX_ALIGNED]}
-    return {digest: share for digest, share in overlaps.items() if share > 0.0}
 
 
 def overlap(past: SearchSpace, space: SearchSpace) -> float:

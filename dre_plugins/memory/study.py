@@ -28,17 +28,9 @@ _FAILURES = (OSError, *DAMAGES)
 class StudyMemory:
     """Learn from past studies once, and record ended trials.
 
-    No failure to read or write ends a study: the first one is warned of, all are counted.
-
-    Args:
-        memory: The folder.
-        header: Which study it is.
-        stats: Counts "memory_errors", "past_studies" that were learnt from, and
-            "memory_contradicted" suggestions, see `count_memory_turns`.
-        logger: Where messages go.
-
-    Attributes:
-        stats: The counters, which may be replaced.
+    No failure to read or write ends a study: the first one is warned of, all are counted. The
+    counters `stats`, which may be replaced, are "memory_errors", "past_studies" that were learnt
+    from, and "memory_contradicted" suggestions, see `count_memory_turns`.
     """
 
     def __init__(
@@ -72,11 +64,7 @@ class StudyMemory:
         self._guarded(write)
 
     def prior_for(self, space: SearchSpace | str) -> Prior | None:
-        """Return a prior of the past studies that help, None if there are none.
-
-        Args:
-            space: Parameters of the study; or the name of the only one that it has shown so far.
-        """
+        """Return a prior of the past studies that help, see `choices.prior_for`."""
         is_empty = isinstance(space, SearchSpace) and not space.n_parameters
         if len(self._header.directions) != 1 or is_empty:
             return None

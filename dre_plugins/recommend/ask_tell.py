@@ -20,13 +20,15 @@ from dre_plugins.recommend.directions import Directions, checked_constraints, ch
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
 from dre_plugins.recommend.kept_trials import KeptTrials, locked
 from dre_plugins.recommend.loading import prior_from
-from dre_plugins.recommend.memory import (
-    GivenMemory,
-    RecordingRecommender,
-    memory_of_study,
-    memory_prior,
+from dre_plugins.recommend.memory import GivenMemory, RecordingRecommender, memory_of_study
+from dre_plugins.recommend.prior import (
+    AUTO,
+    UNIVERSAL,
+    GivenPrior,
+    PriorLike,
+    RecognisedPrior,
+    yields_to_memory,
 )
-from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior, RecognisedPrior
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings
@@ -134,7 +136,9 @@ class AskTell(KeptTrials):
             stats=self.stats,
             logger=self._logger,
         )
-        self._remembered = memory_prior(self._memory, prior, self.space)
+        self._remembered: PriorLike | None = None
+        if self._memory is not None and yields_to_memory(prior):
+            self._remembered = self._memory.prior_for(self.space)
         self._prior = self._remembered or prior_from(prior, self._settings.preset)
         if isinstance(self._prior, RecognisedPrior) and len(self.directions) > 1:
             self._prior = UNIVERSAL  # a portfolio is good by a single objective

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import final_values
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
+from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
-
-Units = NDArray[np.float64]
 
 # Smallest number of trials without improvement after which a branch is beaten.
 MIN_PATIENCE = 3
@@ -90,7 +89,7 @@ def _branches(
     space: SearchSpace,
     column: int,
     places: Units,
-    values: NDArray[np.float64],
+    values: Units,
     has_ended: NDArray[np.bool_],
 ) -> list[_Branch]:
     """Return the progress of each value of the choice in a column."""

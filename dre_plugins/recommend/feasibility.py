@@ -14,18 +14,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.constraints import Constraint
 from dre_plugins.recommend.costs import BLOCK, CostModel
 from dre_plugins.recommend.ensemble.width import process_features
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import standardised
-
-Units = NDArray[np.float64]
 
 # The scale of margins becomes logarithmic at their standard deviation divided by this.
 SHARPNESS = 10.0
@@ -125,11 +123,8 @@ def targets_of(constraint: Constraint) -> tuple[torch.Tensor, float]:
     # If feasible trials report exactly 0, as for a yes or no, the boundary is half-way to the
     # smallest violation.
     limit = 0.5 * violated.min() if len(met) and met.max() == 0.0 else 0.0
-    margins = _log_margins((limit - scaled) / (scaled.std() or 1.0))
+    margins = (limit - scaled) / (scaled.std() or 1.0)
+    # On a scale that is even around the boundary and logarithmic far from it.
+    margins = np.sign(margins) * np.log1p(SHARPNESS * np.abs(margins))
     targets, mean, deviation = standardised(torch.from_numpy(margins))
     return targets, float(-mean / deviation)
-
-
-def _log_margins(margins: Units) -> Units:
-    """Return margins on a scale that is even around the boundary and logarithmic far from it."""
-    return np.asarray(np.sign(margins) * np.log1p(SHARPNESS * np.abs(margins)))

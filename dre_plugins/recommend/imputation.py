@@ -21,8 +21,7 @@ from dre_plugins.recommend.lists import (
     reported_at,
 )
 from dre_plugins.recommend.trials import Trial
-
-Array = NDArray[np.float64]
+from dre_plugins.space.base import Array
 
 
 def joint_ranks(history: Sequence[Trial]) -> Array:
@@ -87,18 +86,10 @@ def _with_pruned(order: Array, reported: Array, pruned: NDArray[np.bool_]) -> Ar
     # The ranks so far are 0, 1, …, so that new trials fit half-way between them.
     first = compared[0] if len(compared) else 0.0
     steps = np.concatenate([[first - 0.5], compared + 0.5])
-    place, tie = order.copy(), np.full(len(order), -np.inf)
-    place[pruned], tie[pruned] = steps[n_beaten], reported[pruned]
-    return _ranks_of_pairs(place, tie)
-
-
-def _ranks_of_pairs(first: Array, second: Array) -> Array:
-    """Return dense ranks by the first numbers, then by the second, `[N]`; NaN where first is."""
-    ranks = np.full(len(first), np.nan)
-    rows = np.flatnonzero(~np.isnan(first))
-    ascending = rows[np.lexsort([second[rows], first[rows]])]
-    is_new = (first[ascending][1:] != first[ascending][:-1]) | (
-        second[ascending][1:] != second[ascending][:-1]
-    )
-    ranks[ascending] = np.concatenate([np.zeros(min(1, len(rows))), np.cumsum(is_new)])
+    ranks, tie = order.copy(), np.full(len(order), -np.inf)
+    ranks[pruned], tie[pruned] = steps[n_beaten], reported[pruned]
+    is_ranked = ~np.isnan(ranks)
+    # By place, and within a place by the value at the step.
+    by_both = len(ranks) * dense_ranks(ranks[is_ranked]) + dense_ranks(tie[is_ranked])
+    ranks[is_ranked] = dense_ranks(by_both)
     return ranks

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.base import Array
 
 # Number of rungs with a list of their own: those at which most trials were pruned. More lists
 # would cost time and add little.
@@ -34,7 +35,7 @@ class TrialList:
     """
 
     trials: NDArray[np.intp]  # positions in the history `[N]`
-    ranks: NDArray[np.float64]
+    ranks: Array
     weight: float  # weight in the loss, 1 for the list of final values
 
 
@@ -45,7 +46,7 @@ def final_value(trial: Trial) -> float | None:
     return trial.value
 
 
-def final_values(history: Iterable[Trial]) -> NDArray[np.float64]:
+def final_values(history: Iterable[Trial]) -> Array:
     """Return the values of trials that ended well `[N]`, NaN for others."""
     return np.array([final_value(trial) for trial in history], dtype=np.float64)
 
@@ -68,7 +69,7 @@ def last_step(trial: Trial) -> float | None:
     )
 
 
-def reported_at(history: Iterable[Trial], step: float) -> NDArray[np.float64]:
+def reported_at(history: Iterable[Trial], step: float) -> Array:
     """Return the values at a step `[N]`; NaN where nothing was reported, and of failed trials."""
     reported = [
         None if trial.state is TrialState.FAILED else trial.rungs.get(step) for trial in history
@@ -98,9 +99,9 @@ def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> li
 
 
 def ranked_lists(
-    values: NDArray[np.float64],
+    values: Array,
     failed: NDArray[np.bool_],
-    reported: Sequence[NDArray[np.float64]],
+    reported: Sequence[Array],
     max_length: int,
 ) -> list[TrialList]:
     """Arrange values, failures and reports of trials into lists, see `trial_lists`.
@@ -133,14 +134,14 @@ def pruning_steps(last: Iterable[float]) -> list[float]:
     return sorted((step for step, _ in most), reverse=True)
 
 
-def dense_ranks(values: Iterable[float]) -> NDArray[np.float64]:
+def dense_ranks(values: Iterable[float]) -> Array:
     """Return 0 for the smallest value, 1 for the next different one, … `[N]`."""
     values = values if isinstance(values, np.ndarray) else [*values]
     _, ranks = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True)
     return ranks.reshape(-1).astype(np.float64)
 
 
-def subsample(ranks: NDArray[np.float64], max_length: int) -> NDArray[np.intp]:
+def subsample(ranks: Array, max_length: int) -> NDArray[np.intp]:
     """Choose entries of a long list: the best half of `max_length`, then evenly spread ranks.
 
     The cost of a fit stays flat as a study grows, the top keeps its resolution, and the rest still
@@ -155,10 +156,10 @@ def subsample(ranks: NDArray[np.float64], max_length: int) -> NDArray[np.intp]:
 
 
 def rank_fantasies(
-    ranks: NDArray[np.float64],
-    predicted: NDArray[np.float64],
-    fantasies: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    ranks: Array,
+    predicted: Array,
+    fantasies: Array,
+) -> Array:
     """Return dense ranks `[N + U]` of finished trials, and of unfinished ones by prediction.
 
     An unfinished trial ranks just above the finished trials that it is expected to beat. Observed
@@ -176,7 +177,7 @@ def rank_fantasies(
 def with_fantasies(
     lists: Sequence[TrialList],
     positions: NDArray[np.intp],
-    predicted: Callable[[NDArray[np.intp]], NDArray[np.float64]],
+    predicted: Callable[[NDArray[np.intp]], Array],
 ) -> list[TrialList]:
     """Return the lists with unfinished trials in the first one, where the surrogate ranks them.
 
@@ -190,9 +191,7 @@ def with_fantasies(
     return [TrialList(np.concatenate([main.trials, positions]), ranks, main.weight), *lists[1:]]
 
 
-def _ranked(
-    values: NDArray[np.float64], failed: NDArray[np.bool_], weight: float, max_length: int
-) -> TrialList:
+def _ranked(values: Array, failed: NDArray[np.bool_], weight: float, max_length: int) -> TrialList:
     ranked = np.flatnonzero(~np.isnan(values))
     failures = np.flatnonzero(failed)
     ranks = np.concatenate([dense_ranks(values[ranked]), np.full(len(failures), FAILED_RANK)])

@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
-    GivenPrior,
     LoadedPrior,
     PriorLike,
     RecognisedPrior,
-    yields_to_memory,
 )
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.memory import Memory
@@ -56,24 +53,11 @@ def memory_of_study(
     return StudyMemory(memory, header, stats=stats, logger=logger)
 
 
-def memory_prior(
-    memory: StudyMemory | None, prior: GivenPrior, space: SearchSpace
-) -> PriorLike | None:
-    """Return the prior of past studies that a study starts from, None if there is none.
-
-    If the user gave a prior other than "auto" or "universal", the memory is not used.
-    """
-    return None if memory is None or not yields_to_memory(prior) else memory.prior_for(space)
-
-
 class RecordingRecommender:
     """Make suggestions with the prior of past studies or without, and record ended trials.
 
-    Args:
-        new: Returns a recommender of the study with a `prior`.
-        prior: Prior of the study.
-        memory: Access to the memory; None without one.
-        remembered: Prior of past studies from the memory, if the study uses it.
+    `new` returns a recommender of the study with a `prior`; `remembered` is the prior from the
+    memory, if the study uses it.
     """
 
     def __init__(

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.lists import dense_ranks
 from dre_plugins.recommend.trials import Trial, TrialState
-
-Array = NDArray[np.float64]
+from dre_plugins.space.base import Array
 
 # Weight of the sum in the augmented Chebyshev scalarisation.
 AUGMENTATION = 0.05

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.runtime import isolated
@@ -24,13 +23,12 @@ from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_r
 from dre_plugins.recommend.proposers import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.base import Array
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen
 from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
-
-Array = NDArray[np.float64]
 
 MAX_HISTORY = 128
 

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import Preset, get_preset, require
+from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.space import Domain
 
-Encode = Callable[[NDArray[np.float64]], NDArray[np.float32]]
+Encode = Callable[[Array], NDArray[np.float32]]
 
 UNIVERSAL: Literal["universal"] = "universal"
 """Name of the prior that was meta-trained on synthetic functions and suits any search space."""
@@ -44,7 +45,7 @@ class AlignedPrior:
     ensemble: DeepRankingEnsemble  # meta-trained scorers of D features
     encode: Encode  # canonical coordinates of the search space `[C, P]` -> features `[C, D]`
     # best configurations of past tasks `[F, P]`; NaN where they leave a parameter open
-    favourites: NDArray[np.float64]
+    favourites: Array
     # contexts of past tasks `[T, Z]`; None: no context
     contexts: NDArray[np.float32] | None = None
     summary: str = ""  # one line for the log: its name, and which parameters it knows

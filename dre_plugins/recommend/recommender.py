@@ -172,7 +172,10 @@ class Recommender:
         require(count >= 1, "count", count, "at least 1")
         given = self._fixed_units(fixed or {})
         self.check_rule()
-        rule = self._rule_given(given)
+        rule = self.rule
+        if not rule.may_hold(given):
+            self.count_invalid()
+            rule = Rule(self.space, None)
         if candidates is not None:
             candidates = rule.kept(candidates)
             require(len(candidates) > 0, "candidates", "none", "some that satisfy the rule")
@@ -278,7 +281,7 @@ class Recommender:
                 seen.include(self.space.canonical(choice.units[None]))
         return choices
 
-    # ---- evidence, fixed values, portfolio, rule
+    # ---- evidence, fixed values, portfolio
 
     def _evidence(self, history: Sequence[Trial], index: int) -> Evidence:
         n, n_priors = n_objectives(history), len(self._priors)
@@ -314,14 +317,13 @@ class Recommender:
         known = [prior for prior in self._aligned_priors if prior is not None]
         return portfolio_trials(known[0].favourites, evidence.units, numbers) if known else {}
 
-    def _rule_given(self, given: Units) -> Rule:
-        """Return the rule, or one that allows all if nothing with `given` values satisfies it."""
-        if self.rule.may_hold(given):
-            return self.rule
-        self.count_invalid()
-        return Rule(self.space, None)
-
     # ---- counters and messages
+
+    def _count(self, counter: str, level: int, message: str, *args: object, n: int = 1) -> None:
+        """Add to a counter, and log the first time."""
+        if not self.stats[counter]:
+            self._logger.log(level, message, *args)
+        self.stats[counter] += n
 
     def check_rule(self) -> None:
         """Warn once if few configurations satisfy the rule; a RuleError says that none does."""
@@ -332,22 +334,20 @@ class Recommender:
 
     def count_invalid(self) -> None:
         """Count a configuration of the user that breaks the rule, and warn once."""
-        if not self.stats["invalid"]:
-            self._logger.warning(
-                "A configuration that you gave breaks the rule `valid`; it is tried all the same. "
-                "Further ones are only counted."
-            )
-        self.stats["invalid"] += 1
+        self._count(
+            "invalid",
+            logging.WARNING,
+            "A configuration that you gave breaks the rule `valid`; it is tried all the same. "
+            "Further ones are only counted.",
+        )
 
     def _count_skipped_turns(self, batch: Batch) -> None:
         """Count turns that the universal prior does not take, and log the reason once."""
         reason = skip_reason(batch.evidence, self._rules)
         n_due = sum(is_universal_due(n, batch.evidence, self._rules) for n in batch.numbers)
-        if reason is None or not n_due:
-            return
-        if not self.stats["skipped_turns"]:
-            self._logger.info("The universal prior takes no turns, as %s.", reason)
-        self.stats["skipped_turns"] += n_due
+        if reason is not None and n_due:
+            message = "The universal prior takes no turns, as %s."
+            self._count("skipped_turns", logging.INFO, message, reason, n=n_due)
 
     def _count_failure(self, error: Exception, device: str) -> None:
         """Count a failure of a surrogate, and warn of the first one."""
@@ -355,12 +355,6 @@ class Recommender:
             counter, what, instead = "fallbacks", "failed", "space-filling points"
         else:
             counter, what, instead = "device_fallbacks", f"fails on {device!r}", "the CPU"
-        if self.stats[counter] == 0:
-            self._logger.warning(
-                "The surrogate %s (%s: %s); using %s instead. Further failures are only counted.",
-                what,
-                type(error).__name__,
-                error,
-                instead,
-            )
-        self.stats[counter] += 1
+        message = "The surrogate %s (%s: %s); using %s instead. Further failures are only counted."
+        kind = type(error).__name__
+        self._count(counter, logging.WARNING, message, what, kind, error, instead)

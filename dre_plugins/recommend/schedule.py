@@ -34,10 +34,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.space.base import Array
 
 Turn: TypeAlias = Literal[
     "random", "prior", "model", "contrast", "exploration", "universal-prior", "fallback"
@@ -195,7 +193,7 @@ def is_exploration_due(index: int, evidence: Evidence) -> bool:
     return is_turn and evidence.n_since_incumbent >= EXPLORATION_PATIENCE
 
 
-def is_contrast_due(expected: NDArray[np.float64], trust: float) -> bool:
+def is_contrast_due(expected: Array, trust: float) -> bool:
     """Return whether the next trial should be a contrast.
 
     `expected` has the prior's rank of each trial, unfinished ones included, as a share of the

@@ -140,15 +140,11 @@ def feasible_positions(history: Sequence[Trial], trials: Sequence[Trial] | None)
     return [
         position
         for position, (trial, is_met) in enumerate(states)
-        if is_met and trial.state is TrialState.COMPLETE and _has_value(trial)
+        if is_met and trial.state is TrialState.COMPLETE
+        if (values := values_of(trial)) and not any(map(math.isnan, values))
     ]
 
 
 def values_of(trial: Trial) -> tuple[float, ...]:
     """Return the values of a trial, one for each objective; an empty tuple without any."""
     return trial.objectives or (() if trial.value is None else (trial.value,))
-
-
-def _has_value(trial: Trial) -> bool:
-    values = values_of(trial)
-    return bool(values) and not any(map(math.isnan, values))

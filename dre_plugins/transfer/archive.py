@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.files import atomic_write, regular
+from dre_plugins.space.base import Array
 
 _HEADER = "header"
 _ARRAY = "array"  # {"array": "0"} in the header of an archive stands for its entry "0"
@@ -99,7 +100,7 @@ def damaged(path: Path, reason: object) -> MetadataError:
     return MetadataError(f"{str(path)!r} is damaged ({what[:300]}); copy or export it again.")
 
 
-def numbers(node: Any) -> NDArray[np.float64]:
+def numbers(node: Any) -> Array:
     """Return an array of a tree as float64, whichever file it is from.
 
     Raises:

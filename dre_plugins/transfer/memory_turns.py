@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dre_plugins.recommend.ensemble.trust import agreement
-from dre_plugins.recommend.lists import final_value, has_failed
+from dre_plugins.recommend.lists import final_value, final_values, has_failed
 from dre_plugins.recommend.schedule import is_universal_turn
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
@@ -68,6 +68,6 @@ def concordance(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> f
         return 0.0
     reference, expected = scores[:N_REFERENCE], scores[N_REFERENCE:]
     shares = (reference[None, :] > expected[:, None]).mean(axis=1)
-    finals = [final_value(trial) for trial in ended]
-    values = np.array([-math.inf if value is None else value for value in finals])
+    finals = final_values(ended)
+    values = np.where(np.isnan(finals), -math.inf, finals)
     return agreement(shares, values)[0]

@@ -16,6 +16,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space import Domain, SearchSpace
+from dre_plugins.space.base import Array
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.spaces.alignment import Alignment, Link, align, try_align
 
@@ -100,10 +101,10 @@ class Prior:
     ensemble: DeepRankingEnsemble
     space: SearchSpace
     card: Card
-    favourites: NDArray[np.float64]
+    favourites: Array
     mapping: Mapping[str, str] = field(default_factory=dict)
     contexts: NDArray[np.float32] | None = None
-    portfolio: NDArray[np.float64] | None = None
+    portfolio: Array | None = None
     remark: str = ""
     past_studies: tuple[str, ...] = ()
 
@@ -229,7 +230,7 @@ class Prior:
             self.past_studies,
         )
 
-    def scores(self, space: SearchSpace, units: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, space: SearchSpace, units: Array) -> Array:
         """Return the mean score of configurations over members `[N]`, larger is better.
 
         Args:
@@ -240,14 +241,14 @@ class Prior:
         """
         aligned = self.on(space)
         scores = aligned.ensemble.scores(torch.from_numpy(aligned.encode(units)))
-        mean: NDArray[np.float64] = scores.double().mean(0).numpy()
+        mean: Array = scores.double().mean(0).numpy()
         return mean
 
-    def first_trials(self, space: SearchSpace) -> NDArray[np.float64]:
+    def first_trials(self, space: SearchSpace) -> Array:
         """Return the portfolio as coordinates of a study's space `[M, P]`, see `portfolio`."""
         return self._placed(space, self.favourites if self.portfolio is None else self.portfolio)
 
-    def _placed(self, space: SearchSpace, units: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _placed(self, space: SearchSpace, units: Array) -> Array:
         """Return configurations as coordinates of a study's space, none if it lacks them."""
         mapping = {theirs: name for name, theirs in self._mapping_for(space).items()}
         try:
@@ -297,9 +298,7 @@ class Prior:
         return replace(self, mapping=dict(mapping or {}))
 
 
-def _encoded(
-    alignment: Alignment, extra: Sequence[int], units: NDArray[np.float64]
-) -> NDArray[np.float32]:
+def _encoded(alignment: Alignment, extra: Sequence[int], units: Array) -> NDArray[np.float32]:
     """Return features of the prior's space, and extra ones of the study's space behind them."""
     features = alignment.target.features(alignment.convert(units))
     return np.hstack([features, alignment.source.features(units)[:, extra]]) if extra else features

@@ -100,7 +100,9 @@ def parsed(path: str, content: bytes) -> Prior:
             Card.from_dict(header["card"]),
             numbers(header["favourites"]).reshape(-1, space.n_parameters),
             contexts=_contexts(header.get("contexts"), settings),
-            portfolio=_portfolio(header.get("portfolio"), space),
+            portfolio=None
+            if header.get("portfolio") is None
+            else numbers(header["portfolio"]).reshape(-1, space.n_parameters),
         )
     except PriorError:
         raise
@@ -130,10 +132,6 @@ def content_hash(
         digest.update(name.encode())
         digest.update(parameters[name].detach().cpu().to(torch.float32).numpy().tobytes())
     return digest.hexdigest()
-
-
-def _portfolio(plain: Any, space: SearchSpace) -> NDArray[np.float64] | None:
-    return None if plain is None else numbers(plain).reshape(-1, space.n_parameters)
 
 
 def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | None:

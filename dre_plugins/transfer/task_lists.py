@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.recommend.lists import TrialList, pruning_steps, ranked_lists
+from dre_plugins.space.base import Array
 from dre_plugins.transfer.metadata import Task
 
 # A list of two values that differ is the shortest that says anything.
@@ -26,7 +27,7 @@ MIN_LENGTH = 2
 
 Encode = Callable[[Task], NDArray[np.float32]]
 # One list: its features `[N, D]`, its ranks `[N]` and its weight.
-Row = tuple[NDArray[np.float32], NDArray[np.float64], float]
+Row = tuple[NDArray[np.float32], Array, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class TaskLists:
 
 def evenly_spaced(length: int, count: int) -> list[int]:
     """Return at most `count` positions among `length`, ends included."""
-    places: NDArray[np.float64] = np.linspace(0, length - 1, min(count, length)).round()
+    places: Array = np.linspace(0, length - 1, min(count, length)).round()
     return [int(place) for place in places]
 
 

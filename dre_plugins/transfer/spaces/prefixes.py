@@ -71,13 +71,6 @@ def forms_of(name: str) -> set[str]:
     return {normalised(name), without_prefix(name), without_learner(name)}
 
 
-def _without_words(plain: str) -> str:
-    for word in (*(word for word, _ in _LEARNER_WORDS), *_STEPS):
-        if plain.startswith(f"{word}_"):
-            return plain[len(word) + 1 :]
-    return plain
-
-
 @lru_cache(_N_KEPT)
 def learner_of_prefix(name: str) -> str | None:
     """Return the learner that a prefix names, a key of `LEARNERS`; None if none does.
@@ -100,10 +93,6 @@ def _inverse(numbers: Array) -> Array:
     return found
 
 
-def _power(base: float, numbers: Array) -> Array:
-    return np.asarray(np.power(base, numbers), dtype=np.float64)
-
-
 def _logarithm(base: float, values: Array) -> Array:
     found = np.full(values.shape, np.nan)
     np.log(values, out=found, where=values > 0)
@@ -115,7 +104,7 @@ def _logarithm(base: float, values: Array) -> Array:
 # not said.
 CONVENTIONS: Mapping[str, tuple[Change, Change]] = {
     **{
-        word: (partial(_power, base), partial(_logarithm, base))
+        word: (partial(np.power, base), partial(_logarithm, base))
         for word, base in (("log10", 10.0), ("log2", 2.0), ("ln", math.e))
     },
     **dict.fromkeys(("inverse", "inv"), (_inverse, _inverse)),
@@ -158,7 +147,11 @@ def _apply_steps(steps: Sequence[Change], numbers: Array) -> Array:
 
 def _split(name: str) -> tuple[str, str]:
     """Return a name without its convention, and the word for that, empty without any."""
-    plain = _without_words(without_prefix(name))
+    plain = without_prefix(name)
+    words = (*(word for word, _ in _LEARNER_WORDS), *_STEPS)
+    first = next((word for word in words if plain.startswith(f"{word}_")), None)
+    if first is not None:
+        plain = plain[len(first) + 1 :]
     for word in CONVENTIONS:
         for bare in (plain.removeprefix(f"{word}_"), plain.removesuffix(f"_{word}")):
             if bare != plain and bare:
