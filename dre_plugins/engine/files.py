@@ -33,7 +33,10 @@ def regular(path: str | os.PathLike[str]) -> Path:
     folder is returned as well; the code that opens it raises.
     """
     path = Path(path)
-    kind = _OTHERS.get(_kind_of(path))
+    try:
+        kind = _OTHERS.get(stat.S_IFMT(path.stat().st_mode))
+    except (OSError, ValueError):  # ValueError: a name with a null character
+        return path
     if kind is not None:
         raise OSError(errno.EINVAL, f"It is {kind}, no file", str(path))
     return path
@@ -74,13 +77,6 @@ def _keep_permissions(old: Path, new: Path) -> None:
     if hasattr(os, "chown"):
         with suppress(PermissionError):  # only an administrator writes files of others
             os.chown(new, before.st_uid, before.st_gid)
-
-
-def _kind_of(path: Path) -> int:
-    try:
-        return stat.S_IFMT(path.stat().st_mode)
-    except (OSError, ValueError):  # ValueError: a name with a null character
-        return 0
 
 
 class ContentCache(Generic[Made]):

@@ -14,6 +14,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
@@ -166,16 +167,12 @@ def _sync(path: Path, process: int) -> None:
     """Wait until a file is on the disk; a fork leaves that to the process that wrote it."""
     if process != os.getpid():
         return
-    try:
+    with suppress(OSError):  # the study has ended, so that a full or missing disk is not reported
         descriptor = os.open(path, os.O_RDONLY)
-    except OSError:  # deleted meanwhile
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:  # the study has ended, so that a full or missing disk cannot be reported
-        pass
-    finally:
-        os.close(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:

@@ -8,8 +8,6 @@ is below another branch's and its last ⌈log₂ n⌉ trials, of n, did not impr
 other than the leading one is not beaten, every second suggestion goes to the one with the fewest
 trials. As n grows, a beaten branch is tried again ever more rarely. Figures:
 docs/decisions/branch-guard.md.
-
-Notation: see docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -42,10 +40,7 @@ class _Branch:
 
 
 def branch_to_try(
-    space: SearchSpace,
-    history: Sequence[Trial],
-    units: Units,
-    may_hold: Callable[[Units], bool],
+    space: SearchSpace, history: Sequence[Trial], units: Units, may_hold: Callable[[Units], bool]
 ) -> Units | None:
     """Return coordinates `[P]` that lead into the branch with the fewest trials, NaN elsewhere.
 
@@ -86,11 +81,7 @@ def is_within(units: Units, branch: Units) -> NDArray[np.bool_]:
 
 
 def _branches(
-    space: SearchSpace,
-    column: int,
-    places: Units,
-    values: Units,
-    has_ended: NDArray[np.bool_],
+    space: SearchSpace, column: int, places: Units, values: Units, has_ended: NDArray[np.bool_]
 ) -> list[_Branch]:
     """Return the progress of each value of the choice in a column."""
     domain = space.domains[space.names[column]]

@@ -99,10 +99,7 @@ def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> li
 
 
 def ranked_lists(
-    values: Array,
-    failed: NDArray[np.bool_],
-    reported: Sequence[Array],
-    max_length: int,
+    values: Array, failed: NDArray[np.bool_], reported: Sequence[Array], max_length: int
 ) -> list[TrialList]:
     """Arrange values, failures and reports of trials into lists, see `trial_lists`.
 
@@ -155,11 +152,7 @@ def subsample(ranks: Array, max_length: int) -> NDArray[np.intp]:
     return np.sort(order[np.concatenate([np.arange(n_best), rest])])
 
 
-def rank_fantasies(
-    ranks: Array,
-    predicted: Array,
-    fantasies: Array,
-) -> Array:
+def rank_fantasies(ranks: Array, predicted: Array, fantasies: Array) -> Array:
     """Return dense ranks `[N + U]` of finished trials, and of unfinished ones by prediction.
 
     An unfinished trial ranks just above the finished trials that it is expected to beat. Observed

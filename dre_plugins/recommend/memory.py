@@ -98,10 +98,7 @@ class RecordingRecommender:
         if n_turns < count:
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
             suggestions += self._new(prior=UNIVERSAL).suggest(
-                [*history, *pending],
-                count - n_turns,
-                index=index + n_turns,
-                fixed=fixed,
+                [*history, *pending], count - n_turns, index=index + n_turns, fixed=fixed
             )
         return self._with_branch_starts(suggestions, history, fixed)
 
@@ -113,13 +110,10 @@ class RecordingRecommender:
         Parameters that are in no trial yet get these values; the others keep theirs. If the whole
         space is that of one learner, its portfolio is used in the start-up trials instead.
         """
-        space, settings = self._recommender.space, self._recommender.settings
+        space, prior = self._recommender.space, self._prior
         is_one_learner = bool(self.prior_summary)
-        if (
-            not isinstance(self._prior, RecognisedPrior)
-            or is_one_learner
-            or settings.n_startup_trials
-        ):
+        has_startup = is_one_learner or self._recommender.settings.n_startup_trials
+        if not isinstance(prior, RecognisedPrior) or has_startup:
             return [*suggestions]
         children = {condition.child for condition in space.conditions}
         tried = {*fixed, *chain.from_iterable(trial.configuration for trial in history)}
@@ -127,7 +121,7 @@ class RecordingRecommender:
         for suggestion in suggestions:
             new = (children & {*suggestion.configuration}) - tried
             tried |= {*suggestion.configuration}
-            values = self._prior.favourite({n: d for n, d in space.domains.items() if n in new})
+            values = prior.favourite({n: d for n, d in space.domains.items() if n in new})
             begun.append(self._with_values(suggestion, values))
         return begun
 

@@ -97,9 +97,7 @@ def yields_to_memory(prior: object) -> bool:
 
 
 def aligned(
-    prior: LoadedPrior,
-    space: SearchSpace,
-    n_objectives: int | None,
+    prior: LoadedPrior, space: SearchSpace, n_objectives: int | None
 ) -> tuple[AlignedPrior | None, ...]:
     """Return the trained priors aligned to a search space: one for all objectives, or one each.
 

@@ -124,12 +124,8 @@ def change_of(source: str, target: str) -> Change | None:
     [10.0]
     """
     (ours, our_word), (theirs, their_word) = _split(source), _split(target)
-    is_inverse = any(
-        ours in names and theirs in other
-        for names, other in (
-            (_STRENGTHS, _INVERSE_STRENGTHS),
-            (_INVERSE_STRENGTHS, _STRENGTHS),
-        )
+    is_inverse = (ours in _STRENGTHS and theirs in _INVERSE_STRENGTHS) or (
+        ours in _INVERSE_STRENGTHS and theirs in _STRENGTHS
     )
     if our_word == their_word and not is_inverse:
         return None
