@@ -217,6 +217,5 @@ def get_preset(preset: str | Preset) -> Preset:
     """
     if isinstance(preset, Preset):
         return preset
-    if preset not in PRESETS:
-        raise ValueError(f"preset must be one of {sorted(PRESETS)} or a Preset, got {preset!r}.")
+    require(preset in PRESETS, "preset", preset, f"one of {sorted(PRESETS)} or a Preset")
     return PRESETS[preset]

@@ -80,10 +80,10 @@ class TaskLists:
         """
         rows: list[Row] = []
         for task in tasks:
-            features = encode(task)
+            encoded = encode(task)
             for entries in _lists_of(task):
                 if len(entries.trials) >= MIN_LENGTH and entries.ranks.min() < entries.ranks.max():
-                    rows.append((features[entries.trials], entries.ranks, entries.weight))
+                    rows.append((encoded[entries.trials], entries.ranks, entries.weight))
         if not rows:
             raise ValueError(
                 f"None of {len(tasks)} past tasks has two evaluations that differ, so there is "
@@ -91,24 +91,20 @@ class TaskLists:
             )
         # On the CPU, whatever the user's default device is, and trainable: no inference mode.
         with isolated():
-            return _padded(rows)
+            features, ranks = (
+                pad_sequence([torch.from_numpy(row[part]) for row in rows], batch_first=True)
+                for part in (0, 1)
+            )
+            lengths = torch.tensor([len(row[1]) for row in rows])
+            mask = torch.arange(ranks.shape[1]) < lengths[:, None]
+            weights = torch.tensor([weight for _, _, weight in rows], dtype=torch.float32)
+            return cls(features, rank_normalised(ranks, mask), lengths, weights)
 
 
 def evenly_spaced(length: int, count: int) -> list[int]:
     """Return at most `count` positions among `length`, ends included."""
     places: Array = np.linspace(0, length - 1, min(count, length)).round()
     return [int(place) for place in places]
-
-
-def _padded(rows: Sequence[Row]) -> TaskLists:
-    features, ranks = (
-        pad_sequence([torch.from_numpy(row[part]) for row in rows], batch_first=True)
-        for part in (0, 1)
-    )
-    lengths = torch.tensor([len(row[1]) for row in rows])
-    mask = torch.arange(ranks.shape[1]) < lengths[:, None]
-    weights = torch.tensor([weight for _, _, weight in rows], dtype=torch.float32)
-    return TaskLists(features, rank_normalised(ranks, mask), lengths, weights)
 
 
 def _lists_of(task: Task) -> list[TrialList]:
