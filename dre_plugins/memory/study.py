@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dre_plugins.memory.choices import prior_for
@@ -56,12 +57,8 @@ class StudyMemory:
             make: Returns the trial and its search space; if it raises, that counts as a failure to
                 write.
         """
-
-        def write() -> None:
-            trial, space = make()
-            self._recorder.write(number, trial, space, is_stopped=is_stopped, source=source)
-
-        self._guarded(write)
+        write = partial(self._recorder.write, is_stopped=is_stopped, source=source)
+        self._guarded(lambda: write(number, *make()))
 
     def prior_for(self, space: SearchSpace | str) -> Prior | None:
         """Return a prior of the past studies that help, see `choices.prior_for`."""
