@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import torch
 
 from dre_plugins.engine import fitting, scorers
 from dre_plugins.recommend import Recommender, Trial, TrialState
@@ -28,8 +29,7 @@ class ByAutograd:
         self._weights = weights.expand(scorer.n_members, -1)
 
     def update(self) -> None:
-        leaf, values = self._flat.leaf, self._flat.values
-        leaf.grad = None
+        leaf, values = self._flat.vector.detach().requires_grad_(), self._flat.values
         parts = leaf.split([value.numel() for value in values.values()])
         parameters = {n: p.view(v.shape) for p, (n, v) in zip(parts, values.items(), strict=True)}
         context = None
@@ -40,7 +40,7 @@ class ByAutograd:
             )
         scores = scorers.score(parameters, self._scorer, self._features, context)
         losses = self._loss(scores, self._prepared, reduction=None)
-        (losses * self._weights).sum().backward()
+        self._flat.gradient.copy_(torch.autograd.grad((losses * self._weights).sum(), leaf)[0])
 
 
 def seconds(history: list[Trial], seed: int, gradient: type) -> float:

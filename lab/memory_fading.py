@@ -144,10 +144,10 @@ class Fading:
         return self._priors[places]
 
     def recommender(self, present: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `Knowledge.recommender` with fading priors for one that judges all at once."""
+        """Return `StudyPrior.recommender` with fading priors for one that judges all at once."""
 
         def found(
-            knowledge: Any,
+            study_prior: Any,
             new: Callable[..., Any],
             space: SearchSpace,
             n_objectives: int,
@@ -161,8 +161,8 @@ class Fading:
                     return new(prior="universal"), ""
                 if len(places) < len(self._past):
                     prior = self.prior(places)
-                    knowledge = adapter.Knowledge(prior, prior)
-            return present(knowledge, new, space, n_objectives, history, number, stats)
+                    study_prior = adapter.StudyPrior(prior, prior)
+            return present(study_prior, new, space, n_objectives, history, number, stats)
 
         return found
 
@@ -173,9 +173,9 @@ class Fading:
 def tuned(rule: str, name: str, task: int, kind: str, seed: int) -> Row:
     past = mixed(name, kind, seed)
     space = space_of(scenario_of(name).parameters)
-    present, fading = adapter.Knowledge.recommender, Fading(space, past)
+    present, fading = adapter.StudyPrior.recommender, Fading(space, past)
     if rule == "fading":
-        adapter.Knowledge.recommender = fading.recommender(present)
+        adapter.StudyPrior.recommender = fading.recommender(present)
     start = time.process_time()
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -186,7 +186,7 @@ def tuned(rule: str, name: str, task: int, kind: str, seed: int) -> Row:
             study = optuna.create_study(direction="maximize", sampler=sampler)
             study.optimize(lambda t: scenario_of(name).objective(t, task), n_trials=N_TRIALS)
     finally:
-        adapter.Knowledge.recommender = present
+        adapter.StudyPrior.recommender = present
     assert not sampler.stats["memory_errors"]
     return {
         "values": [trial.value for trial in study.trials],

@@ -38,7 +38,7 @@ from dre_plugins.recommend.surrogates import Surrogates
 from dre_plugins.space import SearchSpace
 from dre_plugins.space.candidates import recombine, with_fixed
 from dre_plugins.space.seen import distinct
-from dre_plugins.transfer import found, training
+from dre_plugins.transfer import memory_turns, training
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.alignment import align
 
@@ -137,7 +137,7 @@ def filled(favourites: Array) -> Array:
 
 rule = RULES["today"]
 _favourites, _pool = training.favourites_of, EnsembleProposer._new_pool
-_is_universal_turn, _concordance = found.is_universal_turn, found.concordance
+_is_universal_turn, _concordance = memory_turns.is_universal_turn, memory_turns.concordance
 _needs_contrast = Surrogates._needs_contrast
 
 
@@ -170,8 +170,8 @@ def new_pool(self: Any, acquisition: Any, request: Any) -> CandidatePool:
 def patch() -> None:
     training.favourites_of = favourites_of
     EnsembleProposer._new_pool = new_pool
-    found.is_universal_turn = lambda n: n >= rule.in_a_row and _is_universal_turn(n)
-    found.concordance = lambda prior, space, history: (
+    memory_turns.is_universal_turn = lambda n: n >= rule.in_a_row and _is_universal_turn(n)
+    memory_turns.concordance = lambda prior, space, history: (
         0.0
         if rule.is_free and len(history) < rule.in_a_row
         else _concordance(prior, space, history)

@@ -155,8 +155,8 @@ class DRETable:
         recommender = self._recommender_for(
             SearchSpace({name: Float(0.0, 1.0) for name in names}), self._settings
         )
-        if recommender.about_priors:
-            logger.info(recommender.about_priors)
+        if recommender.prior_summary:
+            logger.info(recommender.prior_summary)
         return recommender
 
     def _recommender_for(self, space: SearchSpace, settings: RecommenderSettings) -> Recommender:

@@ -79,6 +79,7 @@ def show(study: Study, folder: Folder = None) -> None:
     """
     from dre_plugins.cli.tables import entry_table, space_table
     from dre_plugins.memory.records import read_study
+    from dre_plugins.recommend.directions import SIGNS
 
     opened = _memory(folder)
     teachers = opened.teachers()
@@ -96,7 +97,7 @@ def show(study: Study, folder: Folder = None) -> None:
             entries["damaged lines"] = str(read.n_damaged)
         best = read.best()
         if best is not None and best.value is not None:
-            entries["best value"] = f"{header.signs()[0] * best.value:g}"
+            entries["best value"] = f"{SIGNS[header.directions[0]] * best.value:g}"
             entries["there"] = ", ".join(f"{k}={v}" for k, v in best.configuration.items())
         past = [teacher[:8] for teacher in teachers.get(header.study, [])]
         entries["learnt from"] = ", ".join(past) or "no study"
@@ -179,7 +180,7 @@ def train(folder: Folder = None) -> None:
         dre memory train
     """
     from dre_plugins.engine.fitting import FittingError
-    from dre_plugins.memory.ahead import MIN_STUDIES, groups_of, train_ahead
+    from dre_plugins.memory.pretraining import MIN_STUDIES, groups_of, pretrain
 
     opened, logger = _memory(folder), logging.getLogger("dre_plugins")
     table = Table("parameters")
@@ -190,7 +191,7 @@ def train(folder: Folder = None) -> None:
         if len(group.entries) > MIN_STUDIES:
             began = time.time()
             try:
-                path = train_ahead(opened, group, logger)
+                path = pretrain(opened, group, logger)
             except FittingError as error:
                 raise ValueError(str(error)) from error
             state = "none, as they have no order in common"

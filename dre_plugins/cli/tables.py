@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
-from dre_plugins.transfer.spaces.conversion import some_in_words, values_in_words
+from dre_plugins.transfer.spaces.conversion import format_domain, format_values
 
 if TYPE_CHECKING:
     from dre_plugins.space.search_space import SearchSpace
@@ -19,7 +19,7 @@ def card_table(card: Card) -> Table:
     """Return a card, one row an entry; empty entries are left out."""
     entries = {k: v for k, v in card.to_dict().items() if k != "name" and v not in ("", {})}
     texts = {k: _entries(v) if isinstance(v, Mapping) else str(v) for k, v in entries.items()}
-    texts["tasks"] = f"{len(card.tasks)}: {some_in_words(card.tasks)}"
+    texts["tasks"] = f"{len(card.tasks)}: {format_values(card.tasks)}"
     return entry_table(f"prior {card.name}", texts)
 
 
@@ -42,7 +42,7 @@ def space_table(space: SearchSpace) -> Table:
         ]
         conditions += ["not always known"] if name in space.optional else []
         kind = type(domain).__name__.lower()
-        table.add_row(name, kind, values_in_words(domain), " and ".join(conditions) or "always")
+        table.add_row(name, kind, format_domain(domain), " and ".join(conditions) or "always")
     return table
 
 
@@ -62,7 +62,7 @@ def names_table(space: SearchSpace) -> Table:
 
 def _condition(condition: AnyCondition) -> str:
     if isinstance(condition, Condition):
-        return f"{condition.parent} is {some_in_words(condition.values, ' or ')}"
+        return f"{condition.parent} is {format_values(condition.values, ' or ')}"
     return _range(condition)
 
 

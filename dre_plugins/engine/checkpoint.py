@@ -12,7 +12,7 @@ from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from dre_plugins.engine.files import replacing
+from dre_plugins.engine.files import atomic_write
 from dre_plugins.engine.scorers import Parameters, layer_shapes
 from dre_plugins.engine.settings import ScorerSettings, require
 
@@ -53,7 +53,7 @@ def save(
         "card": card,
     }
     tensors = {name: value.detach().cpu().contiguous() for name, value in parameters.items()}
-    with replacing(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_bytes(to_bytes(tensors, metadata=header))
 
 
@@ -71,7 +71,10 @@ def parse(name: str, content: bytes) -> tuple[Parameters, ScorerSettings, int, s
     except SafetensorError as error:
         raise CheckpointError(f"{name}: {_cause(content, error)}.") from error
     settings, n_features = _read_header(name, header)
-    expected = _expected_shapes(settings, n_features)
+    expected: dict[str, tuple[int, ...]] = {}
+    for layer, (n_members, n_in, n_out) in layer_shapes(settings, n_features).items():
+        expected[f"{layer}.weight"] = (n_members, n_in, n_out)
+        expected[f"{layer}.bias"] = (n_members, 1, n_out)
     if set(tensors) != set(expected):
         raise CheckpointError(f"{name}: the tensors do not fit the header's settings.")
     for key, shape in expected.items():
@@ -144,11 +147,3 @@ def _read_header(name: str, header: Mapping[str, str]) -> tuple[ScorerSettings, 
         raise
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{name}: damaged header ({error}).") from error
-
-
-def _expected_shapes(settings: ScorerSettings, n_features: int) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {}
-    for layer, (n_members, n_in, n_out) in layer_shapes(settings, n_features).items():
-        shapes[f"{layer}.weight"] = (n_members, n_in, n_out)
-        shapes[f"{layer}.bias"] = (n_members, 1, n_out)
-    return shapes

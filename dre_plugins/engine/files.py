@@ -22,7 +22,7 @@ _OTHERS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-# Bytes of a file's name are at most 255; some are for what `beside` adds.
+# Bytes of a file's name are at most 255; some are for what `sibling_path` adds.
 _LONGEST = 50
 
 
@@ -33,19 +33,22 @@ def regular(path: str | os.PathLike[str]) -> Path:
     folder is returned as well; the code that opens it raises.
     """
     path = Path(path)
-    kind = _OTHERS.get(_kind_of(path))
+    try:
+        kind = _OTHERS.get(stat.S_IFMT(path.stat().st_mode))
+    except (OSError, ValueError):  # ValueError: a name with a null character
+        return path
     if kind is not None:
         raise OSError(errno.EINVAL, f"It is {kind}, no file", str(path))
     return path
 
 
-def beside(path: Path, suffix: str) -> Path:
+def sibling_path(path: Path, suffix: str) -> Path:
     """Return a new name in the same folder, which no other thread or process has."""
     return path.with_name(f".{path.name[:_LONGEST]}.{uuid.uuid4().hex}{suffix}")
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary file to write, which replaces the old file at the end of the block.
 
     If the block raises, the temporary file is deleted. An interruption, a full disk or a power cut
@@ -54,7 +57,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     the path is no regular file, or cannot be written.
     """
     path = regular(os.path.realpath(path))
-    unfinished = beside(path, ".tmp")
+    unfinished = sibling_path(path, ".tmp")
     try:
         yield unfinished
         with unfinished.open("rb+") as file:
@@ -76,14 +79,7 @@ def _keep_permissions(old: Path, new: Path) -> None:
             os.chown(new, before.st_uid, before.st_gid)
 
 
-def _kind_of(path: Path) -> int:
-    try:
-        return stat.S_IFMT(path.stat().st_mode)
-    except (OSError, ValueError):  # ValueError: a name with a null character
-        return 0
-
-
-class ByContent(Generic[Made]):
+class ContentCache(Generic[Made]):
     """Cache objects made from the content of files, by the hash of the content.
 
     A changed file is read anew, even if its path, size and time are the same. The bytes that are

@@ -64,15 +64,10 @@ class RankingLists:
 
     def to(self, device: str | torch.device) -> RankingLists:
         """Return the lists on `device`."""
-        return RankingLists(
-            self.features.to(device),
-            self.values.to(device),
-            self.mask.to(device),
-            self.weights.to(device),
-        )
+        return RankingLists(*(getattr(self, name).to(device) for name in self.__slots__))
 
 
-def side_by_side(lists: Sequence[RankingLists], n_members: Sequence[int]) -> RankingLists:
+def stacked_lists(lists: Sequence[RankingLists], n_members: Sequence[int]) -> RankingLists:
     """Give each of several groups of members its own lists, padded to one shape."""
     n_lists = max(group.features.shape[1] for group in lists)
     length = max(group.features.shape[2] for group in lists)
@@ -104,41 +99,6 @@ def split_support(
     return torch.where(short, mask, support), mask & (short | ~support)
 
 
-class _Adam:
-    """Step a leaf along its gradient as `torch.optim.Adam` does, by torch's own functional form.
-
-    `torch.optim.Adam` itself would import torch's compiler. That takes seconds, and leaves an
-    environment variable and a warnings filter behind.
-    """
-
-    def __init__(self, leaf: Tensor) -> None:
-        self._leaf = leaf
-        self._mean, self._square = torch.zeros_like(leaf), torch.zeros_like(leaf)
-        self._count = torch.zeros((), dtype=torch.float32, device=leaf.device)
-
-    def step(self, learning_rate: float) -> None:
-        """Take a step."""
-        gradient = self._leaf.grad
-        assert gradient is not None
-        with torch.no_grad():
-            adam(
-                [self._leaf],
-                [gradient],
-                [self._mean],
-                [self._square],
-                [],
-                [self._count],
-                fused=True,
-                amsgrad=False,
-                beta1=0.9,
-                beta2=0.999,
-                lr=learning_rate,
-                weight_decay=0.0,
-                eps=1e-8,
-                maximize=False,
-            )
-
-
 def fit(
     parameters: Mapping[str, Tensor],
     scorer: ScorerSettings,
@@ -165,14 +125,32 @@ def fit(
     gradient = FitGradient(
         flat, scorer, lists.features, loss, prepared, weights, quantiles, support
     )
-    optimiser = _Adam(flat.leaf)
+    mean, square = torch.zeros_like(flat.vector), torch.zeros_like(flat.vector)
+    count = torch.zeros((), dtype=torch.float32, device=flat.vector.device)
     length = int(lists.mask.sum(-1).max())
     share = (length - fitting.free_length) / (fitting.full_length - fitting.free_length)
     n_steps = math.ceil(fitting.n_steps * min(max(share, 0.0), 1.0))
     for step in range(n_steps):
         annealed = 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
         gradient.update()
-        optimiser.step(fitting.learning_rate * annealed)
+        # `torch.optim.Adam` itself would import torch's compiler. That takes seconds, and leaves
+        # an environment variable and a warnings filter behind.
+        adam(
+            [flat.vector],
+            [flat.gradient],
+            [mean],
+            [square],
+            [],
+            [count],
+            fused=True,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=fitting.learning_rate * annealed,
+            weight_decay=0.0,
+            eps=1e-8,
+            maximize=False,
+        )
     for name, value in flat.values.items():
         if not bool(torch.isfinite(value).all()):
             raise FittingError(f"{name} is not finite after {n_steps} fitting steps.")

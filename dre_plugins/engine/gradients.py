@@ -22,7 +22,7 @@ from dre_plugins.engine.settings import ScorerSettings
 class FlatParameters:
     """Hold a copy of parameters and their gradients as two vectors: an optimiser sees one tensor.
 
-    It changes `leaf`, and with it `values`, the parameters by name; `gradients` are theirs.
+    It changes `vector`, and with it `values`, the parameters by name; `gradients` are theirs.
     """
 
     def __init__(self, parameters: Mapping[str, Tensor]) -> None:
@@ -30,9 +30,6 @@ class FlatParameters:
         self.gradient = torch.zeros_like(self.vector)
         self.values = _views(self.vector, parameters)
         self.gradients = _views(self.gradient, parameters)
-        # A separate tensor, as views of one that needs gradients would need them as well.
-        self.leaf = self.vector.detach().requires_grad_()
-        self.leaf.grad = self.gradient
 
 
 class FitGradient:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -163,7 +164,7 @@ def _reduce(losses: Tensor, has_entries: Tensor | None, reduction: Reduction) ->
 
 
 def _named_list_mle(name: str, weighting: str) -> Loss:
-    precompute = prepare_list_mle(weighting)
+    precompute = partial(prepare_list_mle, weighting)
     return Loss(name, precompute, list_mle_losses, list_mle_derivatives)
 
 

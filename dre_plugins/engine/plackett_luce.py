@@ -31,25 +31,23 @@ WEIGHTINGS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-def prepare_list_mle(weighting: str) -> Callable[..., tuple[Tensor, ...]]:
-    """Return the function that sorts lists and shares position weights among ties."""
-
-    def precompute(values: Tensor, mask: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        order, group = ascending(values, mask)
-        inverse = order.argsort(dim=-1)
-        real = mask.gather(-1, order)
-        k = mask.sum(-1, keepdim=True).to(dtype)
-        place = torch.arange(values.shape[-1], device=values.device).to(dtype)
-        position = torch.where(real, k - place, 1.0)
-        weights = WEIGHTINGS[weighting](position, k).masked_fill(~real, 0.0)
-        sums = group_sums(weights, group)
-        item_weights = (sums / group_sums(torch.ones_like(weights), group)).gather(-1, inverse)
-        ends = torch.ones_like(real)
-        ends[..., :-1] = group[..., 1:] != group[..., :-1]
-        mirrored = values.shape[-1] - 1 - inverse
-        return order, mirrored, item_weights, sums.masked_fill(~ends, 0.0)
-
-    return precompute
+def prepare_list_mle(
+    weighting: str, values: Tensor, mask: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, ...]:
+    """Sort lists and share position weights among ties."""
+    order, group = ascending(values, mask)
+    inverse = order.argsort(dim=-1)
+    real = mask.gather(-1, order)
+    k = mask.sum(-1, keepdim=True).to(dtype)
+    place = torch.arange(values.shape[-1], device=values.device).to(dtype)
+    position = torch.where(real, k - place, 1.0)
+    weights = WEIGHTINGS[weighting](position, k).masked_fill(~real, 0.0)
+    sums = group_sums(weights, group)
+    item_weights = (sums / group_sums(torch.ones_like(weights), group)).gather(-1, inverse)
+    ends = torch.ones_like(real)
+    ends[..., :-1] = group[..., 1:] != group[..., :-1]
+    mirrored = values.shape[-1] - 1 - inverse
+    return order, mirrored, item_weights, sums.masked_fill(~ends, 0.0)
 
 
 def _widest(dtype: torch.dtype) -> float:

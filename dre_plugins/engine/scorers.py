@@ -59,7 +59,7 @@ def initial_parameters(
     return parameters
 
 
-def along_features(
+def axis_aligned_layer(
     parameters: Mapping[str, Tensor],
     settings: ScorerSettings,
     n_features: int,
@@ -122,11 +122,9 @@ def context_vectors(
     """Summarise support sets by the Deep Set ρ(mean φ(x, y)), `[M or 1, B, Z]` (section 3.3).
 
     Args:
-        parameters: See the module's notation.
         features: Observed configurations `[1, B, N, D]`, or `[M, B, N, D]`.
         quantiles: Their rank-normalised values, same shape without D, in (−1, 1).
         support: Membership `[M or 1, B, N]`, bool; an empty support gives the mean 0.
-        activation: Name of the activation.
     """
     n_owners, n_lists, length, _ = features.shape
     pairs = torch.cat([features, quantiles[..., None]], dim=-1)

@@ -75,21 +75,12 @@ class ScorerSettings:
         are_integers = all(type(width) is int for width in widths)
         require(are_integers, "n_members and hidden", widths, "integers")
         require(self.n_members >= 1, "n_members", self.n_members, "at least 1")
-        require(
-            len(self.hidden) >= 1 and min(self.hidden) >= 1,
-            "hidden",
-            self.hidden,
-            "one or more widths of at least 1",
-        )
-        require(
-            self.activation in ACTIVATIONS, "activation", self.activation, f"one of {ACTIVATIONS}"
-        )
-        require(
-            self.range_limit is None or self.range_limit > 0,
-            "range_limit",
-            self.range_limit,
-            "positive or None",
-        )
+        are_widths = len(self.hidden) >= 1 and min(self.hidden) >= 1
+        require(are_widths, "hidden", self.hidden, "one or more widths of at least 1")
+        is_known = self.activation in ACTIVATIONS
+        require(is_known, "activation", self.activation, f"one of {ACTIVATIONS}")
+        is_limit = self.range_limit is None or self.range_limit > 0
+        require(is_limit, "range_limit", self.range_limit, "positive or None")
         require(self.range_slope > 0, "range_slope", self.range_slope, "positive")
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,7 +161,7 @@ class Preset:
         from_prior: How to fine-tune when they start from a meta-trained prior.
         from_tasks: How to fine-tune members of a prior in contexts of past tasks (`retrieval`).
         acquisition: Name of the ensemble's acquisition function, one of `ACQUISITION_NAMES`.
-        first_slope: Slope of the first layer of random members, see `scorers.along_features`.
+        first_slope: Slope of the first layer of random members, see `scorers.axis_aligned_layer`.
             None draws it like the other layers.
         tempering: Factor by which errors of predicted ranks exceed the disagreement of members.
             Reported standard errors are multiplied by it; acquisitions are not.
@@ -226,6 +217,5 @@ def get_preset(preset: str | Preset) -> Preset:
     """
     if isinstance(preset, Preset):
         return preset
-    if preset not in PRESETS:
-        raise ValueError(f"preset must be one of {sorted(PRESETS)} or a Preset, got {preset!r}.")
+    require(preset in PRESETS, "preset", preset, f"one of {sorted(PRESETS)} or a Preset")
     return PRESETS[preset]

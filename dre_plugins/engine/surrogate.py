@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from dre_plugins.engine.fitting import RankingLists, fit, side_by_side
+from dre_plugins.engine.fitting import RankingLists, fit, stacked_lists
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.scorers import (
     Parameters,
-    along_features,
+    axis_aligned_layer,
     context_vectors,
     initial_parameters,
     score,
@@ -61,19 +61,17 @@ class DeepRankingEnsemble:
         """Draw an ensemble with random weights (DRE-RI).
 
         Args:
-            settings: The ensemble's shape.
-            n_features: Number of features D.
-            seed: Seed of the weights.
             first_slope: Steepness of a first layer along single features, see
-                `scorers.along_features`; None leaves it as random as the others.
+                `scorers.axis_aligned_layer`; None leaves it as random as the others.
             device: Where to compute: "cpu", "cuda", "cuda:1", …
-            n_threads: Intra-op threads while computing.
         """
         generator = torch.Generator(device="cpu").manual_seed(seed)
         with isolated("cpu", n_threads):
             parameters = initial_parameters(settings, n_features, generator)
             if first_slope is not None:
-                along = along_features(parameters, settings, n_features, first_slope, generator)
+                along = axis_aligned_layer(
+                    parameters, settings, n_features, first_slope, generator
+                )
                 parameters |= along
             parameters = {name: value.to(device) for name, value in parameters.items()}
         return cls(settings, n_features, parameters, n_threads=n_threads)
@@ -138,8 +136,6 @@ class DeepRankingEnsemble:
 
         Args:
             lists: What to fit. The context of the fitted ensemble is all of the first list.
-            fitting: Steps, learning rate, loss.
-            seed: Seed of the support sets.
 
         Raises:
             FittingError: If the fit diverged.
@@ -217,7 +213,7 @@ def fit_together(
     }
     joint = replace(first, settings=settings, parameters=stacked)
     # No context: nothing is drawn.
-    fitted = joint.fit(side_by_side(lists, sizes), fitting, seed=0).parameters
+    fitted = joint.fit(stacked_lists(lists, sizes), fitting, seed=0).parameters
     parts = {name: value.split(sizes) for name, value in fitted.items()}
     return [
         replace(

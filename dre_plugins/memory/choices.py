@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dre_plugins.engine.files import regular
-from dre_plugins.memory.index import Entry, Index
+from dre_plugins.memory.index import Entry
 from dre_plugins.memory.memory import STUDIES, Memory
-from dre_plugins.memory.priors import published, trained_prior
+from dre_plugins.memory.priors import trained_prior, write_once
 from dre_plugins.memory.records import read_study
 from dre_plugins.memory.selection import newest_with, select
 from dre_plugins.space.search_space import SearchSpace
@@ -41,10 +41,7 @@ def prior_for(
     prior was deleted, the choice is made anew.
 
     Args:
-        memory: The memory.
-        study: Identity of the study.
         space: Parameters of the study; or the name of the only one that it has shown so far.
-        logger: Logger of messages.
 
     Raises:
         OSError: The memory cannot be read or written.
@@ -56,8 +53,10 @@ def prior_for(
     chosen = _read(path, memory)
     if chosen is None:
         memory.shrink()
-        entries = _studies_for(memory.index(), study, space)
-        file, used = _trained_ahead(memory, entries)
+        index = memory.index()
+        likely = newest_with(index, space, without=study) if isinstance(space, str) else space
+        entries = [] if likely is None else select(index, likely, without=study)
+        file, used = _pretrained(memory, entries)
         if file is None:
             tasks = tasks_of(entries, logger)
             file = trained_prior(memory.priors, tasks, logger) if len(tasks) else None
@@ -68,7 +67,7 @@ def prior_for(
             "studies": [entry.header.study for entry in used],
             "names": [entry.header.dated for entry in newest],
         }
-        with published(path) as unfinished:
+        with write_once(path) as unfinished:
             unfinished.write_text(json.dumps(content), encoding="utf-8")
         chosen = _read(path, memory)  # another worker may have written first
     if chosen is None or chosen["prior"] is None:
@@ -81,22 +80,8 @@ def prior_for(
     return replace(Prior.load(prior), past_studies=tuple(chosen.get("names", ())))
 
 
-def _studies_for(index: Index, study: str, space: SearchSpace | str) -> list[Entry]:
-    if isinstance(space, str):
-        likely = newest_with(index, space, without=study)
-        return [] if likely is None else select(index, likely, without=study)
-    return select(index, space, without=study)
-
-
-def _trained_ahead(
-    memory: Memory, entries: Sequence[Entry]
-) -> tuple[Path | None, Sequence[Entry]]:
-    """Return the prior trained on most of some studies, if on enough of them, and those studies.
-
-    Args:
-        memory: The memory.
-        entries: The studies to learn from.
-    """
+def _pretrained(memory: Memory, entries: Sequence[Entry]) -> tuple[Path | None, Sequence[Entry]]:
+    """Return the pretrained prior of most studies, if of enough of them, and those studies."""
     best: tuple[Path | None, Sequence[Entry]] = (None, [])
     n_wanted = max(1, math.ceil(MIN_KNOWN * len(entries)))
     for path in sorted(memory.priors.glob(f"*{STUDIES}")):

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dre_plugins.engine.files import regular, replacing
+from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, read_header
 from dre_plugins.space.search_space import SearchSpace
@@ -28,30 +28,20 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Entry:
-    """Hold the index entry of a study, without its trials.
-
-    Args:
-        header: Which study it is.
-        files: Its records.
-        space: Digest of its parameters, see `Index.space`.
-        n_trials: Number of ended trials; a trial that was repeated counts twice.
-        last: Time when the last one ended, in seconds since 1970.
-        n_bytes: Size of its records.
-    """
+    """Hold the index entry of a study, without its trials."""
 
     header: Header
-    files: tuple[Path, ...]
-    space: str
-    n_trials: int
-    last: float
-    n_bytes: int
+    files: tuple[Path, ...]  # its records
+    space: str  # digest of its parameters, see `Index.space`
+    n_trials: int  # number of ended trials; a trial that was repeated counts twice
+    last: float  # time when the last one ended, in seconds since 1970
+    n_bytes: int  # size of its records
 
 
 class Index:
     """Hold summaries of the records in a folder.
 
     Args:
-        folder: Folder of the records.
         files: Size, time and `_summary` of each record, by its name.
     """
 
@@ -94,10 +84,6 @@ class Index:
 def read_index(folder: Path, path: Path) -> Index:
     """Return an up-to-date index, and write it if it has changed.
 
-    Args:
-        folder: Folder of the records.
-        path: File of the index.
-
     Raises:
         OSError: The folder cannot be read, or the index not written.
     """
@@ -112,7 +98,7 @@ def read_index(folder: Path, path: Path) -> Index:
     if files != old:
         tree = {"format": FORMAT, "version": VERSION, "files": files}
         content = json.dumps(tree, allow_nan=False, separators=(",", ":"))
-        with replacing(path) as unfinished:
+        with atomic_write(path) as unfinished:
             unfinished.write_text(content, encoding="utf-8")
     return Index(folder, files)
 

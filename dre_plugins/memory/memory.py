@@ -16,7 +16,7 @@ from dre_plugins.memory.index import Entry, Index, read_index
 VARIABLE = "DRE_MEMORY"
 # Number of priors that are kept, those that were used last; one takes about 150 KB.
 MAX_PRIORS = 200
-# Suffix of a file with the studies that a prior was trained on ahead, see `ahead`.
+# Suffix of a file with the studies that a prior was trained on ahead, see `pretraining`.
 STUDIES = ".studies"
 _BYTES_PER_MEGABYTE = 10**6
 

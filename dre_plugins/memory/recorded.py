@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import uuid
 from collections import Counter
@@ -15,9 +14,9 @@ from dre_plugins.recommend.trials import (
     ConstraintState,
     Trial,
     TrialState,
-    as_of_now,
     constraint_states,
-    feasible,
+    feasible_positions,
+    observed_trials,
 )
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
@@ -27,20 +26,14 @@ from dre_plugins.transfer.spaces.merging import merged_space
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """Hold the header of a record: which study it belongs to.
+    """Hold the header of a record: which study it belongs to."""
 
-    Args:
-        study: Identity of the study; all its records have the same. By default a new one.
-        name: Name for people; may be empty.
-        framework: Framework of the study, such as "optuna".
-        directions: "minimize" or "maximize" for each objective.
-        began: Time when it began, in seconds since 1970; now by default.
-    """
-
+    # identity of the study; all its records have the same. By default a new one
     study: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
-    name: str
-    framework: str
-    directions: tuple[str, ...]
+    name: str  # name for people; may be empty
+    framework: str  # framework of the study, such as "optuna"
+    directions: tuple[str, ...]  # "minimize" or "maximize" for each objective
+    # time when it began, in seconds since 1970; now by default
     began: float = field(default_factory=time.time)
 
     @property
@@ -58,49 +51,32 @@ class Header:
         """Rebuild a header from `dataclasses.asdict`, by way of JSON."""
         return cls(**{**state, "directions": tuple(state["directions"])})
 
-    def signs(self) -> list[float]:
-        """Return +1 for each objective that is maximised, else -1."""
-        return [1.0 if direction == "maximize" else -1.0 for direction in self.directions]
-
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """Hold a trial that has ended, larger values are better.
-
-    Args:
-        trial: The trial.
-        time: Time when it ended, in seconds since 1970.
-        is_stopped: Whether a scheduler stopped it, so that it counts by its reports.
-        source: Source of the suggestion, see `recommend.explanation.SOURCES`; empty if unknown.
-    """
+class RecordedTrial:
+    """Hold a trial that has ended, larger values are better."""
 
     trial: Trial
-    time: float
-    is_stopped: bool = False
+    time: float  # time when it ended, in seconds since 1970
+    is_stopped: bool = False  # whether a scheduler stopped it, so that it counts by its reports
+    # source of the suggestion, see `recommend.explanation.SOURCES`; empty if unknown
     source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedStudy:
-    """Hold all records of a study.
-
-    Args:
-        header: Which study it is.
-        spaces: The search spaces that its trials came from, at least one.
-        trials: Ended trials by number.
-        n_damaged: How many lines could not be read.
-    """
+    """Hold all records of a study."""
 
     header: Header
-    spaces: tuple[SearchSpace, ...]
-    trials: Mapping[int, Ended]
-    n_damaged: int = 0
+    spaces: tuple[SearchSpace, ...]  # the search spaces that its trials came from, at least one
+    trials: Mapping[int, RecordedTrial]  # ended trials by number
+    n_damaged: int = 0  # how many lines could not be read
 
     def history(self) -> list[Trial]:
         """Return the trials in order; stopped trials count by their reports."""
         ended = [self.trials[number] for number in sorted(self.trials)]
         stopped = [row for row, entry in enumerate(ended) if entry.is_stopped]
-        return as_of_now([entry.trial for entry in ended], stopped)
+        return observed_trials([entry.trial for entry in ended], stopped)
 
     def counts(self) -> Counter[str]:
         """Return how many trials there are of each state."""
@@ -109,12 +85,9 @@ class RecordedStudy:
     def best(self) -> Trial | None:
         """Return the best feasible trial, None without any or with several objectives."""
         history = self.history()
-        good = [
-            trial
-            for trial, is_met in zip(history, feasible(history), strict=True)
-            if is_met and trial.value is not None and not math.isnan(trial.value)
-        ]
-        return max(good, key=lambda trial: trial.value or 0.0, default=None)
+        trials = [history[position] for position in feasible_positions(history, None)]
+        single = [trial for trial in trials if trial.value is not None]
+        return max(single, key=lambda trial: trial.value or 0.0, default=None)
 
     def task(self) -> Task:
         """Return the study as a past task; a trial that violates a constraint has failed.

@@ -14,6 +14,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
@@ -21,8 +22,9 @@ from typing import Any
 
 from dre_plugins.engine.files import regular
 from dre_plugins.memory.priors import digest_of
-from dre_plugins.memory.recorded import Ended, Header, RecordedStudy
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.memory.recorded import Header, RecordedStudy, RecordedTrial
+from dre_plugins.recommend.directions import Directions
+from dre_plugins.recommend.trials import Trial, TrialState, values_of
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.serial import from_plain, to_plain
 from dre_plugins.transfer.archive import DAMAGES
@@ -59,22 +61,19 @@ def space_line(space: SearchSpace) -> bytes:
     return _line({"space": space.to_dict()})
 
 
-def trial_line(number: int, ended: Ended, header: Header) -> bytes:
+def trial_line(number: int, ended: RecordedTrial, header: Header) -> bytes:
     """Return the line of a trial.
 
     Raises:
         TypeError: A value is of a type that no file can hold.
     """
-    trial, signs = ended.trial, header.signs()
-    values = trial.objectives or (() if trial.value is None else (trial.value,))
+    trial = Directions.of(header.directions).in_users_sign(ended.trial)
     plain = {
         "trial": number,
         "state": trial.state.value,
-        "values": [to_plain(s * float(v)) for s, v in zip(signs, values, strict=True)]
-        if values
-        else [],
+        "values": [to_plain(float(value)) for value in values_of(trial)],
         "configuration": {name: to_plain(v) for name, v in trial.configuration.items()},
-        "rungs": [[s, to_plain(signs[0] * float(v))] for s, v in sorted(trial.rungs.items())],
+        "rungs": [[step, to_plain(float(v))] for step, v in sorted(trial.rungs.items())],
         "constraints": {name: to_plain(float(v)) for name, v in trial.constraints.items()},
         "ended": ended.time,
         "stopped": ended.is_stopped,
@@ -92,10 +91,6 @@ class Recorder:
 
     The file is created with the first trial, under a unique name. It is only appended to and not
     kept open. If the study is copied to another process, that begins a file of its own.
-
-    Args:
-        folder: Folder of all records.
-        header: Which study it is.
     """
 
     def __init__(self, folder: Path, header: Header) -> None:
@@ -124,19 +119,12 @@ class Recorder:
     ) -> None:
         """Append a trial that has ended, larger values are better.
 
-        Args:
-            number: Its number in the study.
-            trial: The trial.
-            space: The search space that it comes from.
-            is_stopped: Whether a scheduler stopped it.
-            source: Source of the suggestion, see `Ended`.
-
         Raises:
             OSError: The file cannot be written.
             ValueError: A value of the space is of a type that no file can hold.
             TypeError: A value of the trial is.
         """
-        ended = Ended(trial, time.time(), is_stopped, source)
+        ended = RecordedTrial(trial, time.time(), is_stopped, source)
         line = trial_line(number, ended, self._header)
         with self._lock:
             if self._process != os.getpid():  # after a fork
@@ -179,24 +167,18 @@ def _sync(path: Path, process: int) -> None:
     """Wait until a file is on the disk; a fork leaves that to the process that wrote it."""
     if process != os.getpid():
         return
-    try:
+    with suppress(OSError):  # the study has ended, so that a full or missing disk is not reported
         descriptor = os.open(path, os.O_RDONLY)
-    except OSError:  # deleted meanwhile
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:  # the study has ended, so that a full or missing disk cannot be reported
-        pass
-    finally:
-        os.close(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
     """Record a past task as a study, and return whether it is new.
 
     Args:
-        folder: Folder of all records.
-        task: The task.
         present: Identities of the recorded studies.
 
     Raises:
@@ -251,7 +233,7 @@ def read_study(paths: Sequence[Path]) -> RecordedStudy:
     """
     headers: list[Header] = []
     spaces: list[SearchSpace] = []
-    trials: dict[int, Ended] = {}
+    trials: dict[int, RecordedTrial] = {}
     n_damaged = 0
     for path in sorted(paths):
         first, *lines = regular(path).read_bytes().splitlines() or [b""]
@@ -268,7 +250,10 @@ def read_study(paths: Sequence[Path]) -> RecordedStudy:
 
 
 def _read_line(
-    state: Mapping[str, Any], header: Header, spaces: list[SearchSpace], trials: dict[int, Ended]
+    state: Mapping[str, Any],
+    header: Header,
+    spaces: list[SearchSpace],
+    trials: dict[int, RecordedTrial],
 ) -> None:
     if "space" in state:
         space = SearchSpace.from_dict(state["space"])
@@ -280,26 +265,27 @@ def _read_line(
         trials[number] = ended
 
 
-def _trial_in(state: Mapping[str, Any], header: Header) -> Ended:
-    signs = header.signs()
-    values = tuple(s * v for s, v in zip(signs, _floats(state["values"]), strict=False))
-    is_one = len(signs) == 1
-    steps = [float(step) for step, _ in state["rungs"]]
-    reported = [signs[0] * v for v in _floats(value for _, value in state["rungs"])]
+def _trial_in(state: Mapping[str, Any], header: Header) -> RecordedTrial:
+    values = _floats(state["values"])
+    is_one = len(header.directions) == 1
+    rungs = {float(step): float(from_plain(value)) for step, value in state["rungs"]}
     trial = Trial(
         configuration={
             str(name): from_plain(value) for name, value in state["configuration"].items()
         },
         state=TrialState(state["state"]),
         value=values[0] if is_one and values else None,
-        rungs={s: v for s, v in zip(steps, reported, strict=True) if math.isfinite(s)},
-        objectives=() if is_one else values,
+        rungs={step: value for step, value in rungs.items() if math.isfinite(step)},
+        objectives=() if is_one else tuple(values),
         constraints=dict(
             zip(state["constraints"], _floats(state["constraints"].values()), strict=True)
         ),
     )
-    return Ended(
-        trial, float(state["ended"]), bool(state["stopped"]), str(state.get("source", ""))
+    return RecordedTrial(
+        Directions.of(header.directions).in_users_sign(trial),
+        float(state["ended"]),
+        bool(state["stopped"]),
+        str(state.get("source", "")),
     )
 
 

@@ -16,26 +16,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from dre_plugins.memory.recorded import RecordedStudy
-from dre_plugins.recommend.lists import final_value
+from dre_plugins.recommend.lists import final_values
 
-SPACE_FILLING = frozenset({"random", "contrast"})
+SPACE_FILLING = ("random", "contrast")
 # With fewer studies the mean is not reported.
 MIN_STUDIES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """Hold how good the first suggestions were in studies that learnt from others.
+    """Hold how good the first suggestions were in studies that learnt from others."""
 
-    Args:
-        n_studies: Number of studies that could be compared.
-        share: Share of their own space-filling trials that their first suggestions beat.
-        error: Standard error of that share.
-    """
-
-    n_studies: int
-    share: float
-    error: float
+    n_studies: int  # number of studies that could be compared
+    share: float  # share of their own space-filling trials that their first suggestions beat
+    error: float  # standard error of that share
 
     @property
     def is_known(self) -> bool:
@@ -64,12 +58,11 @@ def share_beaten(study: RecordedStudy) -> float | None:
     A tie is half a win, and a trial without a value is worse than one with a value. None if the
     study has no space-filling trials.
     """
-    sources = [study.trials[number].source for number in sorted(study.trials)]
-    values = [final_value(trial) for trial in study.history()]
-    filled = [-math.inf if value is None else value for value in values]
-    first = [value for value, source in zip(filled, sources, strict=True) if source == "prior"]
-    filling = [v for v, source in zip(filled, sources, strict=True) if source in SPACE_FILLING]
-    if not first or not filling:
+    sources = np.array([study.trials[n].source for n in sorted(study.trials)], dtype=np.str_)
+    values = final_values(study.history())
+    values[np.isnan(values)] = -math.inf
+    ours = values[sources == "prior"][:, None]
+    theirs = values[np.isin(sources, SPACE_FILLING)]
+    if not len(ours) or not len(theirs):
         return None
-    ours, theirs = np.array(first)[:, None], np.array(filling)[None, :]
     return float(((ours > theirs) + 0.5 * (ours == theirs)).mean())

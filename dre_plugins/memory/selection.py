@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import roles
-from dre_plugins.transfer.spaces.alignment import aligned_if_any, matching_names
+from dre_plugins.transfer.spaces.alignment import matching_names, try_align
 from dre_plugins.transfer.spaces.prefixes import normalised, without_prefix
 
 # Largest number of studies to learn from: it takes seconds, and more of them hardly help.
@@ -24,12 +24,13 @@ def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
     """Return the studies to learn from, those with the largest overlap first, then the newest.
 
     Args:
-        index: Index of the recorded studies.
-        space: Parameters of the present study.
         without: Identity of the present study, which does not learn from itself.
     """
     entries = usable(index, without=without)
-    overlaps = _overlaps(index, dict.fromkeys(entry.space for entry in entries), space)
+    wanted, digests = _words(space.names), dict.fromkeys(entry.space for entry in entries)
+    shared = {digest: len(wanted & _words(index.names(digest))) for digest in digests}
+    likely = sorted((digest for digest in shared if shared[digest]), key=lambda d: -shared[d])
+    overlaps = {digest: overlap(index.space(digest), space) for digest in likely[:MAX_ALIGNED]}
     chosen = [entry for entry in entries if overlaps.get(entry.space, 0.0) > 0.0]
     chosen.sort(key=lambda entry: -overlaps[entry.space])  # stable: the newest stay first
     return chosen[:MAX_STUDIES]
@@ -50,7 +51,6 @@ def first_with(spaces: Sequence[Collection[str]], name: str) -> int | None:
     """Return the position of the first space with a parameter, None if there is none.
 
     Args:
-        spaces: Names of the parameters of each space.
         name: Name of the parameter. If no space has it, one with an alias counts.
     """
     for position, names in enumerate(spaces):
@@ -73,21 +73,12 @@ def usable(index: Index, *, without: str = "") -> list[Entry]:
     ]
 
 
-def _overlaps(index: Index, digests: Iterable[str], space: SearchSpace) -> dict[str, float]:
-    """Return how much the search spaces of past studies and the present one overlap, if at all."""
-    wanted = _words(space.names)
-    shared = {digest: len(wanted & _words(index.names(digest))) for digest in digests}
-    likely = sorted((digest for digest in shared if shared[digest]), key=lambda d: -shared[d])
-    overlaps = {digest: overlap(index.space(digest), space) for digest in likely[:MAX_ALIGNED]}
-    return {digest: share for digest, share in overlaps.items() if share > 0.0}
-
-
 def overlap(past: SearchSpace, space: SearchSpace) -> float:
     """Return the share of parameters that two spaces have in common among all that either has.
 
     It is 0 if the past space has less than half of the present parameters. Constants do not count.
     """
-    alignment = aligned_if_any(past, space)
+    alignment = try_align(past, space)
     links = () if alignment is None else alignment.links
     shared = [link for link in links if link.source in past.names and link.target in space.names]
     n_both = len({link.source for link in shared})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dre_plugins.memory.choices import prior_for
@@ -14,7 +15,7 @@ from dre_plugins.memory.records import Recorder
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
-from dre_plugins.transfer.found import turns_of_memory
+from dre_plugins.transfer.memory_turns import count_memory_turns
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
@@ -28,17 +29,9 @@ _FAILURES = (OSError, *DAMAGES)
 class StudyMemory:
     """Learn from past studies once, and record ended trials.
 
-    No failure to read or write ends a study: the first one is warned of, all are counted.
-
-    Args:
-        memory: The folder.
-        header: Which study it is.
-        stats: Counts "memory_errors", "past_studies" that were learnt from, and
-            "memory_contradicted" suggestions, see `turns_of_memory`.
-        logger: Where messages go.
-
-    Attributes:
-        stats: The counters, which may be replaced.
+    No failure to read or write ends a study: the first one is warned of, all are counted. The
+    counters `stats`, which may be replaced, are "memory_errors", "past_studies" that were learnt
+    from, and "memory_contradicted" suggestions, see `count_memory_turns`.
     """
 
     def __init__(
@@ -61,25 +54,14 @@ class StudyMemory:
         """Record a trial that has ended, see `Recorder.write`.
 
         Args:
-            number: Its number in the study.
             make: Returns the trial and its search space; if it raises, that counts as a failure to
                 write.
-            is_stopped: Whether a scheduler stopped it.
-            source: Source of the suggestion, see `Ended`.
         """
-
-        def write() -> None:
-            trial, space = make()
-            self._recorder.write(number, trial, space, is_stopped=is_stopped, source=source)
-
-        self._guarded(write)
+        write = partial(self._recorder.write, is_stopped=is_stopped, source=source)
+        self._guarded(lambda: write(number, *make()))
 
     def prior_for(self, space: SearchSpace | str) -> Prior | None:
-        """Return a prior of the past studies that help, None if there are none.
-
-        Args:
-            space: Parameters of the study; or the name of the only one that it has shown so far.
-        """
+        """Return a prior of the past studies that help, see `choices.prior_for`."""
         is_empty = isinstance(space, SearchSpace) and not space.n_parameters
         if len(self._header.directions) != 1 or is_empty:
             return None
@@ -91,8 +73,8 @@ class StudyMemory:
     def turns(
         self, prior: Any, space: SearchSpace, history: Sequence[Trial], numbers: range
     ) -> int:
-        """Return how many of the suggestions use the memory, see `turns_of_memory`."""
-        return turns_of_memory(prior, space, history, numbers, self.stats)
+        """Return how many of the suggestions use the memory, see `count_memory_turns`."""
+        return count_memory_turns(prior, space, history, numbers, self.stats)
 
     def _guarded(self, action: Callable[[], Result]) -> Result | None:
         try:

@@ -20,11 +20,17 @@ from dre_plugins.recommend.directions import Directions, checked_constraints, ch
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation, Suggestion
 from dre_plugins.recommend.kept_trials import KeptTrials, locked
 from dre_plugins.recommend.loading import prior_from
-from dre_plugins.recommend.memory import GivenMemory, Recommenders, memory_of_study, remembered
-from dre_plugins.recommend.prior import AUTO, UNIVERSAL, FoundPrior, GivenPrior
+from dre_plugins.recommend.memory import GivenMemory, RecordingRecommender, memory_of_study
+from dre_plugins.recommend.prior import (
+    AUTO,
+    UNIVERSAL,
+    GivenPrior,
+    PriorLike,
+    RecognisedPrior,
+    yields_to_memory,
+)
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
-from dre_plugins.recommend.results import has_tried_all
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.stopping import ExpectedGain, expected_gain
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -130,9 +136,11 @@ class AskTell(KeptTrials):
             stats=self.stats,
             logger=self._logger,
         )
-        self._remembered = remembered(self._memory, prior, self.space)
+        self._remembered: PriorLike | None = None
+        if self._memory is not None and yields_to_memory(prior):
+            self._remembered = self._memory.prior_for(self.space)
         self._prior = self._remembered or prior_from(prior, self._settings.preset)
-        if isinstance(self._prior, FoundPrior) and len(self.directions) > 1:
+        if isinstance(self._prior, RecognisedPrior) and len(self.directions) > 1:
             self._prior = UNIVERSAL  # a portfolio is good by a single objective
         self._recommenders = self._new_recommenders()
 
@@ -142,7 +150,7 @@ class AskTell(KeptTrials):
             self._memory.stats = self.stats
         self._recommenders = self._new_recommenders()
 
-    def _new_recommenders(self) -> Recommenders:
+    def _new_recommenders(self) -> RecordingRecommender:
         self._rule = Rule(self.space, self._valid, seed=self._seed)
         recommender = partial(
             Recommender,
@@ -154,14 +162,14 @@ class AskTell(KeptTrials):
             logger=self._logger,
             rule=self._rule,
         )
-        return Recommenders(recommender, self._prior, self._memory, self._remembered)
+        return RecordingRecommender(recommender, self._prior, self._memory, self._remembered)
 
     @property
     @locked
     def is_exhausted(self) -> bool:
         """Whether every configuration of a finite space was asked for."""
         may_differ = bool(self._queue) or self._settings.allow_duplicates
-        return not may_differ and has_tried_all(self._rule, self._trials)
+        return not may_differ and configurations.has_tried_all(self._rule, self._trials)
 
     @locked
     def recommend(self) -> Recommendation[Trial]:
@@ -214,8 +222,8 @@ class AskTell(KeptTrials):
         """
         require(count >= 1, "count", count, "at least 1")
         first = len(self._trials)
-        if not first and self._recommenders.about_priors:
-            self._logger.info(self._recommenders.about_priors)
+        if not first and self._recommenders.prior_summary:
+            self._logger.info(self._recommenders.prior_summary)
         while self._queue and len(self._trials) < first + count:
             self._begin(self._completed(self._queue[0]), Explanation("enqueued"))
             # Only now, so that an interruption loses no enqueued configuration.
@@ -368,7 +376,7 @@ class AskTell(KeptTrials):
             whole = {**self.space.constants, **configurations.active_part(self.space, wanted)}
             self._recommenders.check(whole)
             return whole
-        fixed = configurations.wanted_part(self.space, wanted)
+        fixed = configurations.in_range_part(self.space, wanted)
         return {**self._suggest(1, fixed)[0].configuration, **wanted}
 
     def _begin(self, configuration: Mapping[str, Any], explanation: Explanation) -> None:

@@ -8,8 +8,6 @@ is below another branch's and its last ⌈log₂ n⌉ trials, of n, did not impr
 other than the leading one is not beaten, every second suggestion goes to the one with the fewest
 trials. As n grows, a beaten branch is tried again ever more rarely. Figures:
 docs/decisions/branch-guard.md.
-
-Notation: see docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -23,9 +21,8 @@ from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import final_values
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
+from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
-
-Units = NDArray[np.float64]
 
 # Smallest number of trials without improvement after which a branch is beaten.
 MIN_PATIENCE = 3
@@ -43,10 +40,7 @@ class _Branch:
 
 
 def branch_to_try(
-    space: SearchSpace,
-    history: Sequence[Trial],
-    units: Units,
-    may_hold: Callable[[Units], bool],
+    space: SearchSpace, history: Sequence[Trial], units: Units, may_hold: Callable[[Units], bool]
 ) -> Units | None:
     """Return coordinates `[P]` that lead into the branch with the fewest trials, NaN elsewhere.
 
@@ -56,7 +50,8 @@ def branch_to_try(
     """
     if not space.choices:
         return None
-    values = _values(history)
+    values = final_values(history)
+    values = np.where(feasible(history) & ~np.isnan(values), values, -math.inf)
     has_ended = np.array([trial.state is not TrialState.RUNNING for trial in history], dtype=bool)
     best_first = units[np.argsort(-values, kind="stable")]
     live: list[_Branch] = []
@@ -64,7 +59,8 @@ def branch_to_try(
     for column in space.choices:
         branches = _branches(space, column, units[:, column], values, has_ended)
         leader = max(branches, key=lambda branch: (branch.best, branch.n_trials))
-        patience = _patience(sum(branch.n_trials for branch in branches))
+        n_trials = sum(branch.n_trials for branch in branches)
+        patience = max(MIN_PATIENCE, math.ceil(math.log2(max(2, n_trials))))
         for branch in branches:
             if branch.best < leader.best and branch.n_since >= patience:
                 beaten.append(space.leading_to(column, branch.place, best_first))
@@ -84,18 +80,8 @@ def is_within(units: Units, branch: Units) -> NDArray[np.bool_]:
     return np.asarray((units[:, given] == branch[given]).all(axis=1))
 
 
-def _values(history: Sequence[Trial]) -> NDArray[np.float64]:
-    """Return final values `[N]`, minus infinity for trials without one and infeasible ones."""
-    values = final_values(history)
-    return np.where(feasible(history) & ~np.isnan(values), values, -math.inf)
-
-
 def _branches(
-    space: SearchSpace,
-    column: int,
-    places: Units,
-    values: NDArray[np.float64],
-    has_ended: NDArray[np.bool_],
+    space: SearchSpace, column: int, places: Units, values: Units, has_ended: NDArray[np.bool_]
 ) -> list[_Branch]:
     """Return the progress of each value of the choice in a column."""
     domain = space.domains[space.names[column]]
@@ -108,11 +94,3 @@ def _branches(
         n_since = int(has_ended[rows[first:]].sum())
         found.append(_Branch(column, place, len(rows), best, n_since))
     return found
-
-
-def _patience(n_trials: int) -> int:
-    """Return after how many trials without improvement a branch is beaten.
-
-    `n_trials` is the number of trials that made the choice, in any branch.
-    """
-    return max(MIN_PATIENCE, math.ceil(math.log2(max(2, n_trials))))

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.base import Domain, match_key
 from dre_plugins.space.discrete import ordered_choices
+from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.space.seen import distinct
 
 
 def space_of(given: SearchSpace | Mapping[str, Domain | Sequence[Any]]) -> SearchSpace:
@@ -65,11 +68,21 @@ def active_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[st
     return {name: value for name, value in configuration.items() if name in active}
 
 
-def wanted_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
+def in_range_part(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that are in range, around which the model can search."""
     return {
         name: value for name, value in configuration.items() if space.domains[name].contains(value)
     }
+
+
+def has_tried_all(rule: Rule, trials: Sequence[Trial]) -> bool:
+    """Return whether every valid configuration of a finite space is among the trials'."""
+    space, n = rule.space, rule.n_configurations
+    if not space.n_parameters or n is None or len(trials) < n:
+        return False
+    inside = [trial.configuration for trial in trials if space.contains(trial.configuration)]
+    valid = rule.kept(space.to_units(inside))
+    return int(distinct(valid).sum()) >= n
 
 
 def _active(space: SearchSpace, configuration: Mapping[str, Any]) -> list[str]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.lists import dense_ranks, thin
+from dre_plugins.recommend.lists import dense_ranks, subsample
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.base import Array
 
 # Largest number of modelled constraints: of more, similar ones are joined
 # (lab/2026-11-24-joined-constraints.md).
@@ -22,7 +23,7 @@ class Constraint:
     """Hold the observed violations of one constraint."""
 
     trials: NDArray[np.intp]  # positions in the history of the trials that state it `[N]`
-    violations: NDArray[np.float64]  # how far they violate it `[N]`; at most 0 is met
+    violations: Array  # how far they violate it `[N]`; at most 0 is met
 
     @property
     def is_met(self) -> NDArray[np.bool_]:
@@ -31,10 +32,10 @@ class Constraint:
 
     def nearest(self, max_length: int) -> Constraint:
         """Return the constraint with at most `max_length` trials, most of them near the limit."""
-        kept = thin(dense_ranks(-np.abs(self.violations)), max_length)
+        kept = subsample(dense_ranks(-np.abs(self.violations)), max_length)
         return Constraint(self.trials[kept], self.violations[kept])
 
-    def places(self, n_trials: int) -> NDArray[np.float64]:
+    def places(self, n_trials: int) -> Array:
         """Return the place of each trial relative to the limit, by order alone `[n_trials]`.
 
         It is up to 1 above the limit, down to -1 below it, 0 at the limit and NaN where unknown.
@@ -59,13 +60,8 @@ def constraints_of(history: Sequence[Trial]) -> list[Constraint]:
     return constraints
 
 
-def joined(constraints: Sequence[Constraint], n_trials: int) -> list[Constraint]:
-    """Return the constraints; of more than `MAX_MODELLED`, similar ones are joined.
-
-    Args:
-        constraints: The constraints.
-        n_trials: Length of the history.
-    """
+def merged_constraints(constraints: Sequence[Constraint], n_trials: int) -> list[Constraint]:
+    """Return the constraints; of more than `MAX_MODELLED`, similar ones are joined."""
     if len(constraints) <= MAX_MODELLED:
         return [*constraints]
     from scipy.cluster.hierarchy import fcluster, linkage  # takes long to import
@@ -76,7 +72,7 @@ def joined(constraints: Sequence[Constraint], n_trials: int) -> list[Constraint]
     return [_merged(places[groups == group]) for group in dict.fromkeys(groups.tolist())]
 
 
-def _merged(places: NDArray[np.float64]) -> Constraint:
+def _merged(places: Array) -> Constraint:
     """Return the constraint that is met where all are, of `Constraint.places` `[J, N]`.
 
     It is violated by the sum of the violations, and met by the narrowest margin.

@@ -14,11 +14,11 @@ import math
 import numpy as np
 import torch
 
-from dre_plugins.recommend.ensemble.width import read_by_processes
+from dre_plugins.recommend.ensemble.width import process_features
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.universal.file import ready
+from dre_plugins.universal.file import load_network
 
 # Fewer costs than these predict nothing.
 MIN_COSTS = 3
@@ -41,8 +41,8 @@ class CostModel:
         self._mean, self._deviation = float(logs.mean()), float(logs.std())
         self._log_typical = math.log(costs.mean())
         targets = torch.from_numpy((logs - self._mean) / self._deviation)
-        features = read_by_processes(space, units)
-        self._processes, weights = ready()(features[None], targets[None])
+        features = process_features(space, units)
+        self._processes, weights = load_network()(features[None], targets[None])
         self._shares = weights[0, :, None].exp()
 
     @classmethod
@@ -55,13 +55,13 @@ class CostModel:
 
     def expected(self, units: Units) -> Units:
         """Return what configurations are expected to cost `[C]`; canonical units `[C, P]`."""
-        costs: Units = self._logs(read_by_processes(self._space, units)).exp().numpy()
+        costs: Units = self._logs(process_features(self._space, units)).exp().numpy()
         return costs
 
     def log_factors(self, features: torch.Tensor) -> torch.Tensor:
         """Return the logarithms of the divisors 1 + c / m of expected improvements `[C]`.
 
-        Features `[C, D]` are those of `read_by_processes`; their gradient is kept.
+        Features `[C, D]` are those of `process_features`; their gradient is kept.
         """
         logs = self._logs(features) - self._log_typical
         # log(1 + c / m), which is finite whatever is predicted far from all trials.

@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.constraints import Constraint, constraints_of, joined
-from dre_plugins.recommend.lists import WORST, TrialList, final_value, last_step, trial_lists
+from dre_plugins.recommend.constraints import Constraint, constraints_of, merged_constraints
+from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks
+from dre_plugins.recommend.lists import FAILED_RANK, TrialList, final_value, last_step, trial_lists
 from dre_plugins.recommend.noise import repetition_keys, without_noise
-from dre_plugins.recommend.pareto import as_one_objective, single_objective
-from dre_plugins.recommend.placing import final_scale, one_list, places
+from dre_plugins.recommend.pareto import scalarised_history, single_objective
 from dre_plugins.recommend.trials import (
     ConstraintState,
     Trial,
     TrialState,
-    as_of_now,
     constraint_states,
+    observed_trials,
 )
 from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
@@ -46,7 +46,7 @@ class Evidence:
     units: Units  # canonical coordinates of their configurations `[N, P]`
     weights: Units  # weights of the objectives in the scalarised value `[O]`
     failed: str  # "worst" ranks failed trials last, "ignore" leaves them out
-    max_history: int  # longest list of trials, see `lists.thin`
+    max_history: int  # longest list of trials, see `lists.subsample`
 
     @classmethod
     def of(
@@ -62,7 +62,7 @@ class Evidence:
 
         A ValueError says that a configuration has a value that its parameter can never have.
         """
-        trials = as_one_objective(as_of_now(history), weights)
+        trials = scalarised_history(observed_trials(history), weights)
         units = space.to_units([trial.configuration for trial in trials])
         levelled = without_noise(trials, repetition_keys(units))
         return cls(space, tuple(levelled), units, weights, failed, max_history)
@@ -117,10 +117,10 @@ class Evidence:
 
     @cached_property
     def violated_constraints(self) -> list[Constraint]:
-        """Return the constraints that any trial violates; many of them joined, see `joined`."""
+        """Return the constraints that any trial violates, see `merged_constraints`."""
         constraints = constraints_of(self.trials)
         violated = [constraint for constraint in constraints if not constraint.is_met.all()]
-        return joined(violated, len(self.trials))
+        return merged_constraints(violated, len(self.trials))
 
     @cached_property
     def can_rank(self) -> bool:
@@ -153,14 +153,14 @@ class Evidence:
         )
 
     @cached_property
-    def single_list(self) -> tuple[TrialList, Units]:
-        """Return one list of complete, pruned and failed trials, and their values, see `placing`.
+    def joint_list(self) -> tuple[TrialList, Units]:
+        """Return one list of complete, pruned and failed trials, and its values.
 
         The values `[N]` are on the scale of final ones, NaN for failures.
         """
-        order = places(self.trials)
-        ranked = one_list(self.trials, order, failed=self.failed, max_length=self.max_history)
-        return ranked, final_scale(self.trials, order)[ranked.trials]
+        order = joint_ranks(self.trials)
+        ranked = joint_list(self.trials, order, failed=self.failed, max_length=self.max_history)
+        return ranked, imputed_values(self.trials, order)[ranked.trials]
 
     def _lists_of(self, trials: Sequence[Trial]) -> list[TrialList]:
         return trial_lists(trials, failed=self.failed, max_length=self.max_history)
@@ -179,7 +179,7 @@ class Evidence:
 
     def may_be_incumbent_in(self, ranked: TrialList) -> Mask:
         """Return which trials of any list may be the incumbent `[N]`, see `may_be_incumbent`."""
-        has_value = ranked.ranks > WORST
+        has_value = ranked.ranks > FAILED_RANK
         candidates = has_value if has_value.any() else ~has_value
         states = [self.constraint_states[trial] for trial in ranked.trials]
         for wanted in (ConstraintState.MET, ConstraintState.UNKNOWN):

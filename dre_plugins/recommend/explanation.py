@@ -90,7 +90,7 @@ class Suggestion:
         return self.explanation.source
 
 
-def some_of(names: Sequence[str]) -> str:
+def abbreviated(names: Sequence[str]) -> str:
     """Return the first three of some names in words, and how many more there are."""
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return ", ".join(names[:MAX_NAMED]) + more

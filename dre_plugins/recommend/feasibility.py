@@ -14,18 +14,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.constraints import Constraint
 from dre_plugins.recommend.costs import BLOCK, CostModel
-from dre_plugins.recommend.ensemble.width import read_by_processes
+from dre_plugins.recommend.ensemble.width import process_features
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.universal.file import ready
+from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import standardised
-
-Units = NDArray[np.float64]
 
 # The scale of margins becomes logarithmic at their standard deviation divided by this.
 SHARPNESS = 10.0
@@ -56,8 +54,8 @@ class Feasibility:
         for constraint in constraints:
             nearest = constraint.nearest(min(max_length, share))
             targets, boundary = targets_of(nearest)
-            features = read_by_processes(space, units[nearest.trials])
-            processes, weights = ready()(features[None], targets[None])
+            features = process_features(space, units[nearest.trials])
+            processes, weights = load_network()(features[None], targets[None])
             kept = (weights[0] > math.log(MIN_WEIGHT)).nonzero()[:, 0]
             weights = torch.log_softmax(weights[0, kept], 0)
             self._models.append((processes.some(kept), weights[:, None], boundary))
@@ -73,7 +71,7 @@ class Feasibility:
     def log_probability(self, features: torch.Tensor) -> torch.Tensor:
         """Return the logarithm of the probability that all constraints are met `[C]`.
 
-        Features `[C, D]` are those of `read_by_processes`; their gradient is kept.
+        Features `[C, D]` are those of `process_features`; their gradient is kept.
         """
         parts = []
         for part in features.split(BLOCK):
@@ -107,7 +105,7 @@ def log_shares_at(
     """Return `log_shares` of canonical coordinates `[C, P]`."""
     if costs is None and feasibility is None:
         return torch.zeros(len(units), dtype=torch.float64)
-    return log_shares(read_by_processes(space, units), costs, feasibility)
+    return log_shares(process_features(space, units), costs, feasibility)
 
 
 def targets_of(constraint: Constraint) -> tuple[torch.Tensor, float]:
@@ -125,11 +123,8 @@ def targets_of(constraint: Constraint) -> tuple[torch.Tensor, float]:
     # If feasible trials report exactly 0, as for a yes or no, the boundary is half-way to the
     # smallest violation.
     limit = 0.5 * violated.min() if len(met) and met.max() == 0.0 else 0.0
-    margins = _log_margins((limit - scaled) / (scaled.std() or 1.0))
+    margins = (limit - scaled) / (scaled.std() or 1.0)
+    # On a scale that is even around the boundary and logarithmic far from it.
+    margins = np.sign(margins) * np.log1p(SHARPNESS * np.abs(margins))
     targets, mean, deviation = standardised(torch.from_numpy(margins))
     return targets, float(-mean / deviation)
-
-
-def _log_margins(margins: Units) -> Units:
-    """Return margins on a scale that is even around the boundary and logarithmic far from it."""
-    return np.asarray(np.sign(margins) * np.log1p(SHARPNESS * np.abs(margins)))

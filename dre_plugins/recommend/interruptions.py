@@ -33,7 +33,7 @@ def is_interruption(error: Exception) -> bool:
 
 def is_from_signal_handler(error: BaseException) -> bool:
     """Return whether an exception, or its cause, passed through a signal handler."""
-    handlers = _codes_of_handlers()
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
     cause: BaseException | None = error
     while cause is not None:
         trace = cause.__traceback__
@@ -43,11 +43,6 @@ def is_from_signal_handler(error: BaseException) -> bool:
             trace = trace.tb_next
         cause = cause.__cause__
     return False
-
-
-def _codes_of_handlers() -> set[CodeType]:
-    handlers = (signal.getsignal(number) for number in signal.valid_signals())
-    return {code for handler in handlers if (code := _code_of(handler)) is not None}
 
 
 def _code_of(handler: Any) -> CodeType | None:

@@ -15,8 +15,14 @@ from dre_plugins.engine.settings import require
 from dre_plugins.recommend.directions import Directions
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.pareto import non_dominated
-from dre_plugins.recommend.results import as_ended, valid_positions, values_of
-from dre_plugins.recommend.trials import Trial, TrialState, as_of_now
+from dre_plugins.recommend.trials import (
+    Trial,
+    TrialState,
+    as_ended,
+    feasible_positions,
+    observed_trials,
+    values_of,
+)
 from dre_plugins.space.search_space import SearchSpace
 
 Parameters = ParamSpec("Parameters")
@@ -29,11 +35,11 @@ def locked(
     """Let one thread at a time into the methods of a `Locked` object."""
 
     @wraps(method)
-    def one_at_a_time(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+    def wrapper(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         with self._lock:
             return method(self, *args, **kwargs)
 
-    return one_at_a_time
+    return wrapper
 
 
 class Locked:
@@ -90,7 +96,7 @@ class KeptTrials(Locked):
         Raises:
             ValueError: If there is no such trial, or there are several objectives.
         """
-        n_objectives, valid = len(self.directions), self._valid_trials()
+        n_objectives, valid = len(self.directions), self._feasible_trials()
         if n_objectives != 1:
             raise ValueError("best needs a single objective; use best_trials.")
         if not valid:
@@ -101,7 +107,7 @@ class KeptTrials(Locked):
     @locked
     def best_trials(self) -> tuple[Trial, ...]:
         """The Pareto front of the complete trials that meet all constraints."""
-        valid = self._valid_trials()
+        valid = self._feasible_trials()
         if not valid:
             return ()
         is_best = non_dominated(np.array([values_of(trial) for trial in valid]))
@@ -131,12 +137,12 @@ class KeptTrials(Locked):
 
         Running and stopped trials count by their reports.
         """
-        return as_of_now(self._trials, self._stopped)
+        return observed_trials(self._trials, self._stopped)
 
-    def _valid_trials(self) -> list[Trial]:
+    def _feasible_trials(self) -> list[Trial]:
         """Return the complete trials that meet all constraints and have a value."""
         history = self.history()
-        return [history[position] for position in valid_positions(history, self._trials)]
+        return [history[position] for position in feasible_positions(history, self._trials)]
 
     def _trial(self, number: int) -> Trial:
         require(0 <= number < len(self._trials), "number", number, "a number that ask returned")

@@ -16,25 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.base import Array
 
 # Number of rungs with a list of their own: those at which most trials were pruned. More lists
 # would cost time and add little.
 MAX_RUNG_LISTS = 4
 
 # Dense rank of all failed trials, below every value.
-WORST = -1.0
+FAILED_RANK = -1.0
 
 
 @dataclass(frozen=True, slots=True)
 class TrialList:
     """Hold one list: which trials, in which order.
 
-    Ranks are dense: 0, 1, … upwards, larger is better, equal values are equal; `WORST` for
+    Ranks are dense: 0, 1, … upwards, larger is better, equal values are equal; `FAILED_RANK` for
     failures.
     """
 
     trials: NDArray[np.intp]  # positions in the history `[N]`
-    ranks: NDArray[np.float64]
+    ranks: Array
     weight: float  # weight in the loss, 1 for the list of final values
 
 
@@ -45,9 +46,9 @@ def final_value(trial: Trial) -> float | None:
     return trial.value
 
 
-def final_values(history: Iterable[Trial]) -> NDArray[np.float64]:
+def final_values(history: Iterable[Trial]) -> Array:
     """Return the values of trials that ended well `[N]`, NaN for others."""
-    return _numbers(map(final_value, history))
+    return np.array([final_value(trial) for trial in history], dtype=np.float64)
 
 
 def has_failed(trial: Trial) -> bool:
@@ -68,9 +69,12 @@ def last_step(trial: Trial) -> float | None:
     )
 
 
-def reported_at(history: Iterable[Trial], step: float) -> NDArray[np.float64]:
+def reported_at(history: Iterable[Trial], step: float) -> Array:
     """Return the values at a step `[N]`; NaN where nothing was reported, and of failed trials."""
-    return _numbers(_reported(trial, step) for trial in history)
+    reported = [
+        None if trial.state is TrialState.FAILED else trial.rungs.get(step) for trial in history
+    ]
+    return np.array(reported, dtype=np.float64)
 
 
 def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> list[TrialList]:
@@ -95,10 +99,7 @@ def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> li
 
 
 def ranked_lists(
-    values: NDArray[np.float64],
-    failed: NDArray[np.bool_],
-    reported: Sequence[NDArray[np.float64]],
-    max_length: int,
+    values: Array, failed: NDArray[np.bool_], reported: Sequence[Array], max_length: int
 ) -> list[TrialList]:
     """Arrange values, failures and reports of trials into lists, see `trial_lists`.
 
@@ -107,7 +108,6 @@ def ranked_lists(
         failed: Which trials are tied at the end of the first list `[N]`.
         reported: Values at each step at which trials were pruned, latest first, each `[N]`; NaN
             where nothing was reported.
-        max_length: Longest list.
     """
     contents = [(values, 1.0)] if not np.isnan(values).all() else []
     contents += [
@@ -131,14 +131,14 @@ def pruning_steps(last: Iterable[float]) -> list[float]:
     return sorted((step for step, _ in most), reverse=True)
 
 
-def dense_ranks(values: Iterable[float]) -> NDArray[np.float64]:
+def dense_ranks(values: Iterable[float]) -> Array:
     """Return 0 for the smallest value, 1 for the next different one, … `[N]`."""
     values = values if isinstance(values, np.ndarray) else [*values]
     _, ranks = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True)
     return ranks.reshape(-1).astype(np.float64)
 
 
-def thin(ranks: NDArray[np.float64], max_length: int) -> NDArray[np.intp]:
+def subsample(ranks: Array, max_length: int) -> NDArray[np.intp]:
     """Choose entries of a long list: the best half of `max_length`, then evenly spread ranks.
 
     The cost of a fit stays flat as a study grows, the top keeps its resolution, and the rest still
@@ -152,11 +152,7 @@ def thin(ranks: NDArray[np.float64], max_length: int) -> NDArray[np.intp]:
     return np.sort(order[np.concatenate([np.arange(n_best), rest])])
 
 
-def insert_fantasies(
-    ranks: NDArray[np.float64],
-    predicted: NDArray[np.float64],
-    fantasies: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def rank_fantasies(ranks: Array, predicted: Array, fantasies: Array) -> Array:
     """Return dense ranks `[N + U]` of finished trials, and of unfinished ones by prediction.
 
     An unfinished trial ranks just above the finished trials that it is expected to beat. Observed
@@ -174,7 +170,7 @@ def insert_fantasies(
 def with_fantasies(
     lists: Sequence[TrialList],
     positions: NDArray[np.intp],
-    predicted: Callable[[NDArray[np.intp]], NDArray[np.float64]],
+    predicted: Callable[[NDArray[np.intp]], Array],
 ) -> list[TrialList]:
     """Return the lists with unfinished trials in the first one, where the surrogate ranks them.
 
@@ -184,26 +180,13 @@ def with_fantasies(
     if not lists:
         return [TrialList(positions, dense_ranks(-fantasies), 1.0)]
     main = lists[0]
-    ranks = insert_fantasies(main.ranks, predicted(main.trials), fantasies)
+    ranks = rank_fantasies(main.ranks, predicted(main.trials), fantasies)
     return [TrialList(np.concatenate([main.trials, positions]), ranks, main.weight), *lists[1:]]
 
 
-def _ranked(
-    values: NDArray[np.float64], failed: NDArray[np.bool_], weight: float, max_length: int
-) -> TrialList:
+def _ranked(values: Array, failed: NDArray[np.bool_], weight: float, max_length: int) -> TrialList:
     ranked = np.flatnonzero(~np.isnan(values))
     failures = np.flatnonzero(failed)
-    ranks = np.concatenate([dense_ranks(values[ranked]), np.full(len(failures), WORST)])
-    kept = thin(ranks, max_length)
+    ranks = np.concatenate([dense_ranks(values[ranked]), np.full(len(failures), FAILED_RANK)])
+    kept = subsample(ranks, max_length)
     return TrialList(np.concatenate([ranked, failures])[kept], ranks[kept], weight)
-
-
-def _numbers(values: Iterable[float | None]) -> NDArray[np.float64]:
-    """Return an array with NaN for None."""
-    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _reported(trial: Trial, step: float) -> float | None:
-    value = trial.rungs.get(step)
-    is_ranked = value is not None and trial.state is not TrialState.FAILED
-    return value if is_ranked else None

@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
-    FoundPrior,
-    GivenPrior,
     LoadedPrior,
     PriorLike,
-    gives_way,
+    RecognisedPrior,
 )
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.memory import Memory
@@ -56,24 +53,11 @@ def memory_of_study(
     return StudyMemory(memory, header, stats=stats, logger=logger)
 
 
-def remembered(
-    memory: StudyMemory | None, prior: GivenPrior, space: SearchSpace
-) -> PriorLike | None:
-    """Return the prior of past studies that a study starts from, None if there is none.
-
-    If the user gave a prior other than "auto" or "universal", the memory is not used.
-    """
-    return None if memory is None or not gives_way(prior) else memory.prior_for(space)
-
-
-class Recommenders:
+class RecordingRecommender:
     """Make suggestions with the prior of past studies or without, and record ended trials.
 
-    Args:
-        new: Returns a recommender of the study with a `prior`.
-        prior: Prior of the study.
-        memory: Access to the memory; None without one.
-        remembered: Prior of past studies from the memory, if the study uses it.
+    `new` returns a recommender of the study with a `prior`; `remembered` is the prior from the
+    memory, if the study uses it.
     """
 
     def __init__(
@@ -91,9 +75,9 @@ class Recommenders:
         self._recommender.check_rule()
 
     @property
-    def about_priors(self) -> str:
+    def prior_summary(self) -> str:
         """Say in one line which parameters the trained priors know; empty without any."""
-        return self._recommender.about_priors
+        return self._recommender.prior_summary
 
     def check(self, configuration: Mapping[str, Any]) -> None:
         """Count a complete configuration that is tried although it breaks the rule."""
@@ -103,18 +87,18 @@ class Recommenders:
     def suggest(
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
-        """Return suggestions, those of some numbers with past studies, see `transfer.found`."""
-        n_turns = self._turns_of_prior(history, range(index, index + count))
+        """Return suggestions, some of them with past studies, see `transfer.memory_turns`."""
+        n_turns, numbers = count, range(index, index + count)
+        if self._memory is not None and self._remembered is not None:
+            space = self._recommender.space
+            n_turns = self._memory.turns(self._remembered, space, history, numbers)
         suggestions: list[Suggestion] = []
         if n_turns:
             suggestions = self._recommender.suggest(history, n_turns, index=index, fixed=fixed)
         if n_turns < count:
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
             suggestions += self._new(prior=UNIVERSAL).suggest(
-                [*history, *pending],
-                count - n_turns,
-                index=index + n_turns,
-                fixed=fixed,
+                [*history, *pending], count - n_turns, index=index + n_turns, fixed=fixed
             )
         return self._with_branch_starts(suggestions, history, fixed)
 
@@ -126,9 +110,10 @@ class Recommenders:
         Parameters that are in no trial yet get these values; the others keep theirs. If the whole
         space is that of one learner, its portfolio is used in the start-up trials instead.
         """
-        space, settings = self._recommender.space, self._recommender.settings
-        is_one_learner = bool(self.about_priors)
-        if not isinstance(self._prior, FoundPrior) or is_one_learner or settings.n_startup_trials:
+        space, prior = self._recommender.space, self._prior
+        is_one_learner = bool(self.prior_summary)
+        has_startup = is_one_learner or self._recommender.settings.n_startup_trials
+        if not isinstance(prior, RecognisedPrior) or has_startup:
             return [*suggestions]
         children = {condition.child for condition in space.conditions}
         tried = {*fixed, *chain.from_iterable(trial.configuration for trial in history)}
@@ -136,7 +121,7 @@ class Recommenders:
         for suggestion in suggestions:
             new = (children & {*suggestion.configuration}) - tried
             tried |= {*suggestion.configuration}
-            values = self._prior.favourite({n: d for n, d in space.domains.items() if n in new})
+            values = prior.favourite({n: d for n, d in space.domains.items() if n in new})
             begun.append(self._with_values(suggestion, values))
         return begun
 
@@ -151,11 +136,6 @@ class Recommenders:
         stats.subtract([suggestion.source])
         stats["prior"] += 1
         return Suggestion(wanted, units, Explanation("prior"))
-
-    def _turns_of_prior(self, history: Sequence[Trial], numbers: range) -> int:
-        if self._memory is not None and self._remembered is not None:
-            return self._memory.turns(self._remembered, self._recommender.space, history, numbers)
-        return len(numbers)
 
     def record(self, number: int, trial: Trial, *, is_stopped: bool, source: str) -> None:
         """Write a trial that has ended, and who suggested it, to the memory."""

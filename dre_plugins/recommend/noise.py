@@ -11,10 +11,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dre_plugins.recommend.lists import final_value
+from dre_plugins.recommend.lists import final_values
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.base import Array
 from dre_plugins.space.seen import groups
 
 # Fewest repetitions from which the noise is estimated.
@@ -36,7 +36,8 @@ def without_noise(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list
     than its standard error are tied. Without repetitions nothing is known of the noise, and
     nothing changes. `repeats` are equal for equal configurations `[N]`.
     """
-    value_of = _finite_values(history)
+    finals = enumerate(final_values(history).tolist())
+    value_of = {i: value for i, value in finals if math.isfinite(value)}
     n_repetitions = len(value_of) - len({repeats[i] for i in value_of})
     if n_repetitions < MIN_REPETITIONS:
         return [*history]
@@ -53,19 +54,13 @@ def without_noise(history: Sequence[Trial], repeats: Sequence[Hashable]) -> list
     return [replace(t, value=levels[i]) if i in levels else t for i, t in enumerate(history)]
 
 
-def repetition_keys(units: NDArray[np.float64]) -> list[Hashable]:
+def repetition_keys(units: Array) -> list[Hashable]:
     """Return keys that are equal for repetitions of a configuration, by units `[N, P]`.
 
     Units far outside the present ranges are clipped, so trials there do not count as repetitions.
     """
     is_outside = np.any((units < 0.0) | (units > 1.0), axis=1).tolist()
     return [i if is_outside[i] else key for i, key in enumerate(groups(units))]
-
-
-def _finite_values(history: Sequence[Trial]) -> dict[int, float]:
-    """Return the finite final values by position."""
-    values = ((i, final_value(trial)) for i, trial in enumerate(history))
-    return {i: value for i, value in values if value is not None and math.isfinite(value)}
 
 
 def _groups(values: Mapping[int, float], repeats: Sequence[Hashable]) -> list[_Group]:

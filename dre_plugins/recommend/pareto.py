@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.lists import dense_ranks
 from dre_plugins.recommend.trials import Trial, TrialState
-
-Array = NDArray[np.float64]
+from dre_plugins.space.base import Array
 
 # Weight of the sum in the augmented Chebyshev scalarisation.
 AUGMENTATION = 0.05
@@ -46,18 +45,10 @@ def non_dominated(values: Array) -> NDArray[np.bool_]:
     return is_in_front
 
 
-def placed(values: Array) -> Array:
+def normalised_ranks(values: Array) -> Array:
     """Return the values of each objective as places from 0, worst, to 1, `[N, O]` -> `[N, O]`."""
     ranks = np.stack([dense_ranks(column) for column in values.T], axis=1)
     return np.asarray(ranks / np.maximum(ranks.max(0), 1.0))
-
-
-def preference(values: Array, weights: Array) -> Array:
-    """Return one value for each trial, larger is better, `[N, O]` -> `[N]`.
-
-    Only the order within each objective counts, so their scales may be anything.
-    """
-    return scalarised(placed(values), weights)
 
 
 def scalarised(places: Array, weights: Array) -> Array:
@@ -84,17 +75,18 @@ def n_objectives(history: Sequence[Trial]) -> int:
     return numbers[0] if numbers else 0
 
 
-def as_one_objective(history: Sequence[Trial], weights: Array) -> list[Trial]:
-    """Return the trials with one scalarised value each, see `preference`.
+def scalarised_history(history: Sequence[Trial], weights: Array) -> list[Trial]:
+    """Return the trials with one scalarised value each, larger is better.
 
-    Trials with one objective and trials without values are unchanged. The weights `[O]` decide
-    which part of the Pareto front is improved.
+    Only the order within each objective counts, so their scales may be anything. Trials with one
+    objective and trials without values are unchanged. The weights `[O]` decide which part of the
+    Pareto front is improved.
     """
     rows = [i for i, trial in enumerate(history) if _has_values(trial)]
     if not rows:
         return [*history]
     values = np.array([history[i].objectives for i in rows], dtype=np.float64)
-    value_of = dict(zip(rows, preference(values, weights).tolist(), strict=True))
+    value_of = dict(zip(rows, scalarised(normalised_ranks(values), weights).tolist(), strict=True))
     return [replace(trial, value=value_of.get(i, trial.value)) for i, trial in enumerate(history)]
 
 

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.lists import thin
+from dre_plugins.recommend.lists import subsample
 from dre_plugins.space.base import Units
 
 # Largest number of fantasies. Of more running trials, such as those of killed workers, the ones
-# with the best predictions are taken, and a sample of the others (`lists.thin`).
+# with the best predictions are taken, and a sample of the others (`lists.subsample`).
 MAX_FANTASIES = 64
 # Each of the first suggestions of a batch has a fit. Later ones share a fit, this many at a time,
 # because the cost of a fit grows with the number of fantasies.
@@ -28,24 +28,24 @@ N_TOGETHER = 16
 NEAR = 0.25
 
 
-def worth_fantasizing(units: Units, predicted: Callable[[Units], Units]) -> Units:
+def select_fantasies(units: Units, predicted: Callable[[Units], Units]) -> Units:
     """Return the unfinished trials that become fantasies, all of them if they are few.
 
     `predicted` returns how good coordinates `[U, P]` are expected to be `[U]`, larger is better.
     """
     if len(units) <= MAX_FANTASIES:
         return units
-    kept: Units = units[thin(predicted(units), MAX_FANTASIES)]
+    kept: Units = units[subsample(predicted(units), MAX_FANTASIES)]
     return kept
 
 
-def parts_of(count: int) -> Iterator[int]:
+def batch_sizes(count: int) -> Iterator[int]:
     """Return how many suggestions of a batch share a fit: `N_TOGETHER`, and the remainder."""
     for first in range(0, count, N_TOGETHER):
         yield min(N_TOGETHER, count - first)
 
 
-def reach_of(spread: NDArray[np.float32]) -> float:
+def min_distance(spread: NDArray[np.float32]) -> float:
     """Return the smallest distance of two suggestions of one fit.
 
     A pool is densest where a model expects most, so its best candidates lie close together. No two
@@ -59,7 +59,7 @@ def reach_of(spread: NDArray[np.float32]) -> float:
     return NEAR * float(np.median(nearest)) if len(spread) > 1 else 0.0
 
 
-def is_apart(
+def is_distant(
     features: NDArray[np.float32], taken: NDArray[np.float32], reach: float
 ) -> NDArray[np.bool_]:
     """Say which candidates `[C, D]` are out of `reach` of all that was chosen `[T, D]`, `[C]`."""

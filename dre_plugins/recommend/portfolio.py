@@ -17,7 +17,7 @@ SOBOL_EVERY = 4
 APART = 0.05
 
 
-def planned(members: Units, tried: Units, numbers: range) -> dict[int, Units]:
+def portfolio_trials(members: Units, tried: Units, numbers: range) -> dict[int, Units]:
     """Return the member for each suggestion, by number; Sobol points have none.
 
     Members that are near a trial or near an earlier member are left out. The others are assigned
@@ -34,10 +34,6 @@ def planned(members: Units, tried: Units, numbers: range) -> dict[int, Units]:
         others = np.concatenate([tried, remaining])[:, is_given]
         if not (np.abs(others - member[is_given]) < APART).all(axis=1).any():
             remaining = np.concatenate([remaining, member[None]])
-    free = [number for number in range(len(tried), numbers.stop) if not _is_sobol(number)]
+    free = [n for n in range(len(tried), numbers.stop) if n % SOBOL_EVERY != SOBOL_EVERY - 1]
     assigned = zip(free, remaining, strict=False)
     return {number: member for number, member in assigned if number in numbers}
-
-
-def _is_sobol(number: int) -> bool:
-    return number % SOBOL_EVERY == SOBOL_EVERY - 1

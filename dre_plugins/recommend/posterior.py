@@ -15,22 +15,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.recommend.ensemble.width import read_by_processes
-from dre_plugins.recommend.placing import final_scale, one_list, places
+from dre_plugins.recommend.ensemble.width import process_features
+from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks
 from dre_plugins.recommend.proposers import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.base import Array
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen
-from dre_plugins.universal.file import ready
+from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
-
-Array = NDArray[np.float64]
 
 MAX_HISTORY = 128
 
@@ -50,22 +48,22 @@ class ValuePosterior:
     def of(cls, space: SearchSpace, history: Sequence[Trial]) -> ValuePosterior:
         """Return the posterior given the trials of one objective, larger values are better.
 
-        `history` is as `trials.as_of_now` returns it, with at least one complete trial. Pruned
-        trials have values by `placing.final_scale`, failed ones the worst value. Of more than 128
-        trials the best and a spread of the others are used.
+        `history` is as `observed_trials` returns it, with at least one complete trial. Pruned
+        trials have imputed values, failed ones the worst value. Of more than 128 trials the best
+        and a spread of the others are used.
         """
-        order = places(history)
-        ranked = one_list(history, order, failed="worst", max_length=MAX_HISTORY)
+        order = joint_ranks(history)
+        ranked = joint_list(history, order, failed="worst", max_length=MAX_HISTORY)
         units = space.to_units([history[trial].configuration for trial in ranked.trials])
-        values = _clipped_below(final_scale(history, order)[ranked.trials])
+        values = _clipped_below(imputed_values(history, order)[ranked.trials])
         # Divided by the largest first, as sums and squares of 1e300 overflow.
         size = max(float(np.abs(values).max()), float(np.finfo(np.float64).tiny))
         mean, deviation = float((values / size).mean()), float((values / size).std())
         deviation = deviation if deviation > 4.0 * np.finfo(np.float64).eps else 1.0
         targets = torch.from_numpy((values / size - mean) / deviation)
-        features = read_by_processes(space, units)
+        features = process_features(space, units)
         with torch.no_grad():
-            processes, log_weights = ready()(features[None], targets[None])
+            processes, log_weights = load_network()(features[None], targets[None])
         return cls(space, processes, log_weights[0], mean * size, deviation * size, units)
 
     @property
@@ -89,7 +87,7 @@ class ValuePosterior:
 
     def of_processes(self, units: Array) -> tuple[torch.Tensor, torch.Tensor]:
         """Return means and variances of the targets under each process, each `[H, C]`."""
-        features = read_by_processes(self.space, units)
+        features = process_features(self.space, units)
         with torch.no_grad():
             means, variances = self.processes.posterior(features[None])
         return means[0], variances[0]

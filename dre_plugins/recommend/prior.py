@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import Preset, get_preset, require
+from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.space import Domain
 
-Encode = Callable[[NDArray[np.float64]], NDArray[np.float32]]
+Encode = Callable[[Array], NDArray[np.float32]]
 
 UNIVERSAL: Literal["universal"] = "universal"
 """Name of the prior that was meta-trained on synthetic functions and suits any search space."""
@@ -44,10 +45,10 @@ class AlignedPrior:
     ensemble: DeepRankingEnsemble  # meta-trained scorers of D features
     encode: Encode  # canonical coordinates of the search space `[C, P]` -> features `[C, D]`
     # best configurations of past tasks `[F, P]`; NaN where they leave a parameter open
-    favourites: NDArray[np.float64]
+    favourites: Array
     # contexts of past tasks `[T, Z]`; None: no context
     contexts: NDArray[np.float32] | None = None
-    about: str = ""  # one line for the log: its name, and which parameters it knows
+    summary: str = ""  # one line for the log: its name, and which parameters it knows
     past_studies: tuple[str, ...] = ()  # names of the user's studies that it was trained on
 
 
@@ -70,7 +71,7 @@ class PriorLike(Protocol):
 
 
 @runtime_checkable
-class FoundPrior(PriorLike, Protocol):
+class RecognisedPrior(PriorLike, Protocol):
     """Describe the prior of a recognised learner (for type checking; do not subclass).
 
     Its favourites, in their order, replace start-up points; the models do not use it. Names of
@@ -90,15 +91,13 @@ SinglePrior: TypeAlias = "PriorLike | str | os.PathLike[str] | None"
 GivenPrior: TypeAlias = "SinglePrior | Sequence[SinglePrior] | UniversalFile"
 
 
-def gives_way(prior: object) -> bool:
+def yields_to_memory(prior: object) -> bool:
     """Say whether past studies replace a prior: so if the user has not chosen a trained one."""
-    return isinstance(prior, FoundPrior) or prior in (UNIVERSAL, AUTO)
+    return isinstance(prior, RecognisedPrior) or prior in (UNIVERSAL, AUTO)
 
 
 def aligned(
-    prior: LoadedPrior,
-    space: SearchSpace,
-    n_objectives: int | None,
+    prior: LoadedPrior, space: SearchSpace, n_objectives: int | None
 ) -> tuple[AlignedPrior | None, ...]:
     """Return the trained priors aligned to a search space: one for all objectives, or one each.
 
@@ -113,7 +112,7 @@ def aligned(
         require(is_any, "prior", prior, "a prior for one objective at least")
     if prior is None or isinstance(prior, (str, UniversalFile)) or not space.n_parameters:
         return ()
-    if isinstance(prior, FoundPrior) and n_objectives not in (None, 1):
+    if isinstance(prior, RecognisedPrior) and n_objectives not in (None, 1):
         return ()
     if not isinstance(prior, (list, tuple)):
         on_space = prior.on(space)

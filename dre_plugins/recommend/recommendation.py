@@ -13,8 +13,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.results import valid_positions
-from dre_plugins.recommend.trials import Trial
+from dre_plugins.recommend.trials import Trial, feasible_positions
 from dre_plugins.space.search_space import SearchSpace
 
 T = TypeVar("T")
@@ -61,17 +60,15 @@ def recommended(
     (lab/2026-11-24-recommend.md).
 
     Args:
-        space: The search space.
-        history: The trials as they count, see `trials.as_of_now`; larger values are better.
+        history: The trials as they count, see `trials.observed_trials`; larger values are better.
         trials: The same trials in their present states: running ones are not recommended.
-        n_objectives: Number of objectives.
 
     Raises:
         ValueError: If there is no such trial, or there are several objectives.
     """
     require(n_objectives == 1, "the number of objectives", n_objectives, "1")
     require(space.n_parameters > 0, "study", "trials without parameters", "of some parameters")
-    valid = valid_positions(history, trials)
+    valid = feasible_positions(history, trials)
     found = f"{len(valid)} complete trials that meet all constraints"
     require(bool(valid), "study", found, "one with such a trial")
     from dre_plugins.engine.runtime import isolated  # torch: only when it is needed

@@ -18,13 +18,13 @@ from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.pareto import draw_weights, n_objectives
-from dre_plugins.recommend.pending import parts_of
-from dre_plugins.recommend.portfolio import planned
+from dre_plugins.recommend.pending import batch_sizes
+from dre_plugins.recommend.portfolio import portfolio_trials
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     AlignedPrior,
-    FoundPrior,
     LoadedPrior,
+    RecognisedPrior,
     Universal,
     UniversalFile,
     aligned,
@@ -36,9 +36,9 @@ from dre_plugins.recommend.schedule import (
     Turn,
     TurnRules,
     asks_model,
-    hindrance,
     is_ensemble_ready,
     is_universal_due,
+    skip_reason,
 )
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -67,7 +67,7 @@ class Recommender:
         stats: Counters to add to: "suggestions", and these by `Suggestion.source`; "fallbacks" to
             space-filling points, because a model failed; "device_fallbacks" to the CPU, because a
             model failed on another device; "skipped_turns" of the universal prior, which the
-            ensemble took, see `schedule.hindrance`.
+            ensemble took, see `schedule.skip_reason`.
         prior: A trained prior, such as a `dre_plugins.Prior`, or a list with one for each
             objective, None where there is none. "universal" starts the ensemble from random
             weights. With either, the universal prior takes turns; None is the ensemble alone.
@@ -103,10 +103,10 @@ class Recommender:
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()
         check_turns(prior, self.settings.preset)
-        is_found = isinstance(prior, FoundPrior)
+        is_recognised = isinstance(prior, RecognisedPrior)
         self._align = partial(aligned, prior, space, n_objectives)
-        self._priors = () if is_found else self._align()
-        self._is_found = is_found
+        self._priors = () if is_recognised else self._align()
+        self._is_recognised = is_recognised
         self._universal: Universal = prior if isinstance(prior, UniversalFile) else UNIVERSAL
         preset = self.settings.preset
         has_turns = get_preset(preset).universal_turns
@@ -122,14 +122,16 @@ class Recommender:
         )
 
     @property
-    def about_priors(self) -> str:
+    def prior_summary(self) -> str:
         """Say in one line which parameters the trained priors know; empty without any."""
-        return "; ".join(prior.about for prior in self._known if prior and prior.about)
+        return "; ".join(
+            prior.summary for prior in self._aligned_priors if prior and prior.summary
+        )
 
     @cached_property
-    def _known(self) -> tuple[AlignedPrior | None, ...]:
+    def _aligned_priors(self) -> tuple[AlignedPrior | None, ...]:
         """Return all trained priors on the space, including that of a recognised learner."""
-        return self._align() if self._is_found else self._priors
+        return self._align() if self._is_recognised else self._priors
 
     def suggest(
         self,
@@ -170,12 +172,15 @@ class Recommender:
         require(count >= 1, "count", count, "at least 1")
         given = self._fixed_units(fixed or {})
         self.check_rule()
-        rule = self._rule_beside(given)
+        rule = self.rule
+        if not rule.may_hold(given):
+            self.count_invalid()
+            rule = Rule(self.space, None)
         if candidates is not None:
             candidates = rule.kept(candidates)
             require(len(candidates) > 0, "candidates", "none", "some that satisfy the rule")
         suggestions: list[Suggestion] = []
-        for n_together in parts_of(count):
+        for n_together in batch_sizes(count):
             first = index + len(suggestions)
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
             evidence = self._evidence([*history, *pending], first)
@@ -189,7 +194,7 @@ class Recommender:
                 is_whole,
                 shares_fit=bool(suggestions),
                 may_repeat=self.settings.allow_duplicates,
-                planned=self._planned(evidence, numbers),
+                portfolio=self._portfolio_trials(evidence, numbers),
             )
             for number, choice in zip(batch.numbers, self._choices(batch), strict=True):
                 units = choice.units
@@ -266,7 +271,7 @@ class Recommender:
         )
 
     def _space_filling(self, batch: Batch, turn: Turn) -> list[Choice]:
-        filling = SpaceFilling(batch.rule, self.seed, batch.candidates, batch.planned)
+        filling = SpaceFilling(batch.rule, self.seed, batch.candidates, batch.portfolio)
         seen = batch.seen()
         choices = []
         for number in batch.numbers:
@@ -276,7 +281,7 @@ class Recommender:
                 seen.include(self.space.canonical(choice.units[None]))
         return choices
 
-    # ---- evidence, fixed values, portfolio, rule
+    # ---- evidence, fixed values, portfolio
 
     def _evidence(self, history: Sequence[Trial], index: int) -> Evidence:
         n, n_priors = n_objectives(history), len(self._priors)
@@ -305,21 +310,20 @@ class Recommender:
                 units[self.space.names.index(name)] = domain.to_unit(value)
         return units
 
-    def _planned(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
+    def _portfolio_trials(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
         """Return the members of a recognised learner's portfolio for start-up suggestions."""
-        if not self._is_found or is_ensemble_ready(evidence, self._rules):
+        if not self._is_recognised or is_ensemble_ready(evidence, self._rules):
             return {}
-        known = [prior for prior in self._known if prior is not None]
-        return planned(known[0].favourites, evidence.units, numbers) if known else {}
-
-    def _rule_beside(self, given: Units) -> Rule:
-        """Return the rule, or one that allows all if nothing with `given` values satisfies it."""
-        if self.rule.may_hold(given):
-            return self.rule
-        self.count_invalid()
-        return Rule(self.space, None)
+        known = [prior for prior in self._aligned_priors if prior is not None]
+        return portfolio_trials(known[0].favourites, evidence.units, numbers) if known else {}
 
     # ---- counters and messages
+
+    def _count(self, counter: str, level: int, message: str, *args: object, n: int = 1) -> None:
+        """Add to a counter, and log the first time."""
+        if not self.stats[counter]:
+            self._logger.log(level, message, *args)
+        self.stats[counter] += n
 
     def check_rule(self) -> None:
         """Warn once if few configurations satisfy the rule; a RuleError says that none does."""
@@ -330,22 +334,20 @@ class Recommender:
 
     def count_invalid(self) -> None:
         """Count a configuration of the user that breaks the rule, and warn once."""
-        if not self.stats["invalid"]:
-            self._logger.warning(
-                "A configuration that you gave breaks the rule `valid`; it is tried all the same. "
-                "Further ones are only counted."
-            )
-        self.stats["invalid"] += 1
+        self._count(
+            "invalid",
+            logging.WARNING,
+            "A configuration that you gave breaks the rule `valid`; it is tried all the same. "
+            "Further ones are only counted.",
+        )
 
     def _count_skipped_turns(self, batch: Batch) -> None:
         """Count turns that the universal prior does not take, and log the reason once."""
-        reason = hindrance(batch.evidence, self._rules)
+        reason = skip_reason(batch.evidence, self._rules)
         n_due = sum(is_universal_due(n, batch.evidence, self._rules) for n in batch.numbers)
-        if reason is None or not n_due:
-            return
-        if not self.stats["skipped_turns"]:
-            self._logger.info("The universal prior takes no turns, as %s.", reason)
-        self.stats["skipped_turns"] += n_due
+        if reason is not None and n_due:
+            message = "The universal prior takes no turns, as %s."
+            self._count("skipped_turns", logging.INFO, message, reason, n=n_due)
 
     def _count_failure(self, error: Exception, device: str) -> None:
         """Count a failure of a surrogate, and warn of the first one."""
@@ -353,12 +355,6 @@ class Recommender:
             counter, what, instead = "fallbacks", "failed", "space-filling points"
         else:
             counter, what, instead = "device_fallbacks", f"fails on {device!r}", "the CPU"
-        if self.stats[counter] == 0:
-            self._logger.warning(
-                "The surrogate %s (%s: %s); using %s instead. Further failures are only counted.",
-                what,
-                type(error).__name__,
-                error,
-                instead,
-            )
-        self.stats[counter] += 1
+        message = "The surrogate %s (%s: %s); using %s instead. Further failures are only counted."
+        kind = type(error).__name__
+        self._count(counter, logging.WARNING, message, what, kind, error, instead)

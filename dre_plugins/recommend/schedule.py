@@ -21,7 +21,7 @@ proposer             when
 ===================  ============================================================================
 
 A prior that a study has found in its memory counts only in even numbers; odd ones are as without a
-trained prior (`transfer.found`).
+trained prior (`transfer.memory_turns`).
 
 If `n_startup_trials` is given, it replaces the 10 and the 4, and both models take turns from there
 on. In a conditional space, numbers 2, 3, 6, 7, … may be restricted to a branch (`branches`),
@@ -34,10 +34,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dre_plugins.recommend.evidence import Evidence
+from dre_plugins.space.base import Array
 
 Turn: TypeAlias = Literal[
     "random", "prior", "model", "contrast", "exploration", "universal-prior", "fallback"
@@ -149,11 +147,11 @@ def is_ensemble_ready(evidence: Evidence, rules: TurnRules) -> bool:
 
 def has_universal_turn(index: int, evidence: Evidence, rules: TurnRules) -> bool:
     """Return whether the universal prior proposes the suggestion with this number."""
-    return is_universal_due(index, evidence, rules) and not hindrance(evidence, rules)
+    return is_universal_due(index, evidence, rules) and not skip_reason(evidence, rules)
 
 
 def is_universal_due(index: int, evidence: Evidence, rules: TurnRules) -> bool:
-    """Return whether the universal prior would propose it if there were no `hindrance`."""
+    """Return whether the universal prior would propose it if there were no `skip_reason`."""
     is_ready = evidence.can_rank and evidence.n_ended >= rules.n_before_universal
     is_turn = is_universal_turn(index) or index < rules.n_universal_alone
     return rules.is_universal and is_ready and is_turn
@@ -169,7 +167,7 @@ def is_branch_turn(index: int) -> bool:
     return index % BRANCH_PERIOD >= BRANCH_PERIOD // 2
 
 
-def hindrance(evidence: Evidence, rules: TurnRules) -> str | None:
+def skip_reason(evidence: Evidence, rules: TurnRules) -> str | None:
     """Return why the universal prior takes no turns although it is wanted; None if it does.
 
     With several objectives, taking turns is no better than the ensemble alone
@@ -195,7 +193,7 @@ def is_exploration_due(index: int, evidence: Evidence) -> bool:
     return is_turn and evidence.n_since_incumbent >= EXPLORATION_PATIENCE
 
 
-def is_contrast_due(expected: NDArray[np.float64], trust: float) -> bool:
+def is_contrast_due(expected: Array, trust: float) -> bool:
     """Return whether the next trial should be a contrast.
 
     `expected` has the prior's rank of each trial, unfinished ones included, as a share of the

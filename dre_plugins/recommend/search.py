@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.pending import is_apart, reach_of
+from dre_plugins.recommend.pending import is_distant, min_distance
 from dre_plugins.recommend.proposers import Request
 from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import sobol, with_fixed
@@ -156,7 +156,9 @@ class CandidateSearch:
         taken, seen = request.taken, request.seen
         if taken is not None and len(taken):
             features = self.space.features(self.space.canonical(units))
-            apart = np.flatnonzero(is_apart(features, self.space.features(taken), self._reach))
+            apart = np.flatnonzero(
+                is_distant(features, self.space.features(taken), self._min_distance)
+            )
             best, is_new = self._first(units[apart], acquisition(predictions)[apart], seen)
             if is_new:
                 best = int(apart[best])
@@ -171,9 +173,9 @@ class CandidateSearch:
         return units[best], predictions[:, [best]], is_new
 
     @cached_property
-    def _reach(self) -> float:
+    def _min_distance(self) -> float:
         spread = self._sobol_reference(0) if self.table is None else self.table
-        return reach_of(self.space.features(spread[:N_REFERENCE]))
+        return min_distance(self.space.features(spread[:N_REFERENCE]))
 
     def _sobol_reference(self, seed: int) -> Units:
         rng = np.random.default_rng(seed)

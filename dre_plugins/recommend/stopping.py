@@ -16,8 +16,7 @@ import numpy as np
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.kept_trials import KeptTrials
-from dre_plugins.recommend.results import valid_positions
-from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.recommend.trials import Trial, TrialState, feasible_positions
 from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.space.search_space import SearchSpace
 
@@ -58,13 +57,11 @@ def expected_gain(
     Under constraints it is too large, as it ignores whether candidates meet them.
 
     Args:
-        space: The search space.
-        history: The trials of one objective as they count, see `trials.as_of_now`; larger values
-            are better.
+        history: Trials of one objective as they count, see `observed_trials`; larger is better.
         trials: The same trials in their present states: running ones have gained nothing yet.
         n_ahead: Number k of next trials, at least 1.
     """
-    valid = valid_positions(history, trials)
+    valid = feasible_positions(history, trials)
     values = [value for place in valid if math.isfinite(value := history[place].value or 0.0)]
     if len(values) < N_FIRST or not space.n_parameters:
         return None
@@ -118,7 +115,7 @@ class StoppingRule:
         If the model fails the study goes on, with a warning.
         """
         require(n_objectives == 1, "the number of objectives", n_objectives, "1")
-        valid = valid_positions(history, trials)
+        valid = feasible_positions(history, trials)
         if len(valid) < self.min_n_trials:
             return False
         try:

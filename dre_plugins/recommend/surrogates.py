@@ -17,7 +17,7 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.branches import branch_to_try
 from dre_plugins.recommend.costs import CostModel
 from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
+from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.prior import AlignedPrior, Universal
 from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Purpose, Request, stream
@@ -95,9 +95,7 @@ class Surrogates:
 
     def fitted_ensemble(self) -> FittedEnsemble:
         """Return the ensemble fitted to the evidence."""
-        evidence, rng = self._batch.evidence, self._stream("ensemble")
-        fitted = fit_ensemble(evidence, self._expectation, self._search, self._settings, rng)
-        return replace(fitted, costs=self._costs, feasibility=self._feasibility)
+        return self._ensemble_proposer().ensemble
 
     @cached_property
     def _expectation(self) -> Expectation:
@@ -178,15 +176,23 @@ class Surrogates:
         evidence, expectation, search = self._batch.evidence, self._expectation, self._search
         if name == "space-filling":
             batch = self._batch
-            return SpaceFilling(batch.rule, self._seed, batch.candidates, batch.planned)
+            return SpaceFilling(batch.rule, self._seed, batch.candidates, batch.portfolio)
         if name == "universal-prior":
             rng = self._stream("universal-prior")
             return UniversalProposer(
                 self._universal, evidence, expectation, search, self._costs, self._feasibility, rng
             )
-        rng = self._stream("ensemble")
+        return self._ensemble_proposer()
+
+    def _ensemble_proposer(self) -> EnsembleProposer:
         return EnsembleProposer(
-            evidence, expectation, search, self._costs, self._feasibility, self._settings, rng
+            self._batch.evidence,
+            self._expectation,
+            self._search,
+            self._costs,
+            self._feasibility,
+            self._settings,
+            self._stream("ensemble"),
         )
 
     def _stream(self, purpose: Purpose) -> np.random.Generator:

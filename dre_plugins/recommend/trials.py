@@ -93,7 +93,7 @@ def feasible(history: Sequence[Trial]) -> NDArray[np.bool_]:
     return np.array([state is ConstraintState.MET for state in states], dtype=np.bool_)
 
 
-def as_of_now(history: Sequence[Trial], stopped: Collection[int] = ()) -> list[Trial]:
+def observed_trials(history: Sequence[Trial], stopped: Collection[int] = ()) -> list[Trial]:
     """Return the trials with running ones that have reported as if they were stopped now.
 
     Such a trial is pruned if another one has reported a later step. Otherwise it is complete with
@@ -117,3 +117,34 @@ def _stopped_now(trial: Trial, furthest: float) -> Trial:
     if math.isnan(trial.rungs[last]):
         return replace(trial, state=TrialState.FAILED)
     return replace(trial, state=TrialState.COMPLETE, value=trial.rungs[last])
+
+
+def as_ended(history: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials of `trials.observed_trials` that have ended; running ones as they are."""
+    return [
+        trial if trial.state is TrialState.RUNNING else counted
+        for counted, trial in zip(history, trials, strict=True)
+    ]
+
+
+def feasible_positions(history: Sequence[Trial], trials: Sequence[Trial] | None) -> list[int]:
+    """Return the positions of the complete trials that meet all constraints and have a value.
+
+    Args:
+        history: The trials as they count, see `trials.observed_trials`.
+        trials: The same trials in their present states: running ones are left out. None: all have
+            ended.
+    """
+    ended = history if trials is None else as_ended(history, trials)
+    states = zip(ended, feasible(history), strict=True)
+    return [
+        position
+        for position, (trial, is_met) in enumerate(states)
+        if is_met and trial.state is TrialState.COMPLETE
+        if (values := values_of(trial)) and not any(map(math.isnan, values))
+    ]
+
+
+def values_of(trial: Trial) -> tuple[float, ...]:
+    """Return the values of a trial, one for each objective; an empty tuple without any."""
+    return trial.objectives or (() if trial.value is None else (trial.value,))

@@ -20,7 +20,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.engine.files import regular, replacing
+from dre_plugins.engine.files import atomic_write, regular
+from dre_plugins.space.base import Array
 
 _HEADER = "header"
 _ARRAY = "array"  # {"array": "0"} in the header of an archive stands for its entry "0"
@@ -63,7 +64,7 @@ def write(path: Path, tree: Mapping[str, Any]) -> None:
     """
     if path.suffix not in (".json", ".npz"):
         raise ValueError(f"Cannot write {str(path)!r}: the name must end in '.json' or '.npz'.")
-    with replacing(path) as unfinished, unfinished.open("wb") as file:
+    with atomic_write(path) as unfinished, unfinished.open("wb") as file:
         if path.suffix == ".npz":
             _write_npz(file, tree)
         else:
@@ -99,7 +100,7 @@ def damaged(path: Path, reason: object) -> MetadataError:
     return MetadataError(f"{str(path)!r} is damaged ({what[:300]}); copy or export it again.")
 
 
-def numbers(node: Any) -> NDArray[np.float64]:
+def numbers(node: Any) -> Array:
     """Return an array of a tree as float64, whichever file it is from.
 
     Raises:

@@ -14,6 +14,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -25,24 +26,21 @@ from dre_plugins.engine.scorers import Parameters, context_vectors, initial_para
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.transfer import training_state
-from dre_plugins.transfer.draws import Batch, draws, validation_batch
+from dre_plugins.transfer.batches import Batch, training_batches, validation_batch
 from dre_plugins.transfer.task_lists import TaskLists
 from dre_plugins.transfer.training_state import MetaTrainingSettings, Progress, TrainingState
+
+LossOfBatch = Callable[[Parameters, Batch], Tensor]
 
 __all__ = ["MetaTrained", "MetaTrainingSettings", "Progress", "meta_train"]
 
 
 @dataclass(frozen=True, slots=True)
 class MetaTrained:
-    """Hold the outcome of a meta-training.
+    """Hold the outcome of a meta-training."""
 
-    Args:
-        parameters: Weights of the smallest validation loss, on the CPU.
-        history: One entry for each validation.
-    """
-
-    parameters: Parameters
-    history: tuple[Progress, ...]
+    parameters: Parameters  # weights of the smallest validation loss, on the CPU
+    history: tuple[Progress, ...]  # one entry for each validation
 
 
 def meta_train(
@@ -79,9 +77,9 @@ def meta_train(
         if checkpoint is not None and resume and os.path.exists(checkpoint):
             training_state.load(checkpoint, state, plan)
         held_out = validation_batch(validation, scorer, settings, device)
-        loss = get_loss(settings.loss)
-        batches = draws(lists.to(device), scorer, settings, state)
-        for progress in _train(state, batches, held_out, scorer, settings, loss):
+        loss = partial(_loss, scorer=scorer, loss=get_loss(settings.loss))
+        batches = training_batches(lists.to(device), scorer, settings, state)
+        for progress in _train(state, batches, held_out, settings, loss):
             if checkpoint is not None:
                 training_state.save(checkpoint, state, plan)
             if on_progress is not None:
@@ -121,9 +119,8 @@ def _train(
     state: TrainingState,
     batches: Iterator[Batch],
     held_out: Batch | None,
-    scorer: ScorerSettings,
     settings: MetaTrainingSettings,
-    loss: Loss,
+    loss: LossOfBatch,
 ) -> Iterator[Progress]:
     """Take steps until the plan or the patience ends; yield at every validation."""
     optimiser = _optimiser(state, settings.learning_rate)
@@ -132,7 +129,7 @@ def _train(
         annealed = 0.5 * (1.0 + math.cos(math.pi * state.step / settings.n_steps))
         for group in optimiser.param_groups:
             group["lr"] = settings.learning_rate * annealed
-        value = _loss(state.parameters, next(batches), scorer, loss)
+        value = loss(state.parameters, next(batches))
         optimiser.zero_grad()
         value.backward()
         optimiser.step()
@@ -140,7 +137,7 @@ def _train(
         state.step += 1
         if state.step % settings.validate_every == 0 or state.step == settings.n_steps:
             since = (state.step - 1) % settings.validate_every + 1
-            yield _validated(state, float(total) / since, held_out, scorer, settings, loss)
+            yield _validated(state, float(total) / since, held_out, settings, loss)
             total.zero_()
 
 
@@ -148,15 +145,14 @@ def _validated(
     state: TrainingState,
     training_loss: float,
     held_out: Batch | None,
-    scorer: ScorerSettings,
     settings: MetaTrainingSettings,
-    loss: Loss,
+    loss: LossOfBatch,
 ) -> Progress:
     """Validate, keep the best weights, and write one line of history."""
     validation_loss = training_loss
     if held_out is not None:
         with torch.no_grad():
-            validation_loss = float(_loss(state.parameters, held_out, scorer, loss))
+            validation_loss = float(loss(state.parameters, held_out))
     if not (math.isfinite(training_loss) and math.isfinite(validation_loss)):
         raise FittingError(
             f"meta-training diverged before step {state.step}: the loss is {training_loss}; "

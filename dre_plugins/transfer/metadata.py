@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import final_values, has_failed
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.archive import MetadataError
@@ -53,10 +54,10 @@ class Task:
 
     name: str
     space: SearchSpace
-    units: NDArray[np.float64]
-    values: NDArray[np.float64]
+    units: Array
+    values: Array
     failed: NDArray[np.bool_]
-    rungs: Mapping[float, NDArray[np.float64]] = field(default_factory=dict)
+    rungs: Mapping[float, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = len(self.values)
@@ -81,7 +82,7 @@ class Task:
         """
         ended = [trial for trial in trials if trial.state is not TrialState.RUNNING]
         failed = np.array([has_failed(trial) for trial in ended], dtype=np.bool_)
-        rungs: dict[float, NDArray[np.float64]] = {}
+        rungs: dict[float, Array] = {}
         for step in sorted({float(step) for trial in ended for step in trial.rungs}):
             reported = np.array([trial.rungs.get(step, math.nan) for trial in ended])
             reported[failed] = math.nan

@@ -16,8 +16,9 @@ from dre_plugins.engine.settings import require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space import Domain, SearchSpace
+from dre_plugins.space.base import Array
 from dre_plugins.transfer.metadata import MetaDataset
-from dre_plugins.transfer.spaces.alignment import Alignment, Link, align, aligned_if_any
+from dre_plugins.transfer.spaces.alignment import Alignment, Link, align, try_align
 
 
 class PriorError(ValueError):
@@ -100,10 +101,10 @@ class Prior:
     ensemble: DeepRankingEnsemble
     space: SearchSpace
     card: Card
-    favourites: NDArray[np.float64]
+    favourites: Array
     mapping: Mapping[str, str] = field(default_factory=dict)
     contexts: NDArray[np.float32] | None = None
-    portfolio: NDArray[np.float64] | None = None
+    portfolio: Array | None = None
     remark: str = ""
     past_studies: tuple[str, ...] = ()
 
@@ -229,7 +230,7 @@ class Prior:
             self.past_studies,
         )
 
-    def scores(self, space: SearchSpace, units: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, space: SearchSpace, units: Array) -> Array:
         """Return the mean score of configurations over members `[N]`, larger is better.
 
         Args:
@@ -240,14 +241,14 @@ class Prior:
         """
         aligned = self.on(space)
         scores = aligned.ensemble.scores(torch.from_numpy(aligned.encode(units)))
-        mean: NDArray[np.float64] = scores.double().mean(0).numpy()
+        mean: Array = scores.double().mean(0).numpy()
         return mean
 
-    def first_trials(self, space: SearchSpace) -> NDArray[np.float64]:
+    def first_trials(self, space: SearchSpace) -> Array:
         """Return the portfolio as coordinates of a study's space `[M, P]`, see `portfolio`."""
         return self._placed(space, self.favourites if self.portfolio is None else self.portfolio)
 
-    def _placed(self, space: SearchSpace, units: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _placed(self, space: SearchSpace, units: Array) -> Array:
         """Return configurations as coordinates of a study's space, none if it lacks them."""
         mapping = {theirs: name for name, theirs in self._mapping_for(space).items()}
         try:
@@ -282,7 +283,7 @@ class Prior:
 
     def _links(self, space: SearchSpace) -> tuple[Link, ...]:
         """Return the parameters that the prior has in common with a space, if any."""
-        alignment = aligned_if_any(space, self.space, mapping=self._mapping_for(space))
+        alignment = try_align(space, self.space, mapping=self._mapping_for(space))
         return () if alignment is None else alignment.links
 
     def _mapping_for(self, space: SearchSpace) -> dict[str, str]:
@@ -297,9 +298,7 @@ class Prior:
         return replace(self, mapping=dict(mapping or {}))
 
 
-def _encoded(
-    alignment: Alignment, extra: Sequence[int], units: NDArray[np.float64]
-) -> NDArray[np.float32]:
+def _encoded(alignment: Alignment, extra: Sequence[int], units: Array) -> NDArray[np.float32]:
     """Return features of the prior's space, and extra ones of the study's space behind them."""
     features = alignment.target.features(alignment.convert(units))
     return np.hstack([features, alignment.source.features(units)[:, extra]]) if extra else features

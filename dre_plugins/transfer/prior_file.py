@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import CheckpointError
-from dre_plugins.engine.files import ByContent
+from dre_plugins.engine.files import ContentCache
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
@@ -100,7 +100,9 @@ def parsed(path: str, content: bytes) -> Prior:
             Card.from_dict(header["card"]),
             numbers(header["favourites"]).reshape(-1, space.n_parameters),
             contexts=_contexts(header.get("contexts"), settings),
-            portfolio=_portfolio(header.get("portfolio"), space),
+            portfolio=None
+            if header.get("portfolio") is None
+            else numbers(header["portfolio"]).reshape(-1, space.n_parameters),
         )
     except PriorError:
         raise
@@ -132,10 +134,6 @@ def content_hash(
     return digest.hexdigest()
 
 
-def _portfolio(plain: Any, space: SearchSpace) -> NDArray[np.float64] | None:
-    return None if plain is None else numbers(plain).reshape(-1, space.n_parameters)
-
-
 def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | None:
     if plain is None:
         return None
@@ -148,4 +146,4 @@ def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | Non
 
 
 # Cached, as Syne Tune constructs searchers at every suggestion. Priors are never changed in place.
-_PRIORS = ByContent(parsed, n_kept=8)
+_PRIORS = ContentCache(parsed, n_kept=8)

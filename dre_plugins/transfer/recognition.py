@@ -7,17 +7,15 @@ learner's, and none may exclude it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.space import Constant, Float, Integer
-from dre_plugins.space.base import Domain
+from dre_plugins.space.base import Array, Domain
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, RATES, SURE, Learner
@@ -42,9 +40,6 @@ MARGIN_OF_FIRST = 0.1
 
 def recognised(domains: Mapping[str, Domain]) -> str | None:
     """Return the learner that a search space tunes, a key of `LEARNERS`; None if that is unclear.
-
-    Args:
-        domains: The parameters of the study by name.
 
     >>> rate, leaves = Float(1e-3, 0.3, "log"), Integer(2, 256)
     >>> recognised({"learning_rate": rate, "num_leaves": leaves, "lambda_l1": Float(0.0, 1.0)})
@@ -94,12 +89,12 @@ def _weights(key: str, learner: Learner, domains: Mapping[str, Domain]) -> dict[
 def _is_possible(learner: Learner, domains: Mapping[str, Domain], *, is_named: bool) -> bool:
     """Return whether no parameter excludes a learner, and those that it needs are present."""
     names = {without_learner(name) for name in domains}
-    rates = [(name, domains[name]) for name in domains if without_learner(name) in RATES]
+    rates = [_ends(name, domains[name]) for name in domains if without_learner(name) in RATES]
     has_needs = is_named or not learner.needs or bool(names & learner.needs)
     return (
         has_needs
         and not names & learner.foreign
-        and all(_highest(name, domain) >= learner.least_rate for name, domain in rates)
+        and all(ends is None or ends[1] >= learner.least_rate for ends in rates)
     )
 
 
@@ -109,11 +104,6 @@ def _is_in_range(name: str, domain: Domain) -> bool:
         return True
     low, high = RANGES[plain]
     return low <= ends[0] and ends[1] <= high
-
-
-def _highest(name: str, domain: Domain) -> float:
-    ends = _ends(name, domain)
-    return math.inf if ends is None else ends[1]
 
 
 def _ends(name: str, domain: Domain) -> tuple[float, float] | None:
@@ -134,7 +124,7 @@ def _has_choices(key: str, name: str, domain: Domain) -> bool:
     return bool({str(value).casefold() for value in listed_values(domain)} & CHOICES[key, name])
 
 
-def _inside(space: SearchSpace, first: NDArray[np.float64]) -> NDArray[np.float64]:
+def _inside(space: SearchSpace, first: Array) -> Array:
     """Return first trials `[M, P]` moved away from the ends of ranges; choices are unchanged."""
     is_number = [isinstance(domain, (Float, Integer)) for domain in space.domains.values()]
     inside = first.clip(MARGIN_OF_FIRST, 1.0 - MARGIN_OF_FIRST)

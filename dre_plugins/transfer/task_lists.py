@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.recommend.lists import TrialList, pruning_steps, ranked_lists
+from dre_plugins.space.base import Array
 from dre_plugins.transfer.metadata import Task
 
 # A list of two values that differ is the shortest that says anything.
@@ -26,24 +27,17 @@ MIN_LENGTH = 2
 
 Encode = Callable[[Task], NDArray[np.float32]]
 # One list: its features `[N, D]`, its ranks `[N]` and its weight.
-Row = tuple[NDArray[np.float32], NDArray[np.float64], float]
+Row = tuple[NDArray[np.float32], Array, float]
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLists:
-    """Hold the lists of past tasks.
+    """Hold the lists of past tasks."""
 
-    Args:
-        features: Configurations `[T, N, D]`, padded behind.
-        values: Their ranks within the list `[T, N]`, in (−1, 1), larger is better.
-        lengths: Real entries of each list `[T]`.
-        weights: How often a list is drawn, relative to others `[T]`: 1 for final values.
-    """
-
-    features: Tensor
-    values: Tensor
-    lengths: Tensor
-    weights: Tensor
+    features: Tensor  # configurations `[T, N, D]`, padded behind
+    values: Tensor  # their ranks within the list `[T, N]`, in (−1, 1), larger is better
+    lengths: Tensor  # real entries of each list `[T]`
+    weights: Tensor  # how often a list is drawn, relative to others `[T]`: 1 for final values
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -86,10 +80,10 @@ class TaskLists:
         """
         rows: list[Row] = []
         for task in tasks:
-            features = encode(task)
+            encoded = encode(task)
             for entries in _lists_of(task):
                 if len(entries.trials) >= MIN_LENGTH and entries.ranks.min() < entries.ranks.max():
-                    rows.append((features[entries.trials], entries.ranks, entries.weight))
+                    rows.append((encoded[entries.trials], entries.ranks, entries.weight))
         if not rows:
             raise ValueError(
                 f"None of {len(tasks)} past tasks has two evaluations that differ, so there is "
@@ -97,24 +91,20 @@ class TaskLists:
             )
         # On the CPU, whatever the user's default device is, and trainable: no inference mode.
         with isolated():
-            return _padded(rows)
+            features, ranks = (
+                pad_sequence([torch.from_numpy(row[part]) for row in rows], batch_first=True)
+                for part in (0, 1)
+            )
+            lengths = torch.tensor([len(row[1]) for row in rows])
+            mask = torch.arange(ranks.shape[1]) < lengths[:, None]
+            weights = torch.tensor([weight for _, _, weight in rows], dtype=torch.float32)
+            return cls(features, rank_normalised(ranks, mask), lengths, weights)
 
 
 def evenly_spaced(length: int, count: int) -> list[int]:
     """Return at most `count` positions among `length`, ends included."""
-    places: NDArray[np.float64] = np.linspace(0, length - 1, min(count, length)).round()
+    places: Array = np.linspace(0, length - 1, min(count, length)).round()
     return [int(place) for place in places]
-
-
-def _padded(rows: Sequence[Row]) -> TaskLists:
-    features, ranks = (
-        pad_sequence([torch.from_numpy(row[part]) for row in rows], batch_first=True)
-        for part in (0, 1)
-    )
-    lengths = torch.tensor([len(row[1]) for row in rows])
-    mask = torch.arange(ranks.shape[1]) < lengths[:, None]
-    weights = torch.tensor([weight for _, _, weight in rows], dtype=torch.float32)
-    return TaskLists(features, rank_normalised(ranks, mask), lengths, weights)
 
 
 def _lists_of(task: Task) -> list[TrialList]:

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import ContextSettings, ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
+from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
 from dre_plugins.transfer.spaces.alignment import align
-from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space, with_common_names
+from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space, unify_names
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced
 from dre_plugins.transfer.training_state import MetaTrainingSettings
 
@@ -69,7 +70,7 @@ def train_prior(
         )
     settings = settings if settings is not None else MetaTrainingSettings()
     if space is None:
-        spaces = with_common_names([task.space for task in metadata])
+        spaces = unify_names([task.space for task in metadata])
         renamed = zip(metadata, spaces, strict=True)
         tasks = tuple(replace(task, space=space) for task, space in renamed)
         metadata = replace(metadata, tasks=tasks)
@@ -133,7 +134,7 @@ def contexts_of(
     return contexts
 
 
-def favourites_of(metadata: MetaDataset, space: SearchSpace) -> NDArray[np.float64]:
+def favourites_of(metadata: MetaDataset, space: SearchSpace) -> Array:
     """Return the best configurations of each task, as canonical coordinates of `space` `[F, P]`.
 
     While nothing is observed, scorers trained on few tasks rank configurations best that no task
@@ -154,7 +155,7 @@ def encoder_of(space: SearchSpace) -> Callable[[Task], NDArray[np.float32]]:
     return lambda task: space.features(units_in(space, task))
 
 
-def units_in(space: SearchSpace, task: Task) -> NDArray[np.float64]:
+def units_in(space: SearchSpace, task: Task) -> Array:
     """Return the evaluations of a task as canonical coordinates of `space` `[N, P]`."""
     if task.space == space:
         return task.units

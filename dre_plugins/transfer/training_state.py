@@ -19,7 +19,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from dre_plugins.engine.checkpoint import parsed
-from dre_plugins.engine.files import regular, replacing
+from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import LOSS_NAMES, require
 
@@ -70,44 +70,27 @@ class MetaTrainingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Hold the result of a validation.
+    """Hold the result of a validation."""
 
-    Args:
-        step: Steps done.
-        n_steps: Steps planned.
-        loss: Mean training loss since the last validation.
-        validation_loss: Mean validation loss; that of training without validation tasks.
-        best: Smallest validation loss so far.
-    """
-
-    step: int
-    n_steps: int
-    loss: float
-    validation_loss: float
-    best: float
+    step: int  # steps done
+    n_steps: int  # steps planned
+    loss: float  # mean training loss since the last validation
+    validation_loss: float  # mean validation loss; that of training without validation tasks
+    best: float  # smallest validation loss so far
 
 
 @dataclass(slots=True)
 class TrainingState:
-    """Hold all that changes during a meta-training.
+    """Hold all that changes during a meta-training."""
 
-    Args:
-        parameters: Present weights.
-        first_moments: Adam's mean of the gradients, by parameter.
-        second_moments: Adam's mean of their squares, by parameter.
-        generator: Source of all draws, on the CPU.
-        step: Steps done.
-        best: Weights of the smallest validation loss; empty before the first validation.
-        history: One entry for each validation.
-    """
-
-    parameters: Parameters
-    first_moments: Parameters
-    second_moments: Parameters
-    generator: torch.Generator
-    step: int = 0
+    parameters: Parameters  # present weights
+    first_moments: Parameters  # Adam's mean of the gradients, by parameter
+    second_moments: Parameters  # Adam's mean of their squares, by parameter
+    generator: torch.Generator  # source of all draws, on the CPU
+    step: int = 0  # steps done
+    # weights of the smallest validation loss; empty before the first validation
     best: Parameters = field(default_factory=dict)
-    history: list[Progress] = field(default_factory=list)
+    history: list[Progress] = field(default_factory=list)  # one entry for each validation
 
 
 def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, Any]) -> None:
@@ -125,7 +108,7 @@ def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
         "step": str(state.step),
         "history": json.dumps([astuple(entry) for entry in state.history]),
     }
-    with replacing(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_bytes(to_bytes(tensors, metadata=header))
 
 

@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError
 
 from dre_plugins.engine.checkpoint import parsed
-from dre_plugins.engine.files import ByContent, regular
+from dre_plugins.engine.files import ContentCache, regular
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
 
 logger = logging.getLogger("dre_plugins")
@@ -68,7 +68,7 @@ def _unreadable(path: str | os.PathLike[str], error: Exception) -> UniversalPrio
     return UniversalPriorError(f"{os.fspath(path)}: not a readable safetensors file ({error}).")
 
 
-_READY = ByContent(lambda name, content: _parsed(name, content).double(), n_kept=4)
+_READY = ContentCache(lambda name, content: _parsed(name, content).double(), n_kept=4)
 
 
 @lru_cache(maxsize=1)
@@ -77,7 +77,7 @@ def _shipped() -> UniversalPrior:
     return load(SHIPPED).double()
 
 
-def ready(path: str | os.PathLike[str] = SHIPPED, digest: str = "") -> UniversalPrior:
+def load_network(path: str | os.PathLike[str] = SHIPPED, digest: str = "") -> UniversalPrior:
     """Return a universal prior for inference, in float64, read once per process and content.
 
     Args:

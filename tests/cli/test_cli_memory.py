@@ -119,7 +119,7 @@ def test_stats_of_what_was_saved_and_of_what_was_used(dre, memory, monkeypatch):
 def test_train(dre, memory, monkeypatch):
     from dre_plugins import Prior
 
-    monkeypatch.setattr("dre_plugins.memory.ahead.MIN_STUDIES", 1)
+    monkeypatch.setattr("dre_plugins.memory.pretraining.MIN_STUDIES", 1)
     monkeypatch.setattr(Prior, "train", staticmethod(lambda metadata, **_: Prior.of_few(metadata)))
     write_study(memory, "beer", 12)
     text = " ".join(dre("memory", "train").output.split())

@@ -12,7 +12,7 @@ from remembered import SPACE, files_of, header, loss, write_study
 
 from dre_plugins.memory import Memory
 from dre_plugins.memory import index as index_module
-from dre_plugins.memory.recorded import Ended
+from dre_plugins.memory.recorded import RecordedTrial
 from dre_plugins.memory.records import Recorder, header_line, space_line, trial_line
 from dre_plugins.memory.selection import MAX_STUDIES, newest_with, select
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -178,7 +178,7 @@ def write_many(memory, n_studies, n_trials=100):
             drawn = space.to_configuration(np_units(space, number))
             value = -loss(drawn) if "lr" in drawn else 0.0
             trial = Trial(drawn, TrialState.COMPLETE, value)
-            lines += trial_line(number, Ended(trial, 1000.0 + study), of)
+            lines += trial_line(number, RecordedTrial(trial, 1000.0 + study), of)
         (memory.records / f"{of.study}-0.jsonl").write_bytes(lines)
 
 

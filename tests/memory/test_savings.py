@@ -6,7 +6,7 @@ import pytest
 from remembered import SPACE, header, loss, tune, write_study
 
 from dre_plugins import Memory
-from dre_plugins.memory.recorded import Ended, RecordedStudy
+from dre_plugins.memory.recorded import RecordedStudy, RecordedTrial
 from dre_plugins.memory.records import read_study
 from dre_plugins.memory.savings import savings, share_beaten
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -17,7 +17,9 @@ def recorded(*trials):
     ended = {}
     for number, (source, value) in enumerate(trials):
         state = TrialState.FAILED if value is None else TrialState.COMPLETE
-        ended[number] = Ended(Trial({"lr": 0.1, "layers": 2}, state, value), 0.0, source=source)
+        ended[number] = RecordedTrial(
+            Trial({"lr": 0.1, "layers": 2}, state, value), 0.0, source=source
+        )
     return RecordedStudy(header(), (SPACE,), ended)
 
 

@@ -41,7 +41,7 @@ def test_it_survives_failures_of_objective_and_surrogate(monkeypatch) -> None:
         raise MemoryError
 
     monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
-    monkeypatch.setattr("dre_plugins.recommend.proposers.universal.ready", broken)
+    monkeypatch.setattr("dre_plugins.recommend.proposers.universal.load_network", broken)
     study = AskTell(
         GRID, direction="maximize", settings=Settings(preset=QUICK), n_startup_trials=4
     )

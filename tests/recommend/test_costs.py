@@ -13,7 +13,7 @@ import torch
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
 from dre_plugins.recommend.costs import CostModel
-from dre_plugins.recommend.ensemble.width import read_by_processes
+from dre_plugins.recommend.ensemble.width import process_features
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.space import Categorical, Float, SearchSpace
 
@@ -61,7 +61,7 @@ def test_a_gain_is_divided_by_one_plus_the_cost_in_mean_costs() -> None:
     model, units = model_of(25), evidence_of([None] * 25).units
     mean = np.mean([cost(SPACE.to_configuration(row)) for row in units])
     with isolated("cpu", 1):
-        factors = model.log_factors(read_by_processes(SPACE, units)).exp().numpy()
+        factors = model.log_factors(process_features(SPACE, units)).exp().numpy()
         assert factors == pytest.approx(1.0 + model.expected(units) / mean)
     far = torch.full((1, SPACE.n_features), 40.0, dtype=torch.float64, requires_grad=True)
     with torch.enable_grad():  # far outside of the space predictions may be anything
@@ -122,7 +122,7 @@ def test_the_ensemble_divides_its_acquisition() -> None:
     with isolated("cpu", 1):
         aware = recommender.ensemble(told, index=12)
         blind = recommender.ensemble(untold, index=12)
-        factors = aware.costs.log_factors(read_by_processes(SPACE, REFERENCE)).exp().numpy()
+        factors = aware.costs.log_factors(process_features(SPACE, REFERENCE)).exp().numpy()
         divided = blind.acquisition_values(REFERENCE) / factors
         assert aware.acquisition_values(REFERENCE) == pytest.approx(divided, rel=1e-4)
     assert factors.max() > 2.0 * factors.min() and divided.max() > 0.0

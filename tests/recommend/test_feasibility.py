@@ -9,8 +9,13 @@ import torch
 from presets import QUICK
 
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
-from dre_plugins.recommend.constraints import MAX_MODELLED, Constraint, constraints_of, joined
-from dre_plugins.recommend.ensemble.width import read_by_processes
+from dre_plugins.recommend.constraints import (
+    MAX_MODELLED,
+    Constraint,
+    constraints_of,
+    merged_constraints,
+)
+from dre_plugins.recommend.ensemble.width import process_features
 from dre_plugins.recommend.feasibility import Feasibility, targets_of
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import feasible
@@ -50,7 +55,7 @@ def test_many_constraints_are_joined_where_they_order_trials_alike() -> None:
         for scale in 10.0 ** rng.uniform(-3.0, 3.0, 8)
         for plane in planes
     ]
-    several = joined(copies, 40)
+    several = merged_constraints(copies, 40)
     assert len(several) == len(planes)
     for alone in copies[:5]:
         assert any(
@@ -58,7 +63,7 @@ def test_many_constraints_are_joined_where_they_order_trials_alike() -> None:
             and np.array_equal(alone.is_met, other.is_met)
             for other in several
         )
-    assert joined(copies[:MAX_MODELLED], 40) == copies[:MAX_MODELLED]
+    assert merged_constraints(copies[:MAX_MODELLED], 40) == copies[:MAX_MODELLED]
 
 
 def test_joined_constraints_are_met_where_all_are() -> None:
@@ -66,7 +71,7 @@ def test_joined_constraints_are_met_where_all_are() -> None:
     told = rng.normal(size=(100, 30)) - 1.0
     told[rng.random(told.shape) < 0.01] = math.nan
     history = [trial(**{f"c{i}": v for i, v in enumerate(column)}) for column in told.T]
-    several = joined(constraints_of(history), 30)
+    several = merged_constraints(constraints_of(history), 30)
     assert len(several) == MAX_MODELLED
     violated = {t for each in several for t in each.trials[~each.is_met].tolist()}
     assert violated == set(np.flatnonzero((told > 0.0).any(axis=0)).tolist())
@@ -185,7 +190,7 @@ def test_probabilities_are_learnt_from_margins(n_constraints) -> None:
     assert (violations <= 0.0).sum() == 2
     constraints = [Constraint(np.arange(16), violations)] * n_constraints
     feasibility = Feasibility(PLANE, units, constraints, max_length=128)
-    asked = read_by_processes(PLANE, np.array([[0.1, 0.1], [0.35, 0.3], [0.8, 0.7]]))
+    asked = process_features(PLANE, np.array([[0.1, 0.1], [0.35, 0.3], [0.8, 0.7]]))
     chances = feasibility.log_probability(asked).exp()
     assert chances[0] > 0.9**n_constraints
     assert chances[1] < 0.1 and chances[2] < 0.01

@@ -5,7 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from dre_plugins.recommend.lists import WORST, dense_ranks, insert_fantasies, thin, trial_lists
+from dre_plugins.recommend.lists import (
+    FAILED_RANK,
+    dense_ranks,
+    rank_fantasies,
+    subsample,
+    trial_lists,
+)
 from dre_plugins.recommend.trials import Trial, TrialState
 
 
@@ -42,9 +48,9 @@ def test_failures_are_tied_below_all_that_succeeded() -> None:
     assert dict(zip(only.trials.tolist(), only.ranks.tolist(), strict=True)) == {
         0: 0.0,
         4: 1.0,
-        1: WORST,
-        2: WORST,
-        3: WORST,
+        1: FAILED_RANK,
+        2: FAILED_RANK,
+        3: FAILED_RANK,
     }
     (ignoring,) = lists_of(history, failed="ignore")
     assert ignoring.trials.tolist() == [0, 4]
@@ -67,7 +73,7 @@ def test_pruned_trials_are_compared_where_they_were_pruned() -> None:
     ]
     final, second, first = lists_of(history)
     assert final.trials.tolist() == [0, 1, 5]
-    assert final.ranks.tolist() == [0.0, 1.0, WORST]
+    assert final.ranks.tolist() == [0.0, 1.0, FAILED_RANK]
     assert (second.trials.tolist(), second.ranks.tolist()) == ([0, 1, 3], [1.0, 2.0, 0.0])
     assert (first.trials.tolist(), first.ranks.tolist()) == (
         [0, 1, 2, 3, 4],
@@ -79,29 +85,31 @@ def test_pruned_trials_are_compared_where_they_were_pruned() -> None:
 
 def test_thinning_keeps_the_best_half_and_the_extremes() -> None:
     ranks = np.random.default_rng(0).permutation(1000).astype(float)
-    kept = thin(ranks, 100)
+    kept = subsample(ranks, 100)
     assert len(kept) == len(set(kept.tolist())) == 100
     values = np.sort(ranks[kept])[::-1]
     assert values[:50].tolist() == list(range(999, 949, -1))
     assert values[-1] == 0
     assert np.diff(values[50:]).min() >= -20
-    assert thin(ranks[:100], 100).tolist() == list(range(100))
+    assert subsample(ranks[:100], 100).tolist() == list(range(100))
 
 
 def test_believed_trials_take_the_place_the_surrogate_predicts() -> None:
     ranks = np.array([0.0, 1.0, 2.0, 3.0])
     predicted = np.array([40.0, 30.0, 20.0, 10.0])  # rank 1 = best: agrees with the order
-    believed = insert_fantasies(ranks, predicted, np.array([5.0, 15.0, 35.0, 99.0]))
+    believed = rank_fantasies(ranks, predicted, np.array([5.0, 15.0, 35.0, 99.0]))
     # The order becomes: 99, 0, 35, 1, 2, 15, 3, 5.
     assert believed.tolist() == [1, 3, 4, 6, 7, 5, 2, 0]
-    failures = insert_fantasies(np.array([WORST, WORST]), np.array([1.0, 2.0]), np.array([9.0]))
+    failures = rank_fantasies(
+        np.array([FAILED_RANK, FAILED_RANK]), np.array([1.0, 2.0]), np.array([9.0])
+    )
     assert failures.tolist() == [1, 1, 0]
 
 
 def test_beliefs_one_after_the_other_keep_their_order() -> None:
     ranks, predicted = np.array([0.0, 1.0]), np.array([20.0, 10.0])
     for better_and_better in (9.0, 8.0, 7.0):
-        ranks = insert_fantasies(ranks, predicted, np.array([better_and_better]))
+        ranks = rank_fantasies(ranks, predicted, np.array([better_and_better]))
         predicted = np.append(predicted, better_and_better)
     assert ranks.tolist() == [0, 1, 2, 3, 4]
 
@@ -109,5 +117,5 @@ def test_beliefs_one_after_the_other_keep_their_order() -> None:
 def test_failures_are_the_end_of_the_latest_rung_when_nothing_is_complete() -> None:
     history = [pruned(s1=0.5), Trial({}, TrialState.FAILED), pruned(s1=2.0, s2=1.0)]
     latest, first = lists_of(history)
-    assert (latest.trials.tolist(), latest.ranks.tolist()) == ([2, 1], [0.0, WORST])
+    assert (latest.trials.tolist(), latest.ranks.tolist()) == ([2, 1], [0.0, FAILED_RANK])
     assert first.trials.tolist() == [0, 2]

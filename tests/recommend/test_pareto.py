@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from dre_plugins.recommend import Trial, TrialState
 from dre_plugins.recommend.pareto import (
     BLOCK,
-    as_one_objective,
     draw_weights,
     non_dominated,
-    placed,
-    preference,
+    normalised_ranks,
+    scalarised,
+    scalarised_history,
 )
 
 
@@ -60,7 +60,7 @@ def test_a_front_of_several_blocks(n_objectives) -> None:
 def test_the_preferred_trial_is_never_dominated(points, seed) -> None:
     values = np.array(points)
     weights = draw_weights(2, np.random.default_rng(seed))
-    best = int(preference(values, weights).argmax())
+    best = int(scalarised(normalised_ranks(values), weights).argmax())
     assert non_dominated(values)[best]
 
 
@@ -69,16 +69,18 @@ def test_only_the_order_within_an_objective_counts() -> None:
     values = rng.normal(size=(20, 3))
     bent = np.stack([values[:, 0] ** 3, np.exp(values[:, 1]), 1e9 * values[:, 2]], axis=1)
     weights = draw_weights(3, rng)
-    assert np.array_equal(preference(values, weights), preference(bent, weights))
+    assert np.array_equal(
+        scalarised(normalised_ranks(values), weights), scalarised(normalised_ranks(bent), weights)
+    )
 
 
 def test_places_are_shares_and_ties_are_ties() -> None:
-    assert placed(np.array([[5.0, 0.0], [5.0, 1.0], [9.0, 2.0]])).tolist() == [
+    assert normalised_ranks(np.array([[5.0, 0.0], [5.0, 1.0], [9.0, 2.0]])).tolist() == [
         [0.0, 0.0],
         [0.0, 0.5],
         [1.0, 1.0],
     ]
-    assert placed(np.array([[5.0], [5.0]])).tolist() == [[0.0], [0.0]]
+    assert normalised_ranks(np.array([[5.0], [5.0]])).tolist() == [[0.0], [0.0]]
 
 
 @pytest.mark.parametrize("n_objectives", [2, 3])
@@ -97,7 +99,7 @@ def test_several_objectives_become_one_value() -> None:
         Trial({}, TrialState.RUNNING),
         Trial({}, TrialState.FAILED),
     ]
-    scalarised = as_one_objective(history, np.array([0.5, 0.5]))
+    scalarised = scalarised_history(history, np.array([0.5, 0.5]))
     assert scalarised[1].value > scalarised[0].value
     assert [trial.value for trial in scalarised[2:]] == [None, None, None]
     assert [trial.state for trial in scalarised] == [trial.state for trial in history]
@@ -105,4 +107,4 @@ def test_several_objectives_become_one_value() -> None:
 
 def test_one_objective_is_left_alone() -> None:
     history = [Trial({}, TrialState.COMPLETE, 1.0), Trial({}, TrialState.RUNNING)]
-    assert as_one_objective(history, np.array([0.5, 0.5])) == history
+    assert scalarised_history(history, np.array([0.5, 0.5])) == history

@@ -15,10 +15,10 @@ from dre_plugins.recommend.pending import (
     MAX_FANTASIES,
     N_TOGETHER,
     NEAR,
-    is_apart,
-    parts_of,
-    reach_of,
-    worth_fantasizing,
+    batch_sizes,
+    is_distant,
+    min_distance,
+    select_fantasies,
 )
 from dre_plugins.space import Float, Integer
 from dre_plugins.universal.processes import Processes
@@ -75,7 +75,7 @@ def test_of_many_running_trials_few_are_believed(sizes) -> None:
 
 def test_those_are_believed_where_a_search_would_look_again() -> None:
     units = np.random.default_rng(0).random((4 * MAX_FANTASIES, 3))
-    kept = worth_fantasizing(units, lambda coordinates: coordinates[:, 0])
+    kept = select_fantasies(units, lambda coordinates: coordinates[:, 0])
     best = np.sort(units[:, 0])[-MAX_FANTASIES // 2 :]
     assert len(kept) == MAX_FANTASIES
     assert set(best) <= set(kept[:, 0])
@@ -84,7 +84,7 @@ def test_those_are_believed_where_a_search_would_look_again() -> None:
 
 def test_few_are_all_believed_and_not_even_ranked() -> None:
     units = np.random.default_rng(0).random((MAX_FANTASIES, 3))
-    assert worth_fantasizing(units, lambda _: pytest.fail("ranked")) is units
+    assert select_fantasies(units, lambda _: pytest.fail("ranked")) is units
 
 
 def test_configurations_of_all_running_trials_are_left_alone() -> None:
@@ -136,20 +136,20 @@ def test_suggestions_of_one_fit_are_spread(prior) -> None:
 
 def test_each_choice_takes_its_neighbours_out_of_the_pool() -> None:
     line = np.linspace(0.0, 1.0, 101, dtype=np.float32)[:, None]
-    assert np.isclose(reach_of(line), NEAR * 0.01)
-    assert np.flatnonzero(~is_apart(line, line[[0, 50]], 0.025)).tolist() == [
+    assert np.isclose(min_distance(line), NEAR * 0.01)
+    assert np.flatnonzero(~is_distant(line, line[[0, 50]], 0.025)).tolist() == [
         *range(3),
         *range(48, 53),
     ]
-    assert is_apart(line, line[:0], 0.025).all()
+    assert is_distant(line, line[:0], 0.025).all()
 
 
 def test_of_a_table_nothing_but_the_choice_itself_is_near() -> None:
     table = np.eye(5, dtype=np.float32)
-    assert is_apart(table, table[:1], reach_of(table)).tolist() == [False] + 4 * [True]
-    assert reach_of(table[:1]) == 0.0
+    assert is_distant(table, table[:1], min_distance(table)).tolist() == [False] + 4 * [True]
+    assert min_distance(table[:1]) == 0.0
 
 
 def test_parts_of_a_batch() -> None:
-    assert [*parts_of(2 * N_TOGETHER + 3)] == [N_TOGETHER, N_TOGETHER, 3]
-    assert [*parts_of(1)] == [1]
+    assert [*batch_sizes(2 * N_TOGETHER + 3)] == [N_TOGETHER, N_TOGETHER, 3]
+    assert [*batch_sizes(1)] == [1]

@@ -18,7 +18,7 @@ from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.adapters.syne_tune import DRESearcher
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
-from dre_plugins.recommend.trials import as_of_now
+from dre_plugins.recommend.trials import observed_trials
 
 OPTIONS = {"settings": Settings(preset=QUICK), "n_startup_trials": 4}
 ROWS = np.random.default_rng(0).uniform(-1.0, 1.0, (10, 2)).tolist()
@@ -113,8 +113,8 @@ def test_how_running_trials_count() -> None:
         return Trial({"x": 0.0, "y": 0.0}, TrialState.RUNNING, rungs=rungs)
 
     history = [running({}), running({1.0: 5.0}), running({1.0: 4.0, 2.0: 3.0})]
-    states = [trial.state for trial in as_of_now(history)]
+    states = [trial.state for trial in observed_trials(history)]
     assert states == [TrialState.RUNNING, TrialState.PRUNED, TrialState.COMPLETE]
-    assert as_of_now(history)[2].value == 3.0
-    assert as_of_now([running({1.0: math.nan})])[0].state is TrialState.FAILED
-    assert as_of_now(as_of_now(history)) == as_of_now(history)
+    assert observed_trials(history)[2].value == 3.0
+    assert observed_trials([running({1.0: math.nan})])[0].state is TrialState.FAILED
+    assert observed_trials(observed_trials(history)) == observed_trials(history)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dre_plugins.recommend.ensemble.trust import agreement, trust
-from dre_plugins.recommend.lists import WORST, dense_ranks
+from dre_plugins.recommend.lists import FAILED_RANK, dense_ranks
 from dre_plugins.recommend.schedule import CONTRAST_SHARE as CONTRAST
 from dre_plugins.recommend.schedule import is_contrast_due
 
@@ -84,8 +84,8 @@ def test_favourites_whose_order_was_left_open_prove_little() -> None:
 
 
 def test_failures_count_as_the_worst() -> None:
-    failed_as_feared = np.where(SPREAD > 0.5, WORST, AS_EXPECTED)
-    failed_favourites = np.where(SPREAD < 0.5, WORST, AS_EXPECTED)
+    failed_as_feared = np.where(SPREAD > 0.5, FAILED_RANK, AS_EXPECTED)
+    failed_favourites = np.where(SPREAD < 0.5, FAILED_RANK, AS_EXPECTED)
     assert trust(SPREAD, failed_as_feared) > 0.9
     assert trust(SPREAD, failed_favourites) < 0.3
 

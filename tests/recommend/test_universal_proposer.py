@@ -117,7 +117,7 @@ def test_its_failure_costs_no_trial(monkeypatch) -> None:
     def broken(*args, **kwargs):
         raise np.linalg.LinAlgError("not positive definite")
 
-    monkeypatch.setattr("dre_plugins.recommend.proposers.universal.ready", broken)
+    monkeypatch.setattr("dre_plugins.recommend.proposers.universal.load_network", broken)
     stats: Counter[str] = Counter()
     recommender = Recommender(PLANE, SETTINGS, seed=0, stats=stats)
     made = [recommender.suggest(history_of(8), index=index)[0].source for index in range(4)]

@@ -5,7 +5,7 @@ import pytest
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell
-from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
+from dre_plugins.recommend.ensemble.width import MAX_FEATURES, sketched
 from dre_plugins.space import Categorical
 
 
@@ -15,21 +15,21 @@ def features(n: int, n_features: int) -> np.ndarray:
 
 def test_few_features_are_left_alone() -> None:
     few = features(3, MAX_FEATURES)
-    assert narrowed(few) is few
+    assert sketched(few) is few
 
 
 @pytest.mark.parametrize("n_features", [MAX_FEATURES + 1, 4 * MAX_FEATURES, 3000])
 def test_sketches_vary_like_features_and_keep_distances(n_features) -> None:
     wide = features(200, n_features)
-    narrow = narrowed(wide)
+    narrow = sketched(wide)
     assert narrow.shape == (200, MAX_FEATURES) and narrow.dtype == np.float32
-    assert np.array_equal(narrow, narrowed(wide))
+    assert np.array_equal(narrow, sketched(wide))
     share = len(wide[0]) / (MAX_FEATURES * -(-n_features // MAX_FEATURES))
     assert np.isclose(narrow.std(), np.sqrt(share) * wide.std(), rtol=0.1)
     far, near = wide.copy(), wide.copy()
     far[:, : n_features // 2] = 1.0 - far[:, : n_features // 2]
     near[:, 0] = 1.0 - near[:, 0]
-    moved = [np.linalg.norm(narrowed(points) - narrow, axis=1).mean() for points in (far, near)]
+    moved = [np.linalg.norm(sketched(points) - narrow, axis=1).mean() for points in (far, near)]
     assert moved[0] > 3 * moved[1] > 0
 
 

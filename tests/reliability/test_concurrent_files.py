@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from past_tasks import length_of, past
 from readers import make_prior
 
-from dre_plugins.engine.files import replacing
+from dre_plugins.engine.files import atomic_write
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.prior import Prior
 
@@ -169,5 +169,5 @@ def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="named pipe"):
         make_prior(path, 0)
     assert path.is_fifo() and [*tmp_path.iterdir()] == [path]
-    with pytest.raises(OSError, match="device"), replacing("/dev/null"):
+    with pytest.raises(OSError, match="device"), atomic_write("/dev/null"):
         pass

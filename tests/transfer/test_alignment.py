@@ -20,7 +20,7 @@ from dre_plugins.space import (
     RangeCondition,
     SearchSpace,
 )
-from dre_plugins.transfer.spaces.alignment import align, aligned_if_any
+from dre_plugins.transfer.spaces.alignment import align, try_align
 
 
 def exactly(source: SearchSpace, target: SearchSpace, units: np.ndarray) -> np.ndarray:
@@ -90,7 +90,7 @@ class TestRealSpace:
 
 def names_linked(source: list[str], target: list[str]) -> dict[str, tuple[str, str]]:
     spaces = [SearchSpace({name: Float(0.1, 1) for name in names}) for names in (source, target)]
-    alignment = aligned_if_any(*spaces)
+    alignment = try_align(*spaces)
     links = () if alignment is None else alignment.links
     return {link.source: (link.target, link.how) for link in links}
 
@@ -147,7 +147,7 @@ class TestMatching:
         message = r"\['x'\] in the source, \['q'\] in the target.*mapping=.*Prior.load"
         with pytest.raises(ValueError, match=message):
             align(source, target)
-        assert aligned_if_any(source, target) is None
+        assert try_align(source, target) is None
 
     def test_constants_alone_are_nothing_in_common(self) -> None:
         source = SearchSpace({"x": Float(0, 1), "seed": Constant(1)})

@@ -6,7 +6,7 @@ import pytest
 
 from dre_plugins.space import Categorical, Domain, Float, Integer, SearchSpace
 from dre_plugins.transfer.prior import Prior
-from dre_plugins.transfer.spaces.alignment import align, aligned_if_any
+from dre_plugins.transfer.spaces.alignment import align, try_align
 
 RATE, WIDTH, COST = Float(1e-3, 1.0, "log"), Float(1e-5, 1.0, "log"), Float(1e-2, 1e2, "log")
 ROUNDS = Integer(5, 500, "log")
@@ -21,9 +21,9 @@ XGBOOST: dict[str, Domain] = {
 
 
 def links(source: dict[str, Domain], target: dict[str, Domain]) -> dict[str, str]:
-    alignment = aligned_if_any(SearchSpace(source), SearchSpace(target))
+    alignment = try_align(SearchSpace(source), SearchSpace(target))
     found = {} if alignment is None else {link.source: link.target for link in alignment.links}
-    back = aligned_if_any(SearchSpace(target), SearchSpace(source))
+    back = try_align(SearchSpace(target), SearchSpace(source))
     assert found == {} if back is None else {link.target: link.source for link in back.links}
     return found
 

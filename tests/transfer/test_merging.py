@@ -25,7 +25,7 @@ from dre_plugins.space import (
 )
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.alignment import align
-from dre_plugins.transfer.spaces.merging import merged_domain, merged_space, with_common_names
+from dre_plugins.transfer.spaces.merging import merged_domain, merged_space, unify_names
 
 RBF = Condition("gamma", "kernel", ("rbf",))
 
@@ -187,7 +187,7 @@ BOOSTER = Categorical(("tree", "linear"))
 
 
 def names_of(*spaces: SearchSpace) -> list[tuple[str, ...]]:
-    return [tuple(space.domains) for space in with_common_names(spaces)]
+    return [tuple(space.domains) for space in unify_names(spaces)]
 
 
 def space(*names: str) -> SearchSpace:
@@ -220,7 +220,7 @@ def test_conditions_and_optional_parameters_are_renamed() -> None:
     domains = {"booster": BOOSTER, "max_depth": Integer(1, 9), "learning_rate": RATE}
     condition = Condition("max_depth", "booster", ("tree",))
     conditional = SearchSpace(domains, [condition], ["learning_rate"])
-    _, renamed = with_common_names([space("booster", "eta", "maxdepth"), conditional])
+    _, renamed = unify_names([space("booster", "eta", "maxdepth"), conditional])
     assert renamed.names == ("booster", "maxdepth", "eta")
     assert renamed.conditions == (replace(condition, child="maxdepth"),)
     assert renamed.optional == {"eta"}

@@ -20,7 +20,7 @@ from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import LOSS_NAMES
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists
 from dre_plugins.transfer import meta_training
-from dre_plugins.transfer.draws import validation_batch
+from dre_plugins.transfer.batches import validation_batch
 from dre_plugins.transfer.meta_training import (
     MetaTrained,
     MetaTrainingSettings,

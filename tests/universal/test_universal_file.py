@@ -19,7 +19,7 @@ from dre_plugins.universal.file import (
     UniversalPriorError,
     digest_of,
     load,
-    ready,
+    load_network,
 )
 from dre_plugins.universal.network import UniversalSettings
 from dre_plugins.universal.targets import blended
@@ -164,8 +164,10 @@ def test_a_file_is_recognised_by_its_format(path: Path) -> None:
 
 def test_the_shipped_one_is_small_and_read_once() -> None:
     assert SHIPPED.stat().st_size < 2 * 2**20
-    prior = ready()
-    assert prior is ready() and not any(weight.requires_grad for weight in prior.parameters())
+    prior = load_network()
+    assert prior is load_network() and not any(
+        weight.requires_grad for weight in prior.parameters()
+    )
     assert {weight.dtype for weight in prior.parameters()} == {torch.float64}
 
 
@@ -181,7 +183,7 @@ def test_the_shipped_one_predicts_smooth_functions(name: str) -> None:
     observed, unknown = draw(25, 3), draw(100, 3, seed=1)
     values, truth = SMOOTH[name](observed), SMOOTH[name](unknown)
     targets = blended(values, values)
-    processes, weights = ready()(observed[None], targets[None])
+    processes, weights = load_network()(observed[None], targets[None])
     means, variances = processes.posterior(unknown[None])
     shares = weights.exp()[..., None]
     mean = (shares * means).sum(1)[0]

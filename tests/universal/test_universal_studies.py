@@ -10,12 +10,12 @@ from presets import TINY
 from small_universal import untrained, write
 
 from dre_plugins import AskTell, DRESampler, Settings
-from dre_plugins.engine.files import ByContent
+from dre_plugins.engine.files import ContentCache
 from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.prior import UniversalFile
 from dre_plugins.space import Float
 from dre_plugins.universal import file
-from dre_plugins.universal.file import UniversalPriorError, digest_of, load, ready
+from dre_plugins.universal.file import UniversalPriorError, digest_of, load, load_network
 from dre_plugins.universal.network import UniversalPrior
 
 
@@ -33,12 +33,12 @@ def test_a_file_that_was_trained_anew_is_read_anew(tmp_path: Path) -> None:
     """Its path, its size and its time are those of the one before."""
     path = trained(tmp_path / "universal.safetensors", 0)
     first = prior_from(path)
-    before = weights(ready(path))
-    assert ready(path) is ready(path)
+    before = weights(load_network(path))
+    assert load_network(path) is load_network(path)
     trained(path, 1)
     second = prior_from(path)
-    assert second != first and weights(ready(path)) != before
-    assert weights(ready(second.path, second.digest)) == weights(ready(path))
+    assert second != first and weights(load_network(path)) != before
+    assert weights(load_network(second.path, second.digest)) == weights(load_network(path))
 
 
 def test_a_study_keeps_to_the_prior_that_it_began_with(
@@ -71,7 +71,7 @@ def test_a_study_keeps_to_the_prior_that_it_began_with(
     assert not cut.stats["fallbacks"] and not caplog.records
     # Another process does not remember it.
     trained(path, 1)
-    monkeypatch.setattr(file, "_READY", ByContent(file._READY._make, 4))
+    monkeypatch.setattr(file, "_READY", ContentCache(file._READY._make, 4))
     run(cut)
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == 1 and "another universal prior" in messages[0]

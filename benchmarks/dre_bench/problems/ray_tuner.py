@@ -119,7 +119,7 @@ class _Timed:
         return suggestion
 
 
-def _one_at_a_time(searcher: type[Searcher], **arguments: Any) -> ConcurrencyLimiter:
+def _training_lock(searcher: type[Searcher], **arguments: Any) -> ConcurrencyLimiter:
     timed = type(f"Timed{searcher.__name__}", (_Timed, searcher), {})
     return ConcurrencyLimiter(timed(**arguments), max_concurrent=1)
 
@@ -131,7 +131,7 @@ def _random(parameters: Sequence[Parameter], seed: int) -> tuple[Any, dict[str, 
 def _optuna(parameters: Sequence[Parameter], seed: int) -> tuple[Any, dict[str, Any]]:
     from ray.tune.search.optuna import OptunaSearch
 
-    return _one_at_a_time(OptunaSearch, seed=seed), param_space(parameters)
+    return _training_lock(OptunaSearch, seed=seed), param_space(parameters)
 
 
 def _optuna_conditional(parameters: Sequence[Parameter], seed: int) -> tuple[Any, dict[str, Any]]:
@@ -139,7 +139,7 @@ def _optuna_conditional(parameters: Sequence[Parameter], seed: int) -> tuple[Any
     from ray.tune.search.optuna import OptunaSearch
 
     space = partial(_suggest_active, parameters)
-    return _one_at_a_time(OptunaSearch, space=space, metric=METRIC, mode="max", seed=seed), {}
+    return _training_lock(OptunaSearch, space=space, metric=METRIC, mode="max", seed=seed), {}
 
 
 def _suggest_active(parameters: Sequence[Parameter], trial: Any) -> None:
@@ -152,13 +152,13 @@ def _suggest_active(parameters: Sequence[Parameter], trial: Any) -> None:
 def _hyperopt(parameters: Sequence[Parameter], seed: int) -> tuple[Any, dict[str, Any]]:
     from ray.tune.search.hyperopt import HyperOptSearch
 
-    return _one_at_a_time(HyperOptSearch, random_state_seed=seed), param_space(parameters)
+    return _training_lock(HyperOptSearch, random_state_seed=seed), param_space(parameters)
 
 
 def _dre(parameters: Sequence[Parameter], seed: int, **options: Any) -> tuple[Any, dict[str, Any]]:
     from dre_plugins.adapters.ray_tune import DRESearch
 
-    search = _one_at_a_time(DRESearch, seed=seed, **with_settings(options))
+    search = _training_lock(DRESearch, seed=seed, **with_settings(options))
     return search, param_space(parameters)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from dre_bench.universal.lessons import Lesson, draw_lesson
 from dre_bench.universal.tasks import MAX_FEATURES
-from dre_plugins.engine.files import replacing
+from dre_plugins.engine.files import atomic_write
 from dre_plugins.engine.settings import require
 from dre_plugins.universal.file import FORMAT, VERSION
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
@@ -137,7 +137,7 @@ def save(prior: UniversalPrior, path: str | os.PathLike[str], note: str = "") ->
         name: value.detach().cpu().float().contiguous()
         for name, value in prior.state_dict().items()
     }
-    with replacing(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_bytes(to_bytes(tensors, metadata=header))
 
 

@@ -19,7 +19,7 @@ from dre_plugins.recommend.prior import (
     GivenPrior,
     LoadedPrior,
     check_turns,
-    gives_way,
+    yields_to_memory,
 )
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.recommend.trials import number_of
@@ -79,7 +79,7 @@ class Options:
         Raises:
             ValueError: If both are given.
         """
-        if past is not None and not (self.prior is None or gives_way(self.prior)):
+        if past is not None and not (self.prior is None or yields_to_memory(self.prior)):
             raise ValueError(
                 f"prior and {name} cannot be combined: leave one of them out, or train a "
                 "prior on all of it with Prior.train."

@@ -94,7 +94,7 @@ def set_attributes(
     return ""
 
 
-class Notes:
+class TrialReporter:
     """Write explanations of trials, and log each topic of a study once.
 
     Threads may share it; at worst a message appears twice. It counts "unwritten" in `stats`.
@@ -182,11 +182,11 @@ class StatedConstraints:
     """
 
     def __init__(
-        self, function: ConstraintsFunc | None, stats: Counter[str], notes: Notes
+        self, function: ConstraintsFunc | None, stats: Counter[str], reporter: TrialReporter
     ) -> None:
         self._function = function
         self._stats = stats
-        self._notes = notes
+        self._reporter = reporter
         self._unwritten: dict[tuple[str, int], dict[str, float]] = {}
 
     def state(self, study: Study, trial: FrozenTrial) -> None:
@@ -200,7 +200,7 @@ class StatedConstraints:
             if is_from_signal_handler(error):
                 raise
             self._stats["constraint_errors"] += 1
-            self._notes.warn(
+            self._reporter.warn(
                 study,
                 "<constraints>",
                 f"constraints_func failed in trial {trial.number}, whose constraints count as "
@@ -215,7 +215,7 @@ class StatedConstraints:
             "The constraints of trial {number} cannot be stored ({problem}): this sampler "
             "remembers them, other processes and later ones do not know them."
         )
-        self._notes.warn_if(problem, study, trial, text)
+        self._reporter.warn_if(problem, study, trial, text)
 
     def added(
         self, study: Study, trials: Sequence[FrozenTrial], history: Sequence[Trial]

@@ -11,7 +11,7 @@ from dre_plugins.adapters.optuna.attributes import logger
 from dre_plugins.adapters.optuna.history import begun_in
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.stopping import StoppingRule
-from dre_plugins.recommend.trials import as_of_now
+from dre_plugins.recommend.trials import observed_trials
 
 
 def recommend(study: Study) -> Recommendation[FrozenTrial]:
@@ -39,7 +39,7 @@ def recommend(study: Study) -> Recommendation[FrozenTrial]:
     """
     space, begun, trials = begun_in(study)
     n_objectives = len(study.directions)
-    chosen = recommended(space, as_of_now(trials), trials, n_objectives=n_objectives)
+    chosen = recommended(space, observed_trials(trials), trials, n_objectives=n_objectives)
     sign = 1.0 if study.directions[0] is StudyDirection.MAXIMIZE else -1.0
     return chosen.as_of(deepcopy(begun[chosen.trial]), sign)
 
@@ -79,6 +79,6 @@ class ExpectedGainCallback:
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
         """Stop the study if the rule is met."""
         space, _, trials = begun_in(study)
-        n_objectives, history = len(study.directions), as_of_now(trials)
+        n_objectives, history = len(study.directions), observed_trials(trials)
         if self._rule.is_met(space, history, trials, n_objectives=n_objectives, logger=logger):
             study.stop()

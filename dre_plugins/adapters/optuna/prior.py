@@ -24,11 +24,17 @@ from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
 from dre_plugins.memory.study import StudyMemory
-from dre_plugins.recommend.prior import UNIVERSAL, FoundPrior, LoadedPrior, PriorLike, gives_way
+from dre_plugins.recommend.prior import (
+    UNIVERSAL,
+    LoadedPrior,
+    PriorLike,
+    RecognisedPrior,
+    yields_to_memory,
+)
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.transfer.found import turns_of_memory
+from dre_plugins.transfer.memory_turns import count_memory_turns
 from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
@@ -40,7 +46,7 @@ PastStudies: TypeAlias = Source | Sequence[Source] | MetaDataset
 STORAGE = "storage"
 
 
-class PastKnowledge:
+class PriorSource:
     """Hold the given prior or past studies, or the memory or storage in which to find them.
 
     Raises:
@@ -56,26 +62,26 @@ class PastKnowledge:
         self._ordered = options.order_numeric_choices
         self._metadata = MetaDataset(())
         self._names: frozenset[str] = frozenset()
-        self._without: dict[str, Knowledge] = {}
+        self._without: dict[str, StudyPrior] = {}
         self._memory = Memory.of(options.memory)
         # Returns the source of past studies for a study, if these are not given.
         self._source: Callable[[Study], StudiesOfStorage | StudyMemory] | None = None
         if past_studies == STORAGE:
             self._source = self._storage_of
-        elif past_studies is None and gives_way(options.prior) and self._memory is not None:
+        elif past_studies is None and yields_to_memory(options.prior) and self._memory is not None:
             self._source = partial(self._memory_of, self._memory)
         # By the name of a study.
         self._storages: dict[str, StudiesOfStorage] = {}
         self._memories: dict[str, StudyMemory] = {}
-        self._found: dict[tuple[str, tuple[str, ...]], Knowledge] = {}
+        self._found: dict[tuple[str, tuple[str, ...]], StudyPrior] = {}
         if past_studies is None or past_studies == STORAGE:
-            self._whole = Knowledge(options.load_prior())
+            self._whole = StudyPrior(options.load_prior())
             return
         if not isinstance(past_studies, MetaDataset):
             past_studies = metadata_from_studies(past_studies)
         self._metadata = past_studies
         self._names = frozenset(task.name for task in past_studies)
-        self._whole = Knowledge(learnt_prior(past_studies, logger))
+        self._whole = StudyPrior(learnt_prior(past_studies, logger))
 
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Say that a trial begins; what takes seconds is done before."""
@@ -104,20 +110,20 @@ class PastKnowledge:
         source = explanation_of(study.get_trials(deepcopy=False)[trial.number]).source
         self._memory_of(self._memory, study).record(trial.number, made, source=source)
 
-    def of(self, study: Study, space: SearchSpace | str) -> Knowledge:
+    def of(self, study: Study, space: SearchSpace | str) -> StudyPrior:
         """Return the priors for a trial with the parameters of a space.
 
         If the study has shown no parameter yet, `space` is the name of the first one.
         """
-        if len(study.directions) > 1 and isinstance(self._whole.prior, FoundPrior):
-            return Knowledge(UNIVERSAL)
+        if len(study.directions) > 1 and isinstance(self._whole.prior, RecognisedPrior):
+            return StudyPrior(UNIVERSAL)
         if self._source is None or len(study.directions) > 1:
             return self._given_for(study)
         names = (space,) if isinstance(space, str) else tuple(sorted(space.names))
         key = study.study_name, names
         if key not in self._found:
             prior = self._source(study).prior_for(space)
-            self._found[key] = self._whole if prior is None else Knowledge(prior, prior)
+            self._found[key] = self._whole if prior is None else StudyPrior(prior, prior)
         return self._found[key]
 
     def _storage_of(self, study: Study) -> StudiesOfStorage:
@@ -140,7 +146,7 @@ class PastKnowledge:
             self._memories[name] = StudyMemory(memory, header, stats=self._stats, logger=logger)
         return self._memories[name]
 
-    def _given_for(self, study: Study) -> Knowledge:
+    def _given_for(self, study: Study) -> StudyPrior:
         """Return the given priors, or one of the given past studies except the study itself.
 
         Otherwise a study that is resumed in the storage of its past studies would learn from
@@ -155,11 +161,11 @@ class PastKnowledge:
                 prior: LoadedPrior = learnt_prior(others, logger)
             except ValueError:  # nothing to learn from is left
                 prior = UNIVERSAL
-            self._without[name] = Knowledge(prior)
+            self._without[name] = StudyPrior(prior)
         return self._without[name]
 
 
-class Knowledge:
+class StudyPrior:
     """Hold the prior of a study, or one for each objective.
 
     A prior of past studies that were `found` instead of given is used for every second suggestion,
@@ -170,7 +176,7 @@ class Knowledge:
         self.prior = prior
         self._found = found
         # By the names of the parameters.
-        self._abouts: dict[tuple[str, ...], str] = {}
+        self._summaries: dict[tuple[str, ...], str] = {}
 
     def recommender(
         self,
@@ -192,7 +198,7 @@ class Knowledge:
         """
         numbers = range(number, number + 1)
         found = self._found
-        if found is not None and not turns_of_memory(found, space, history, numbers, stats):
+        if found is not None and not count_memory_turns(found, space, history, numbers, stats):
             return new(prior=UNIVERSAL), ""
         try:
             return new(prior=self.prior), ""
@@ -203,19 +209,19 @@ class Knowledge:
             text = f"The prior is not used as long as this holds: {error}"
             return new(prior=self._usable_on(space)), text
 
-    def about(self, space: SearchSpace, recommender: Recommender) -> str:
+    def summary(self, space: SearchSpace, recommender: Recommender) -> str:
         """Return a text about the parameters that the priors know; empty if they know none."""
-        if not isinstance(self.prior, FoundPrior):
-            return recommender.about_priors
+        if not isinstance(self.prior, RecognisedPrior):
+            return recommender.prior_summary
         names = tuple(space.names)
-        if names not in self._abouts:
+        if names not in self._summaries:
             aligned = self.prior.on(space)
-            self._abouts[names] = "" if aligned is None else aligned.about
-        return self._abouts[names]
+            self._summaries[names] = "" if aligned is None else aligned.summary
+        return self._summaries[names]
 
     def place(self, number: int, is_branch: bool) -> int:
         """Return the number of a suggestion for the prior; 0 for a new branch of a portfolio."""
-        return 0 if is_branch and isinstance(self.prior, FoundPrior) else number
+        return 0 if is_branch and isinstance(self.prior, RecognisedPrior) else number
 
     def _usable_on(self, space: SearchSpace) -> LoadedPrior:
         """Return the priors of a list that share parameters with a search space.

@@ -9,7 +9,7 @@ from typing import Any
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from dre_plugins.adapters.optuna.attributes import Notes
+from dre_plugins.adapters.optuna.attributes import TrialReporter
 from dre_plugins.adapters.optuna.claims import MAX_MOVES
 from dre_plugins.adapters.optuna.conversion import given_to
 from dre_plugins.adapters.optuna.state import ThisProcess
@@ -35,13 +35,13 @@ class StudyRules:
         seed: int,
         stats: Counter[str],
         process: ThisProcess,
-        notes: Notes,
+        reporter: TrialReporter,
     ) -> None:
         self._valid = valid
         self._seed = seed
         self._stats = stats
         self._process = process
-        self._notes = notes
+        self._reporter = reporter
         self._rule = self._new(SearchSpace({}))
 
     def begin(self, study: Study, trial: FrozenTrial) -> None:
@@ -55,7 +55,7 @@ class StudyRules:
         if not self._is_broken_by(trial):
             return
         self._stats["invalid"] += 1
-        self._notes.warn(
+        self._reporter.warn(
             study,
             "<given invalid>",
             f"A configuration that you gave (trial {trial.number}) breaks the rule `valid`; it is "
@@ -112,7 +112,7 @@ class StudyRules:
             if self.permits(study, trial, name, value):
                 return value
         self._stats["invalid"] += 1
-        self._notes.warn(
+        self._reporter.warn(
             study,
             "<invalid>",
             f"Trial {trial.number} breaks the rule `valid`: no value of {name!r} was found that "

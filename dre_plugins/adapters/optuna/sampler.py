@@ -21,13 +21,13 @@ from dre_plugins.adapters.common.options import DURATION, Options, checked_cost_
 from dre_plugins.adapters.optuna import claims, conversion
 from dre_plugins.adapters.optuna.attributes import (
     ConstraintsFunc,
-    Notes,
     StatedConstraints,
+    TrialReporter,
     explanation_of,
     logger,
 )
 from dre_plugins.adapters.optuna.history import History, cost_of
-from dre_plugins.adapters.optuna.prior import Knowledge, PastKnowledge, PastStudies
+from dre_plugins.adapters.optuna.prior import PastStudies, PriorSource, StudyPrior
 from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.engine.settings import require
@@ -184,11 +184,11 @@ class DRESampler(BaseSampler):
         n_startup = N_STARTUP_TRIALS if n_startup_trials is None else n_startup_trials
         self._warns_from = n_startup if warn_independent_sampling else float("inf")
         self.stats: Counter[str] = Counter()
-        self._past = PastKnowledge(options, past_studies, self.stats)
-        self._notes = Notes(self.stats)
-        self._constraints = StatedConstraints(constraints_func, self.stats, self._notes)
+        self._past = PriorSource(options, past_studies, self.stats)
+        self._reporter = TrialReporter(self.stats)
+        self._constraints = StatedConstraints(constraints_func, self.stats, self._reporter)
         self._process = ThisProcess()
-        self._rules = StudyRules(valid, self._seed, self.stats, self._process, self._notes)
+        self._rules = StudyRules(valid, self._seed, self.stats, self._process, self._reporter)
         self._cost = checked_cost_name(cost, "a user attribute")
         self._history = History(self._cost)
 
@@ -202,7 +202,7 @@ class DRESampler(BaseSampler):
         self._process.begin(study, trial)
         self._past.begin(study, trial)
         if "fixed_params" in trial.system_attrs:
-            self._notes.write(study, trial, Explanation("enqueued"))
+            self._reporter.write(study, trial, Explanation("enqueued"))
         self._rules.begin(study, trial)
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
@@ -215,7 +215,7 @@ class DRESampler(BaseSampler):
             self._constraints.state(study, trial)
         is_attribute = self._cost not in (None, DURATION) and state is OptunaState.COMPLETE
         if is_attribute and cost_of(trial, self._cost) is None:
-            self._notes.warn_of_cost(study, trial, self._cost)
+            self._reporter.warn_of_cost(study, trial, self._cost)
         self._past.end(study, trial, state, values)
         self._process.end(study, trial)
         if self._independent_sampler is not None:
@@ -244,7 +244,7 @@ class DRESampler(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return every parameter that any trial of the study has asked for."""
-        self._notes.warn_if(claims.announce(study, trial), study, trial)
+        self._reporter.warn_if(claims.announce(study, trial), study, trial)
         return conversion.union_of_distributions(self._process.read(study, trial))
 
     def sample_relative(
@@ -253,13 +253,13 @@ class DRESampler(BaseSampler):
         """Suggest values of all parameters in the search space, also of inactive ones."""
         if not search_space:
             claims.claim(study, trial, {})  # nothing yet: no other worker has to wait
-            self._notes.explain(study, trial, Explanation("independent"))
+            self._reporter.explain(study, trial, Explanation("independent"))
             return {}
         trials = self._process.trials(study, trial)
         for _ in range(claims.MAX_MOVES):
             space, suggestion = self._suggest(study, trial, search_space, trials)
             numbers = conversion.as_numbers(search_space, suggestion.configuration)
-            self._notes.warn_if(claims.claim(study, trial, numbers), study, trial)
+            self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):
                 break
@@ -270,7 +270,7 @@ class DRESampler(BaseSampler):
                 break
             self.stats["conflicts"] += 1
             trials = rivals
-        self._notes.explain(study, trial, suggestion.explanation)
+        self._reporter.explain(study, trial, suggestion.explanation)
         values = space.to_configuration(suggestion.units, include_inactive=True)
         choice = self._process.choice(study, trial)
         choice.values, choice.source = values, suggestion.source
@@ -293,11 +293,11 @@ class DRESampler(BaseSampler):
             if self._rules.permits(study, trial, param_name, value):
                 return value
         asked = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
-        if self._knowledge(study, trial, param_name).knows(param_name, domain, asked):
+        if self._study_prior(study, trial, param_name).knows(param_name, domain, asked):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
         else:
             if trial.number >= self._warns_from:
-                self._notes.warn_of_independent(study, trial.number, param_name)
+                self._reporter.warn_of_independent(study, trial.number, param_name)
             if self._independent_sampler is not None:
                 draw = self._independent_sampler.sample_independent
                 arguments = study, trial, param_name, param_distribution
@@ -313,7 +313,7 @@ class DRESampler(BaseSampler):
             study, trial, param_name, param_distribution, values, self._history.numbers
         )
         self.stats["conflicts"] += n_conflicts
-        self._notes.warn_if(problem, study, trial)
+        self._reporter.warn_if(problem, study, trial)
         return value
 
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
@@ -323,7 +323,7 @@ class DRESampler(BaseSampler):
         if name in planned and domain.contains(planned[name]):
             return planned[name]
         domains = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
-        space = self._knowledge(study, trial, name).completed({**domains, name: domain})
+        space = self._study_prior(study, trial, name).completed({**domains, name: domain})
         # A trial counts as one suggestion, however many parameters it asks for one by one. If the
         # model's suggestion is completed here, its source stays "model".
         is_first = choice.plan is None and not (choice.source and domains)
@@ -333,19 +333,21 @@ class DRESampler(BaseSampler):
         recommender = self._recommender(study, trial, space, stats)
         fixed = conversion.within(trial.params, domains)
         # Parameters of a new branch begin with the best member of a portfolio.
-        index = self._knowledge(study, trial, name).place(trial.number, bool(choice.values))
+        index = self._study_prior(study, trial, name).place(trial.number, bool(choice.values))
         suggestion = recommender.suggest((), 1, index=index, fixed=fixed)[0]
         if is_first:
-            self._notes.explain(study, trial, suggestion.explanation)
+            self._reporter.explain(study, trial, suggestion.explanation)
         choice.plan = suggestion.configuration
         return suggestion.configuration[name]
 
-    def _knowledge(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> Knowledge:
+    def _study_prior(
+        self, study: Study, trial: FrozenTrial, space: SearchSpace | str
+    ) -> StudyPrior:
         """Return the priors for a trial, chosen once by the parameters that it will have."""
         choice = self._process.choice(study, trial)
-        if choice.knowledge is None:
-            choice.knowledge = self._past.of(study, space)
-        return choice.knowledge
+        if choice.study_prior is None:
+            choice.study_prior = self._past.of(study, space)
+        return choice.study_prior
 
     def _recommender(
         self,
@@ -367,10 +369,10 @@ class DRESampler(BaseSampler):
             logger=logger,
             rule=self._rules.on(space, trial),
         )
-        recommender, problem = self._knowledge(study, trial, space).recommender(
+        recommender, problem = self._study_prior(study, trial, space).recommender(
             new, space, n_objectives, history, trial.number, stats
         )
-        self._notes.warn(study, "<unused prior>", problem)
+        self._reporter.warn(study, "<unused prior>", problem)
         return recommender
 
     def _suggest(
@@ -382,12 +384,12 @@ class DRESampler(BaseSampler):
     ) -> tuple[SearchSpace, Suggestion]:
         begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self._history.readable(begun, search_space, study.directions)
-        self._notes.warn(study, "<unreadable>", problem)
+        self._reporter.warn(study, "<unreadable>", problem)
         history = self._constraints.added(study, others, history)
         space, whole = conversion.learnt_space(search_space, others, history, self._ordered)
         recommender = self._recommender(study, trial, space, self.stats, history)
-        text = self._knowledge(study, trial, space).about(space, recommender)
-        self._notes.inform(study, text, text)  # again only where the study shows new parameters
+        text = self._study_prior(study, trial, space).summary(space, recommender)
+        self._reporter.inform(study, text, text)  # again only where the study shows new parameters
         rows = [row for row, view in enumerate(history) if view.configuration]
         fixed = conversion.within(conversion.given_to(trial), space.domains)
         history = [history[row] for row in rows]

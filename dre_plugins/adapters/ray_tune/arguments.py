@@ -38,7 +38,7 @@ class Evaluated:
 
 
 @dataclass(frozen=True, slots=True)
-class OfTrials:
+class FlatRule:
     """Apply a rule to flat configurations, converted to the form in which trials get them."""
 
     valid: Valid
@@ -52,7 +52,7 @@ def in_flat_form(options: Options, param_space: ParamSpace) -> Options:
     """Return the options with a rule on flat configurations, if there is any."""
     if options.valid is None:
         return options
-    return replace(options, valid=OfTrials(options.valid, param_space))
+    return replace(options, valid=FlatRule(options.valid, param_space))
 
 
 def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[str]:

@@ -27,7 +27,7 @@ from ray import cloudpickle
 from ray.tune.search.repeater import TRIAL_INDEX
 
 from dre_plugins.adapters.ray_tune.history import LearningSearcher, Running, logger
-from dre_plugins.engine.files import regular, replacing
+from dre_plugins.engine.files import atomic_write, regular
 
 STATE_FORMAT = "dre_plugins.DRESearch"
 STATE_VERSION = 1
@@ -169,7 +169,7 @@ class RestorableSearcher(LearningSearcher):
 def _write(path: Path, state: dict[str, Any]) -> None:
     """Write a state to a file atomically."""
     content = cloudpickle.dumps(state)  # type: ignore[no-untyped-call]
-    with replacing(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_bytes(content)
 
 

@@ -19,7 +19,7 @@ from dre_plugins.recommend.ensemble.mixture import Members, Mixture, fit_all
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.feasibility import Feasibility, log_shares_at
 from dre_plugins.recommend.lists import TrialList, with_fantasies
-from dre_plugins.recommend.pending import worth_fantasizing
+from dre_plugins.recommend.pending import select_fantasies
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
 
@@ -139,7 +139,7 @@ class FittedEnsemble:
 
         Of their canonical coordinates `[U, P]` at most `pending.MAX_FANTASIES` are taken.
         """
-        pending = worth_fantasizing(pending, lambda units: -self._mixture.mean_ranks(units))
+        pending = select_fantasies(pending, lambda units: -self._mixture.mean_ranks(units))
         positions = np.arange(len(self.units), len(self.units) + len(pending))
         units = np.concatenate([self.units, pending])
         lists = with_fantasies(

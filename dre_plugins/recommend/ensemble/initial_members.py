@@ -21,7 +21,7 @@ from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.mixture import JointPart, Members, Part
-from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
+from dre_plugins.recommend.ensemble.width import MAX_FEATURES, sketched
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.prior import AlignedPrior
@@ -92,7 +92,7 @@ class InitialMembers:
 
     def encode(self, units: Units) -> NDArray[np.float32]:
         """Return what untrained members read of canonical coordinates `[C, P]`, `[C, D]`."""
-        return narrowed(self._evidence.space.features(units))
+        return sketched(self._evidence.space.features(units))
 
     def _from_priors(self, n_members: int, reference: Units) -> Members:
         """Return members of the prior; with a prior for each objective, members that join them.

@@ -23,7 +23,7 @@ MAX_FEATURES = 256
 _SEED = 20231123
 
 
-def narrowed(features: NDArray[np.float32]) -> NDArray[np.float32]:
+def sketched(features: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return features `[C, D]` as they are, or sums of them `[C, MAX_FEATURES]` of too many.
 
     Sums are centred at 0.5 and vary about as much as single features do.
@@ -38,9 +38,9 @@ def narrowed(features: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(0.5 + sums / np.float32(len(columns) ** 0.5), dtype=np.float32)
 
 
-def read_by_processes(space: SearchSpace, units: NDArray[np.float64]) -> torch.Tensor:
+def process_features(space: SearchSpace, units: NDArray[np.float64]) -> torch.Tensor:
     """Return what the universal prior's processes read of canonical coordinates, `[C, D]`."""
-    return torch.from_numpy(narrowed(space.features(units))).double()
+    return torch.from_numpy(sketched(space.features(units))).double()
 
 
 @lru_cache(maxsize=8)

@@ -38,7 +38,7 @@ class Batch:
     shares_fit: bool = False  # whether all suggestions come from one fit
     may_repeat: bool = False  # whether a configuration may be suggested again
     # coordinates `[P]` from a portfolio, by number, NaN where they leave a parameter open
-    planned: Mapping[int, Units] = field(default_factory=dict)
+    portfolio: Mapping[int, Units] = field(default_factory=dict)
 
     def seen(self) -> Seen:
         """Return the configurations that may not be suggested again."""

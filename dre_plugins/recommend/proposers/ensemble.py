@@ -12,7 +12,7 @@ from dre_plugins.recommend.costs import CostModel, expected_cost
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble, fit_ensemble
 from dre_plugins.recommend.evidence import Evidence
-from dre_plugins.recommend.explanation import Explanation, some_of
+from dre_plugins.recommend.explanation import Explanation, abbreviated
 from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, CandidateSearch, evolved
@@ -44,7 +44,7 @@ class EnsembleProposer:
         self._evidence = evidence
         self._priors = [prior for prior in expectation.priors if prior is not None]
         past = dict.fromkeys(name for prior in self._priors for name in prior.past_studies)
-        self._past_studies = some_of([*past]) or None
+        self._past_studies = abbreviated([*past]) or None
         self._has_one_prior = len(expectation.priors) == 1
         self._search = search
         self._rng = rng

@@ -28,25 +28,25 @@ class SpaceFilling:
     # canonical coordinates of all configurations that may be suggested `[C, P]`; None: any
     candidates: Units | None = None
     # members of a portfolio, see `Batch`
-    planned: Mapping[int, Units] = field(default_factory=dict)
+    portfolio: Mapping[int, Units] = field(default_factory=dict)
 
     def fantasize(self, pending: Units) -> None:
         """Do nothing, as space-filling points do not depend on outcomes."""
 
     def propose(self, request: Request) -> Choice:
         """Return the Sobol point of the suggestion's number, or another one if that was tried."""
-        if request.turn == "random" and request.index in self.planned:
-            units = self._as_planned(request)
+        if request.turn == "random" and request.index in self.portfolio:
+            units = self._portfolio_point(request)
             if units is not None:
                 return Choice(units, True, Explanation("prior"))
         units, is_new = self._point(request.index, request.seen, request.fixed)
         return Choice(units, is_new, Explanation(request.turn if is_new else "exhausted"))
 
-    def _as_planned(self, request: Request) -> Units | None:
+    def _portfolio_point(self, request: Request) -> Units | None:
         """Return the portfolio's member `[P]`; None if it was tried, or breaks the rule."""
-        space, planned = self.rule.space, self.planned[request.index]
+        space, member = self.rule.space, self.portfolio[request.index]
         point = sobol_point(space.n_parameters, request.index, self.seed)
-        units = with_fixed(np.where(np.isnan(planned), point, planned)[None], request.fixed)
+        units = with_fixed(np.where(np.isnan(member), point, member)[None], request.fixed)
         units = self.rule.kept(units)
         is_new = distinct(space.canonical(units), request.seen)
         return units[0] if is_new.any() else None

@@ -22,17 +22,17 @@ from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.costs import CostModel, expected_cost
 from dre_plugins.recommend.ensemble.expectation import Expectation
-from dre_plugins.recommend.ensemble.width import MAX_FEATURES, narrowed
+from dre_plugins.recommend.ensemble.width import MAX_FEATURES, sketched
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.feasibility import Feasibility, log_shares, log_shares_at
-from dre_plugins.recommend.lists import WORST
-from dre_plugins.recommend.pending import worth_fantasizing
+from dre_plugins.recommend.lists import FAILED_RANK
+from dre_plugins.recommend.pending import select_fantasies
 from dre_plugins.recommend.prior import Universal, UniversalFile
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
-from dre_plugins.universal.file import ready
+from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import Reading, blended, readings
 
@@ -57,7 +57,7 @@ BLOCK = 256
 class UniversalProposer:
     """Propose the candidate of the largest expected improvement under the universal prior.
 
-    At least one trial of the evidence must be ranked. Pruned trials have values by `placing`.
+    At least one trial of the evidence must be ranked. Pruned trials have values by `imputation`.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class UniversalProposer:
         self._feasibility = feasibility
         self._rng = rng
         self._expectation = expectation
-        observed, values = evidence.single_list
+        observed, values = evidence.joint_list
         units = evidence.units[observed.trials]
         eligible = evidence.may_be_incumbent_in(observed)
         order = np.lexsort([-observed.ranks, ~eligible])
@@ -87,14 +87,14 @@ class UniversalProposer:
         if len(units) >= MIN_TRIALS:
             broken = search.rule.broken(self._elite[:N_FAVOURED], N_MUTANTS, rng)[:N_BROKEN]
         self._units = np.concatenate([units, evidence.space.canonical(broken)])
-        failed = np.full(len(broken), WORST)
+        failed = np.full(len(broken), FAILED_RANK)
         both = readings_of(
             np.append(values, np.full(len(broken), np.nan)), np.append(observed.ranks, failed)
         )
         if isinstance(prior, UniversalFile):
-            network = ready(prior.path, prior.digest)
+            network = load_network(prior.path, prior.digest)
         else:
-            network = ready()
+            network = load_network()
         features = self._features(self._units)[None]
         fits = [
             (reading, *network(features, reading.targets[None], reading.mean_variance))
@@ -110,7 +110,7 @@ class UniversalProposer:
 
         At most `pending.MAX_FANTASIES` of them are used.
         """
-        pending = worth_fantasizing(pending, lambda units: self._expected(units).numpy())
+        pending = select_fantasies(pending, lambda units: self._expected(units).numpy())
         expected = self._expected(pending)
         self._units = np.concatenate([self._units, pending])
         self._targets = torch.cat([self._targets, expected])
@@ -234,7 +234,7 @@ class UniversalProposer:
 
     def _features(self, units: Units) -> torch.Tensor:
         features, expected = self._space.features(units), self._expectation.features(units)
-        return torch.from_numpy(np.concatenate([narrowed(features), expected], axis=1)).double()
+        return torch.from_numpy(np.concatenate([sketched(features), expected], axis=1)).double()
 
 
 def _acquisition(predictions: torch.Tensor) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -24,11 +25,11 @@ _BOOLEANS: Final[Mapping[str, bool]] = {
 EMPTY: Final = object()  # a cell without a value; None may be a choice
 
 
+@dataclass(frozen=True, slots=True)
 class Misfit:
-    """Stands for a cell that is not what its column holds."""
+    """Stand for a cell that is not what its column holds."""
 
-    def __init__(self, cell: object) -> None:
-        self.cell = cell
+    cell: object
 
 
 def typed(column: Iterable[Any]) -> list[Any]:

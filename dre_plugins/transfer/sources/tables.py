@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from dre_plugins.engine.files import regular
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.directions import SIGNS
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.search_space import SearchSpace
@@ -64,8 +65,7 @@ def from_table(
     Raises:
         ValueError: A column is missing, the file is no CSV file, or an argument is wrong.
     """
-    if direction not in SIGNS:
-        raise ValueError(f"direction must be one of {list(SIGNS)}, got {direction!r}.")
+    require(direction in SIGNS, "direction", direction, f"one of {list(SIGNS)}")
     skipped: Counter[str] = Counter()
     table, columns = _read(source, skipped)
     if parameters is None:

@@ -18,7 +18,7 @@ import numpy as np
 from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import families, is_ambiguous, roles
-from dre_plugins.transfer.spaces.conversion import conversion, difference, placed
+from dre_plugins.transfer.spaces.conversion import conversion, difference, value_units
 from dre_plugins.transfer.spaces.layers import layer_links
 from dre_plugins.transfer.spaces.prefixes import (
     change_of,
@@ -33,45 +33,29 @@ _ONLY = 0.5
 
 @dataclass(frozen=True)
 class Link:
-    """One parameter that both spaces have.
+    """One parameter that both spaces have."""
 
-    Args:
-        source: its name in the source.
-        target: its name in the target.
-        how: how they were matched: "mapping", "name" or "alias".
-        change: units of the source to units of the target, `[N]` -> `[N]`.
-        note: how the two domains differ, in words; empty if they do not.
-        beside: further parameters of the source whose units `change` takes before.
-    """
-
-    source: str
-    target: str
-    how: str
-    change: Callable[..., Array]
-    note: str = ""
-    beside: tuple[str, ...] = ()
+    source: str  # its name in the source
+    target: str  # its name in the target
+    how: str  # how they were matched: "mapping", "name" or "alias"
+    change: Callable[..., Array]  # units of the source to units of the target, `[N]` -> `[N]`
+    note: str = ""  # how the two domains differ, in words; empty if they do not
+    # further parameters of the source whose units `change` takes before
+    extra_sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """How configurations of `source` are expressed in `target`; made by `align`.
+    """How configurations of `source` are expressed in `target`; made by `align`."""
 
-    Args:
-        source: the space that configurations come from, with `Ps` parameters.
-        target: the space that they are expressed in, with `Pt` parameters.
-        links: parameters that both have, constants included.
-        imputed: parameters of the target that get one value everywhere.
-        missing: parameters of the target without a value.
-        ignored: parameters of the source that the target lacks.
-        remarks: further reasons why parameters of the target are imputed or missing.
-    """
-
-    source: SearchSpace
-    target: SearchSpace
-    links: tuple[Link, ...]
+    source: SearchSpace  # the space that configurations come from, with `Ps` parameters
+    target: SearchSpace  # the space that they are expressed in, with `Pt` parameters
+    links: tuple[Link, ...]  # parameters that both have, constants included
+    # parameters of the target that get one value everywhere
     imputed: Mapping[str, Any] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # parameters of the target without a value
+    ignored: tuple[str, ...] = ()  # parameters of the source that the target lacks
+    # further reasons why parameters of the target are imputed or missing
     remarks: Mapping[str, str] = field(default_factory=dict)
 
     def convert(self, units: Array) -> Array:
@@ -94,7 +78,7 @@ class Alignment:
         for link in self.links:
             if link.target not in self.target.constants:
                 column = self.target.names.index(link.target)
-                names = (*link.beside, link.source)
+                names = (*link.extra_sources, link.source)
                 converted[:, column] = link.change(*(given.get(name, constant) for name in names))
         converted[~self._rules.active(converted)] = np.nan
         return converted
@@ -104,7 +88,9 @@ class Alignment:
         """Return imputed units `[Pt]`, NaN elsewhere."""
         fixed = np.full(self.target.n_parameters, np.nan)
         for name, value in self.imputed.items():
-            fixed[self.target.names.index(name)] = placed([value], self.target.domains[name])[0]
+            fixed[self.target.names.index(name)] = value_units([value], self.target.domains[name])[
+                0
+            ]
         return fixed
 
     @cached_property
@@ -157,12 +143,12 @@ def align(
     mapping: Mapping[str, str] | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> Alignment:
-    """Find the parameters that two spaces have in common, see `aligned_if_any`.
+    """Find the parameters that two spaces have in common, see `try_align`.
 
     Raises:
         ValueError: nothing in common, or `mapping` joins parameters without a common value.
     """
-    alignment = aligned_if_any(source, target, mapping=mapping, defaults=defaults)
+    alignment = try_align(source, target, mapping=mapping, defaults=defaults)
     if alignment is None:
         raise ValueError(
             f"the spaces have no parameter in common: {list(source.domains)} in the source, "
@@ -173,7 +159,7 @@ def align(
     return alignment
 
 
-def aligned_if_any(
+def try_align(
     source: SearchSpace,
     target: SearchSpace,
     *,
@@ -199,7 +185,9 @@ def aligned_if_any(
     pairs = {name: (other, "mapping") for name, other in (mapping or {}).items()}
     pairs |= matching_names(list(source.domains), list(target.domains), taken=pairs)
     links = _links_of_layers(source, target, mapping or {})
-    of_layers = {name for link in links for name in (link.source, *link.beside, link.target)}
+    of_layers = {
+        name for link in links for name in (link.source, *link.extra_sources, link.target)
+    }
     remarks: dict[str, str] = {}
     for name, (other, how) in pairs.items():
         if name in of_layers or other in of_layers:
@@ -219,7 +207,7 @@ def aligned_if_any(
         return None
     order = list(target.domains)
     links.sort(key=lambda link: order.index(link.target))
-    joined = {name for link in links for name in (link.source, *link.beside)}
+    joined = {name for link in links for name in (link.source, *link.extra_sources)}
     unknown = [name for name in target.names if name not in {link.target for link in links}]
     values, about_defaults = _imputed(target, unknown, defaults or {}, refused=remarks)
     return Alignment(
@@ -242,8 +230,8 @@ def _links_of_layers(
     theirs = {name: domain for name, domain in target.domains.items() if name not in taken}
     note = "a list of layers there or here"
     return [
-        Link(name, other, "alias", change, note, tuple(beside))
-        for (*beside, name), other, change in layer_links(ours, theirs)
+        Link(name, other, "alias", change, note, tuple(extra))
+        for (*extra, name), other, change in layer_links(ours, theirs)
     ]
 
 
@@ -316,7 +304,7 @@ def _imputed(
         if name not in unknown or name in refused:
             continue
         default, domain = defaults[key], target.domains[name]
-        unit = domain.snap(placed([default], domain))[0]
+        unit = domain.snap(value_units([default], domain))[0]
         if np.isnan(unit):
             remarks[name] = f"the default {default!r} is none of its values"
             continue

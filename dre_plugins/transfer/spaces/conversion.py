@@ -40,21 +40,21 @@ def conversion(source: Domain, target: Domain, change: Change | None = None) -> 
     if change is None and source == target:
         return np.asarray
     if isinstance(source, Number):
-        places = number_places(target)
+        places = number_converter(target)
         return None if places is None else partial(_by_number, source, places, change)
     values = listed_values(source)
-    table = placed(values if change is None else change(_numbers(values)).tolist(), target)
+    table = value_units(values if change is None else change(_numbers(values)).tolist(), target)
     return None if np.isnan(table).all() else partial(by_table, source, table)
 
 
-def placed(values: Sequence[Any], target: Domain) -> Array:
+def value_units(values: Sequence[Any], target: Domain) -> Array:
     """Return the units of `values` in `target`, `[N]`; NaN where it has no place for one.
 
     A listed value is looked for by type and value, then leniently (`1`, `1.0` and `"1"` agree, and
     so do "Adam" and "adam") if that is unambiguous on both sides, then as a number.
     """
     units = np.full(len(values), np.nan)
-    places = number_places(target)
+    places = number_converter(target)
     if places is not None and target.is_ordered:
         units = places(_numbers(values))
     if isinstance(target, Number):
@@ -74,12 +74,8 @@ def placed(values: Sequence[Any], target: Domain) -> Array:
     return units
 
 
-def number_places(domain: Domain) -> Change | None:
-    """Return how numbers become units of `domain`, NaN where it has no place; None if it has none.
-
-    Args:
-        domain: Domain whose units are returned.
-    """
+def number_converter(domain: Domain) -> Change | None:
+    """Return how numbers become units of a domain, NaN where it has no place; None without any."""
     if isinstance(domain, Number):
         return domain.number_units
     numbers = _numbers(listed_values(domain))
@@ -168,7 +164,8 @@ def difference(source: Domain, target: Domain) -> str:
     """Return two domains of a parameter in words; empty if they hold the same."""
     if _hold_the_same(source, target):
         return ""
-    return f"{_kind_and_values(target)} in the target, {_kind_and_values(source)} in the source"
+    ours, theirs = (f"{type(d).__name__.lower()} {format_domain(d)}" for d in (source, target))
+    return f"{theirs} in the target, {ours} in the source"
 
 
 def _hold_the_same(source: Domain, target: Domain) -> bool:
@@ -179,7 +176,7 @@ def _hold_the_same(source: Domain, target: Domain) -> bool:
     if type(source) is not type(target) or isinstance(source, Constant):
         return False
     pairs = (source, target), (target, source)
-    return not any(np.isnan(placed(listed_values(a), b)).any() for a, b in pairs)
+    return not any(np.isnan(value_units(listed_values(a), b)).any() for a, b in pairs)
 
 
 def _layout(domain: Number) -> tuple[object, ...]:
@@ -188,11 +185,7 @@ def _layout(domain: Number) -> tuple[object, ...]:
     return isinstance(domain, Integer), scale, bounds, domain.step
 
 
-def _kind_and_values(domain: Domain) -> str:
-    return f"{type(domain).__name__.lower()} {values_in_words(domain)}"
-
-
-def values_in_words(domain: Domain) -> str:
+def format_domain(domain: Domain) -> str:
     """Return the values of a domain as a short text, such as "1e-05 … 1, log"."""
     if isinstance(domain, (Float, Integer)):
         scale = "" if domain.scale == "linear" else f", {domain.scale}"
@@ -202,10 +195,10 @@ def values_in_words(domain: Domain) -> str:
         return f"{domain.mean:g} ± {domain.sd:g}"
     if isinstance(domain, Constant):
         return repr(domain.value)
-    return some_in_words(listed_values(domain), " < " if domain.is_ordered else ", ")
+    return format_values(listed_values(domain), " < " if domain.is_ordered else ", ")
 
 
-def some_in_words(values: Sequence[Any], separator: str = ", ") -> str:
+def format_values(values: Sequence[Any], separator: str = ", ") -> str:
     """Return values as a text, the first ones of many and how many more there are."""
     texts, n_more = [str(value) for value in values[:MOST_LISTED]], len(values) - MOST_LISTED
     return separator.join([*texts, f"… {n_more} more"] if n_more > 0 else texts)

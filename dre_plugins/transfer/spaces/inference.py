@@ -57,9 +57,6 @@ def infer_domain(name: str, values: Sequence[Any], *, log: bool = False) -> Doma
     are positive, span a factor of 1000 and lie about the middle of that scale rather than of the
     linear one (a thousand uniform draws from [0, 1] span such a factor, too).
 
-    Args:
-        log: Whether numbers are on the log scale for certain.
-
     Raises:
         ValueError: `log` is true for values that are not positive numbers.
     """

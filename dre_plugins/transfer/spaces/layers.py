@@ -13,7 +13,7 @@ from dre_plugins.space import Domain
 from dre_plugins.space.base import Array
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.transfer.spaces.aliases import roles
-from dre_plugins.transfer.spaces.conversion import Number, by_table, number_of, placed
+from dre_plugins.transfer.spaces.conversion import Number, by_table, number_of, value_units
 
 # Names in the source, name in the target, and units `[N]` of each of the former to the latter's.
 LayerLink: TypeAlias = tuple[tuple[str, ...], str, Callable[..., Array]]
@@ -40,12 +40,7 @@ def shapes(domain: Domain) -> Array | None:
 
 
 def layer_links(ours: Mapping[str, Domain], theirs: Mapping[str, Domain]) -> list[LayerLink]:
-    """Return how a list of layers in one space is their number and width in the other.
-
-    Args:
-        ours: Domains of the source by name.
-        theirs: Those of the target.
-    """
+    """Return how a list of layers in one space is their number and width in the other."""
     source, target = roles(ours), roles(theirs)
     if "layer width" not in source or "layer width" not in target:
         return []
@@ -56,7 +51,7 @@ def layer_links(ours: Mapping[str, Domain], theirs: Mapping[str, Domain]) -> lis
             ((source["layer width"],), target[role], partial(by_table, given, table))
             for role, numbers in zip(("layers", "layer width"), listed.T, strict=True)
             if role in target
-            and np.isfinite(table := placed(numbers.tolist(), theirs[target[role]])).any()
+            and np.isfinite(table := value_units(numbers.tolist(), theirs[target[role]])).any()
         ]
     depth = ours.get(source.get("layers", ""))
     if asked is None or not isinstance(given, Number) or not isinstance(depth, Number):

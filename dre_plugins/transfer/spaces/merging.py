@@ -55,18 +55,13 @@ def in_canonical_order(space: SearchSpace) -> SearchSpace:
 
     A prior of past studies must not depend on the order in which they list parameters or choices.
     """
-    domains = {
-        name: Categorical(tuple(sorted(domain.choices, key=_type_and_text)))
-        if isinstance(domain, Categorical)
-        else domain
-        for name, domain in sorted(space.domains.items())
-    }
+    domains = dict(sorted(space.domains.items()))
+    for name, domain in domains.items():
+        if isinstance(domain, Categorical):
+            choices = sorted(domain.choices, key=lambda value: (type(value).__name__, repr(value)))
+            domains[name] = Categorical(tuple(choices))
     conditions = sorted(space.conditions, key=repr)
     return SearchSpace(domains, conditions, space.optional)
-
-
-def _type_and_text(value: Any) -> tuple[str, str]:
-    return type(value).__name__, repr(value)
 
 
 # ---- domains
@@ -223,10 +218,10 @@ def _is_valid(condition: AnyCondition, parent: Domain) -> bool:
 # ---- names
 
 
-def with_common_names(spaces: Sequence[SearchSpace]) -> list[SearchSpace]:
+def unify_names(spaces: Sequence[SearchSpace]) -> list[SearchSpace]:
     """Return the spaces with one name for each parameter: of several, the first one by alphabet.
 
-    Parameters match as in `alignment.aligned_if_any`, unless their numbers mean something else
+    Parameters match as in `alignment.try_align`, unless their numbers mean something else
     (the strength of a penalty, and its inverse): then both keep their names.
     """
     merged: dict[str, None] = {}

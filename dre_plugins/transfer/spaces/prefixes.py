@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from types import MappingProxyType
 
 import numpy as np
 
@@ -72,13 +71,6 @@ def forms_of(name: str) -> set[str]:
     return {normalised(name), without_prefix(name), without_learner(name)}
 
 
-def _without_words(plain: str) -> str:
-    for word in (*(word for word, _ in _LEARNER_WORDS), *_STEPS):
-        if plain.startswith(f"{word}_"):
-            return plain[len(word) + 1 :]
-    return plain
-
-
 @lru_cache(_N_KEPT)
 def learner_of_prefix(name: str) -> str | None:
     """Return the learner that a prefix names, a key of `LEARNERS`; None if none does.
@@ -101,10 +93,6 @@ def _inverse(numbers: Array) -> Array:
     return found
 
 
-def _power(base: float, numbers: Array) -> Array:
-    return np.asarray(np.power(base, numbers), dtype=np.float64)
-
-
 def _logarithm(base: float, values: Array) -> Array:
     found = np.full(values.shape, np.nan)
     np.log(values, out=found, where=values > 0)
@@ -114,15 +102,13 @@ def _logarithm(base: float, values: Array) -> Array:
 
 # By word: from numbers as tuned to the quantity, and back. ``log_`` alone is left out: the base is
 # not said.
-CONVENTIONS: Mapping[str, tuple[Change, Change]] = MappingProxyType(
-    {
-        **{
-            word: (partial(_power, base), partial(_logarithm, base))
-            for word, base in (("log10", 10.0), ("log2", 2.0), ("ln", math.e))
-        },
-        **dict.fromkeys(("inverse", "inv"), (_inverse, _inverse)),
-    }
-)
+CONVENTIONS: Mapping[str, tuple[Change, Change]] = {
+    **{
+        word: (partial(np.power, base), partial(_logarithm, base))
+        for word, base in (("log10", 10.0), ("log2", 2.0), ("ln", math.e))
+    },
+    **dict.fromkeys(("inverse", "inv"), (_inverse, _inverse)),
+}
 
 # The strength of a penalty and its inverse, by normalised names.
 _STRENGTHS = frozenset({"alpha", "lambda", "reg_param"})
@@ -138,12 +124,8 @@ def change_of(source: str, target: str) -> Change | None:
     [10.0]
     """
     (ours, our_word), (theirs, their_word) = _split(source), _split(target)
-    is_inverse = any(
-        ours in names and theirs in other
-        for names, other in (
-            (_STRENGTHS, _INVERSE_STRENGTHS),
-            (_INVERSE_STRENGTHS, _STRENGTHS),
-        )
+    is_inverse = (ours in _STRENGTHS and theirs in _INVERSE_STRENGTHS) or (
+        ours in _INVERSE_STRENGTHS and theirs in _STRENGTHS
     )
     if our_word == their_word and not is_inverse:
         return None
@@ -161,7 +143,11 @@ def _apply_steps(steps: Sequence[Change], numbers: Array) -> Array:
 
 def _split(name: str) -> tuple[str, str]:
     """Return a name without its convention, and the word for that, empty without any."""
-    plain = _without_words(without_prefix(name))
+    plain = without_prefix(name)
+    words = (*(word for word, _ in _LEARNER_WORDS), *_STEPS)
+    first = next((word for word in words if plain.startswith(f"{word}_")), None)
+    if first is not None:
+        plain = plain[len(first) + 1 :]
     for word in CONVENTIONS:
         for bare in (plain.removeprefix(f"{word}_"), plain.removesuffix(f"_{word}")):
             if bare != plain and bare:

@@ -12,8 +12,8 @@ from test_universal_proposer import PLANE, QUICK, SETTINGS, bowl, history_of
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
-from dre_plugins.recommend.lists import WORST, trial_lists
-from dre_plugins.recommend.placing import final_scale, one_list, places
+from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks
+from dre_plugins.recommend.lists import FAILED_RANK, trial_lists
 from dre_plugins.recommend.settings import Settings
 
 
@@ -28,7 +28,7 @@ def pruned(**rungs: float) -> Trial:
 
 def order(*history: Trial) -> list[int]:
     """Return the positions of trials with a place, the worst first."""
-    found = places(history)
+    found = joint_ranks(history)
     placed = [i for i in range(len(history)) if not math.isnan(found[i])]
     return sorted(placed, key=lambda i: found[i])
 
@@ -37,7 +37,7 @@ def order(*history: Trial) -> list[int]:
 
 
 def test_complete_trials_are_in_the_order_of_their_values() -> None:
-    assert places([complete(3.0), complete(1.0), complete(3.0)]).tolist() == [1.0, 0.0, 1.0]
+    assert joint_ranks([complete(3.0), complete(1.0), complete(3.0)]).tolist() == [1.0, 0.0, 1.0]
 
 
 def test_a_pruned_trial_stands_above_those_that_it_beat_at_its_last_step() -> None:
@@ -65,7 +65,7 @@ def test_those_of_a_later_step_are_placed_first() -> None:
 
 
 def test_equal_reports_share_a_place() -> None:
-    found = places([complete(1.0, s1=1.0), pruned(s1=0.5), pruned(s1=0.5)])
+    found = joint_ranks([complete(1.0, s1=1.0), pruned(s1=0.5), pruned(s1=0.5)])
     assert found[1] == found[2] < found[0]
 
 
@@ -77,8 +77,8 @@ def test_what_cannot_be_placed() -> None:
         complete(math.nan),
         complete(2.0),
     ]
-    assert np.isnan(places(history)).tolist() == [True] * 4 + [False]
-    assert np.isnan(places([])).tolist() == []
+    assert np.isnan(joint_ranks(history)).tolist() == [True] * 4 + [False]
+    assert np.isnan(joint_ranks([])).tolist() == []
 
 
 def test_only_the_order_of_reports_and_of_values_counts() -> None:
@@ -96,7 +96,7 @@ def test_only_the_order_of_reports_and_of_values_counts() -> None:
             for i, (a, b, c) in enumerate(rows)
         ]
 
-    assert places(history(lambda x: x)).tolist() == places(history(np.exp)).tolist()
+    assert joint_ranks(history(lambda x: x)).tolist() == joint_ranks(history(np.exp)).tolist()
 
 
 def test_without_pruned_trials_it_is_the_list_of_final_values() -> None:
@@ -104,16 +104,16 @@ def test_without_pruned_trials_it_is_the_list_of_final_values() -> None:
     history = [complete(3.0), failed, complete(1.0), Trial({}, TrialState.RUNNING), complete(2.0)]
     for rule in ("worst", "ignore"):
         (expected,) = trial_lists(history, failed=rule, max_length=128)
-        found = one_list(history, places(history), failed=rule, max_length=128)
+        found = joint_list(history, joint_ranks(history), failed=rule, max_length=128)
         assert found.trials.tolist() == expected.trials.tolist()
         assert found.ranks.tolist() == expected.ranks.tolist()
 
 
 def test_failures_rank_below_pruned_trials() -> None:
     history = [Trial({}, TrialState.FAILED), pruned(s1=0.1), complete(1.0, s1=1.0)]
-    found = one_list(history, places(history), failed="worst", max_length=128)
+    found = joint_list(history, joint_ranks(history), failed="worst", max_length=128)
     ranks = dict(zip(found.trials.tolist(), found.ranks.tolist(), strict=True))
-    assert ranks[0] == WORST < ranks[1] < ranks[2]
+    assert ranks[0] == FAILED_RANK < ranks[1] < ranks[2]
 
 
 # --------------------------------------------------------------------------------------- values
@@ -127,20 +127,20 @@ def test_values_lie_between_those_around_them() -> None:
         pruned(s1=0.0),
         pruned(s1=9.0),
     ]
-    assert final_scale(history, places(history)).tolist() == [1.0, 2.0, 1.5, 1.0, 2.0]
+    assert imputed_values(history, joint_ranks(history)).tolist() == [1.0, 2.0, 1.5, 1.0, 2.0]
 
 
 @pytest.mark.parametrize("extreme", [math.inf, -math.inf, 1.7e308, -1.7e308])
 def test_extreme_values_are_survived(extreme) -> None:
     history = [complete(extreme, s1=0.1), complete(2.0, s1=0.2), pruned(s1=0.15)]
     history += [complete(-extreme, s1=0.3), pruned(s1=0.25)]
-    found = final_scale(history, places(history))
+    found = imputed_values(history, joint_ranks(history))
     assert np.isfinite(found[[2, 4]]).all() and found[0] == extreme
 
 
 def test_without_complete_trials_there_are_no_values() -> None:
     history = [pruned(s1=0.1), pruned(s1=0.2)]
-    assert np.isnan(final_scale(history, places(history))).all()
+    assert np.isnan(imputed_values(history, joint_ranks(history))).all()
 
 
 # --------------------------------------------------------------------------------- who reads them

@@ -8,8 +8,8 @@ import pytest
 from remembered import LOGGER, SPACE, header, tune, write_study
 
 from dre_plugins import Prior
-from dre_plugins.memory import ahead, choices
-from dre_plugins.memory.ahead import groups_of, train_ahead
+from dre_plugins.memory import choices, pretraining
+from dre_plugins.memory.pretraining import groups_of, pretrain
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 from dre_plugins.transfer.training import train_prior
 from dre_plugins.transfer.training_state import MetaTrainingSettings
@@ -66,7 +66,7 @@ def test_spaces_that_contradict_each_other_are_no_group(memory):
 def test_a_study_begins_with_what_was_trained_ahead(memory, trainings):
     write(memory, "abcde", n_trials=20)
     (group,) = groups_of(memory.index())
-    path = train_ahead(memory, group, LOGGER)
+    path = pretrain(memory, group, LOGGER)
     assert path is not None and trainings == [5]
     study = tune(memory, 1)
     assert study.stats["past_studies"] == 5
@@ -81,10 +81,10 @@ def test_it_is_trained_once_until_something_is_new(memory, trainings):
     write(memory, "abc", n_trials=20)
     for _ in range(2):
         (group,) = groups_of(memory.index())
-        path = train_ahead(memory, group, LOGGER)
+        path = pretrain(memory, group, LOGGER)
     write(memory, "d", n_trials=20)
     (group,) = groups_of(memory.index())
-    assert train_ahead(memory, group, LOGGER) != path
+    assert pretrain(memory, group, LOGGER) != path
     assert trainings == [3, 4]
     assert tune(memory, 0).stats["past_studies"] == 4  # the one that knows most
 
@@ -92,7 +92,7 @@ def test_it_is_trained_once_until_something_is_new(memory, trainings):
 def test_what_knows_too_few_of_the_studies_is_not_used(memory, trainings):
     write(memory, "abc", n_trials=20)
     (group,) = groups_of(memory.index())
-    ahead_of_time = train_ahead(memory, group, LOGGER)
+    ahead_of_time = pretrain(memory, group, LOGGER)
     write(memory, "d", n_trials=20)  # 3 of 4 are less than 80 %
     logger = logging.getLogger("tests")
     assert choices.prior_for(memory, "study", SPACE, logger).card.tasks == (*"abcd",)
@@ -101,25 +101,25 @@ def test_what_knows_too_few_of_the_studies_is_not_used(memory, trainings):
 
 
 def test_of_very_many_studies_the_newest_are_taken(memory, trainings, monkeypatch):
-    monkeypatch.setattr(ahead, "MAX_STUDIES", 2)
+    monkeypatch.setattr(pretraining, "MAX_STUDIES", 2)
     write(memory, "abc", n_trials=20)
     (group,) = groups_of(memory.index())
-    train_ahead(memory, group, LOGGER)
+    pretrain(memory, group, LOGGER)
     assert trainings == [2]
 
 
 def test_studies_without_a_common_order_have_no_prior(memory, trainings, monkeypatch):
-    monkeypatch.setattr("dre_plugins.memory.priors.have_order_in_common", lambda metadata: False)
+    monkeypatch.setattr("dre_plugins.memory.priors.are_related", lambda metadata: False)
     write(memory, "abc", n_trials=20)
     (group,) = groups_of(memory.index())
-    assert train_ahead(memory, group, LOGGER) is None
+    assert pretrain(memory, group, LOGGER) is None
     assert trainings == []
 
 
 def test_forgotten_studies_are_in_no_prior(memory, trainings):
     write(memory, "abc", n_trials=20)
     (group,) = groups_of(memory.index())
-    train_ahead(memory, group, LOGGER)
+    pretrain(memory, group, LOGGER)
     memory.forget(memory.index().entries[:1])
     assert not [file for file in memory.priors.iterdir() if file.suffix != ".lock"]
 
@@ -127,7 +127,7 @@ def test_forgotten_studies_are_in_no_prior(memory, trainings):
 def test_a_damaged_list_of_studies_is_passed_over(memory, trainings):
     write(memory, "abc", n_trials=20)
     (group,) = groups_of(memory.index())
-    path = train_ahead(memory, group, LOGGER)
+    path = pretrain(memory, group, LOGGER)
     assert path is not None
     path.with_suffix(".studies").write_bytes(b"\x00")
     study = tune(memory, 1)

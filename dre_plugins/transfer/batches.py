@@ -41,7 +41,7 @@ class Batch:
     mask: Tensor
 
 
-def draws(
+def training_batches(
     lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, state: TrainingState
 ) -> Iterator[Batch]:
     """Yield a batch for each step, with different draws for every member (paper, section 3.2).
@@ -49,7 +49,7 @@ def draws(
     The draws are a function of the state's generator and step, so that a training that was
     interrupted goes on with the same draws.
     """
-    shape, lengths = (scorer.n_members, settings.n_lists), _lengths(scorer, settings)
+    shape = (scorer.n_members, settings.n_lists)
     orders: Tensor | None = None
     while True:
         # Counted from the last validation, where an interrupted training goes on.
@@ -59,7 +59,7 @@ def draws(
         weights = lists.weights.cpu()
         chosen = torch.multinomial(weights, math.prod(shape), True, generator=state.generator)
         start, share = _uniform((2, *shape), state.generator)
-        yield _slices(lists, orders, chosen.reshape(shape), start, share, *lengths)
+        yield _slices(lists, orders, chosen.reshape(shape), start, share, scorer, settings)
 
 
 def validation_batch(
@@ -78,13 +78,8 @@ def validation_batch(
     share = (shares - 1e-6).clamp_min(0.0).repeat(len(validation))[None]
     start = _uniform(chosen.shape, generator)
     orders = _shuffled(validation, generator)
-    batch = _slices(validation, orders, chosen, start, share, *_lengths(scorer, settings))
+    batch = _slices(validation, orders, chosen, start, share, scorer, settings)
     return Batch(*(getattr(batch, name).to(device) for name in Batch.__slots__))
-
-
-def _lengths(scorer: ScorerSettings, settings: MetaTrainingSettings) -> tuple[int, int]:
-    """Return how many entries a support and a query are padded to."""
-    return settings.max_support if scorer.context is not None else 0, settings.list_length
 
 
 def _shuffled(lists: TaskLists, generator: torch.Generator) -> Tensor:
@@ -105,8 +100,8 @@ def _slices(
     chosen: Tensor,
     start: Tensor,
     share: Tensor,
-    max_support: int,
-    length: int,
+    scorer: ScorerSettings,
+    settings: MetaTrainingSettings,
 ) -> Batch:
     """Cut supports and queries out of shuffled lists.
 
@@ -116,16 +111,15 @@ def _slices(
         start: Where in their orders to begin, as a share `[M, B]`.
         share: Sizes of supports, as shares in [0, 1) of the largest: `max_support`, at most
             half of a list `[M, B]`.
-        max_support: Entries that a support is padded to.
-        length: Entries that a query is padded to.
     """
+    max_support = settings.max_support if scorer.context is not None else 0
     device = lists.values.device
     chosen, start, share = chosen.to(device), start.to(device), share.to(device)
     lengths = lists.lengths[chosen][..., None]
     largest = (lengths // 2).clamp_max(max_support)
     size = (share[..., None] * (largest + 1)).long()
     first = (start[..., None] * lengths).long()
-    place = torch.arange(max_support + length, device=device)
+    place = torch.arange(max_support + settings.list_length, device=device)
     # The query begins behind the support and ends before its own beginning, so nothing repeats.
     offset = torch.where(place < max_support, place, place - max_support + size)
     entries = orders[chosen[..., None], (first + offset) % lengths]

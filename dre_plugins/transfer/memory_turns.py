@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dre_plugins.recommend.ensemble.trust import agreement
-from dre_plugins.recommend.lists import final_value, has_failed
+from dre_plugins.recommend.lists import final_value, final_values, has_failed
 from dre_plugins.recommend.schedule import is_universal_turn
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
@@ -29,7 +29,7 @@ N_REFERENCE = 256
 CONTRADICTED = "memory_contradicted"
 
 
-def turns_of_memory(
+def count_memory_turns(
     prior: Prior,
     space: SearchSpace,
     history: Sequence[Trial],
@@ -40,13 +40,6 @@ def turns_of_memory(
 
     These are the ones with even numbers; none as long as trials contradict the prior more than
     they agree.
-
-    Args:
-        prior: The prior of past studies.
-        space: The search space of the study.
-        history: Its trials, larger values are better.
-        numbers: Numbers of the suggestions.
-        stats: Counters of the study.
     """
     n_turns = sum(not is_universal_turn(number) for number in numbers)
     if not n_turns or concordance(prior, space, history) >= 0.0:
@@ -59,8 +52,6 @@ def concordance(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> f
     """Return how far the order of a study's trials agrees with the predictions of a prior.
 
     Args:
-        prior: The prior of past tasks.
-        space: The search space of the study.
         history: Its trials, larger values are better; those without a value count if they failed.
 
     Returns:
@@ -77,6 +68,6 @@ def concordance(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> f
         return 0.0
     reference, expected = scores[:N_REFERENCE], scores[N_REFERENCE:]
     shares = (reference[None, :] > expected[:, None]).mean(axis=1)
-    finals = [final_value(trial) for trial in ended]
-    values = np.array([-math.inf if value is None else value for value in finals])
+    finals = final_values(ended)
+    values = np.where(np.isnan(finals), -math.inf, finals)
     return agreement(shares, values)[0]

@@ -11,15 +11,15 @@ from lists_of_tasks import PLAIN, QUICK, SCORER, numbered
 from torch import Tensor
 
 from dre_plugins.engine import ScorerSettings
-from dre_plugins.transfer import draws, meta_training
-from dre_plugins.transfer.draws import validation_batch
+from dre_plugins.transfer import batches, meta_training
+from dre_plugins.transfer.batches import validation_batch
 from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.task_lists import TaskLists
 
 
 def draws_of(lists: TaskLists, scorer: ScorerSettings, settings: MetaTrainingSettings, seed=0):
     state = meta_training._initial_state(scorer, lists.n_features, seed, "cpu")
-    return draws.draws(lists, scorer, settings, state), state
+    return batches.training_batches(lists, scorer, settings, state), state
 
 
 def entries(features: Tensor, mask: Tensor) -> list[int]:
@@ -87,7 +87,7 @@ def test_validation_draws_are_the_same_every_time_and_of_all_lists() -> None:
 
 
 def test_validation_looks_at_a_bounded_number_of_lists(monkeypatch) -> None:
-    monkeypatch.setattr(draws, "MAX_VALIDATION", 3)
+    monkeypatch.setattr(batches, "MAX_VALIDATION", 3)
     batch = validation_batch(numbered(*[9] * 20), PLAIN, QUICK, "cpu")
     assert batch.features[0, ::4, 0, 0].tolist() == [1, 11, 20]  # evenly spaced
-    assert batch.features.shape[1] == 3 * len(draws.VALIDATION_SHARES)
+    assert batch.features.shape[1] == 3 * len(batches.VALIDATION_SHARES)

@@ -21,11 +21,10 @@ from dre_plugins.recommend.lists import (
     reported_at,
 )
 from dre_plugins.recommend.trials import Trial
+from dre_plugins.space.base import Array
 
-Array = NDArray[np.float64]
 
-
-def places(history: Sequence[Trial]) -> Array:
+def joint_ranks(history: Sequence[Trial]) -> Array:
     """Return dense ranks of complete and pruned trials, larger is better, `[N]`.
 
     Complete trials are ordered by their final values. Then pruned trials are inserted, those with
@@ -43,12 +42,12 @@ def places(history: Sequence[Trial]) -> Array:
     return order
 
 
-def final_scale(history: Sequence[Trial], order: Array) -> Array:
+def imputed_values(history: Sequence[Trial], order: Array) -> Array:
     """Return final values, for pruned trials interpolated between their neighbours, `[N]`.
 
     A pruned trial that ranks below or above all complete ones gets the value of the worst or the
-    best of them. Trials without a rank in `order`, see `places`, are NaN, and so are pruned trials
-    if no trial is complete.
+    best of them. Trials without a rank in `order` are NaN, and so are pruned trials if no trial is
+    complete.
     """
     finals = final_values(history)
     is_complete = ~np.isnan(finals)
@@ -67,8 +66,10 @@ def final_scale(history: Sequence[Trial], order: Array) -> Array:
     return finals
 
 
-def one_list(history: Sequence[Trial], order: Array, *, failed: str, max_length: int) -> TrialList:
-    """Return one list of all trials that have a rank in `order`, see `places`, or have failed."""
+def joint_list(
+    history: Sequence[Trial], order: Array, *, failed: str, max_length: int
+) -> TrialList:
+    """Return one list of all trials that have a rank in `order`, or have failed."""
     failures = np.array([failed == "worst" and has_failed(t) for t in history], dtype=np.bool_)
     (ranked,) = ranked_lists(order, failures, [], max_length)
     return ranked
@@ -85,18 +86,10 @@ def _with_pruned(order: Array, reported: Array, pruned: NDArray[np.bool_]) -> Ar
     # The ranks so far are 0, 1, …, so that new trials fit half-way between them.
     first = compared[0] if len(compared) else 0.0
     steps = np.concatenate([[first - 0.5], compared + 0.5])
-    place, tie = order.copy(), np.full(len(order), -np.inf)
-    place[pruned], tie[pruned] = steps[n_beaten], reported[pruned]
-    return _ranks_of_pairs(place, tie)
-
-
-def _ranks_of_pairs(first: Array, second: Array) -> Array:
-    """Return dense ranks by the first numbers, then by the second, `[N]`; NaN where first is."""
-    ranks = np.full(len(first), np.nan)
-    rows = np.flatnonzero(~np.isnan(first))
-    ascending = rows[np.lexsort([second[rows], first[rows]])]
-    is_new = (first[ascending][1:] != first[ascending][:-1]) | (
-        second[ascending][1:] != second[ascending][:-1]
-    )
-    ranks[ascending] = np.concatenate([np.zeros(min(1, len(rows))), np.cumsum(is_new)])
+    ranks, tie = order.copy(), np.full(len(order), -np.inf)
+    ranks[pruned], tie[pruned] = steps[n_beaten], reported[pruned]
+    is_ranked = ~np.isnan(ranks)
+    # By place, and within a place by the value at the step.
+    by_both = len(ranks) * dense_ranks(ranks[is_ranked]) + dense_ranks(tie[is_ranked])
+    ranks[is_ranked] = dense_ranks(by_both)
     return ranks

@@ -12,10 +12,10 @@ from dre_plugins.memory import selection
 from dre_plugins.memory.choices import tasks_of
 from dre_plugins.memory.index import Entry, Index
 from dre_plugins.memory.memory import STUDIES, Memory
-from dre_plugins.memory.priors import published, trained_prior
+from dre_plugins.memory.priors import trained_prior, write_once
 from dre_plugins.memory.selection import overlap, usable
 from dre_plugins.space.search_space import SearchSpace
-from dre_plugins.transfer.spaces.merging import merged_space, with_common_names
+from dre_plugins.transfer.spaces.merging import merged_space, unify_names
 
 # Up to this number, a study learns from all of them when it begins.
 MIN_STUDIES = selection.MAX_STUDIES
@@ -25,15 +25,10 @@ MAX_STUDIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Hold studies whose search spaces overlap.
+    """Hold studies whose search spaces overlap."""
 
-    Args:
-        space: Union of their search spaces.
-        entries: The studies, the newest first.
-    """
-
-    space: SearchSpace
-    entries: tuple[Entry, ...]
+    space: SearchSpace  # union of their search spaces
+    entries: tuple[Entry, ...]  # the studies, the newest first
 
 
 def groups_of(index: Index) -> list[Group]:
@@ -51,7 +46,7 @@ def groups_of(index: Index) -> list[Group]:
         for place, (largest, union, digests) in enumerate(merged):
             if min(overlap(largest, space), overlap(space, largest)) > 0.0:
                 with suppress(ValueError):  # the spaces have no union
-                    wider = merged_space(with_common_names([union, space]))
+                    wider = merged_space(unify_names([union, space]))
                     merged[place] = largest, wider, {*digests, digest}
                     break
         else:
@@ -63,13 +58,8 @@ def groups_of(index: Index) -> list[Group]:
     return sorted(groups, key=lambda group: -len(group.entries))
 
 
-def train_ahead(memory: Memory, group: Group, logger: logging.Logger) -> Path | None:
+def pretrain(memory: Memory, group: Group, logger: logging.Logger) -> Path | None:
     """Return the file of a group's prior, trained if there is none; None if no prior helps.
-
-    Args:
-        memory: The memory.
-        group: The studies.
-        logger: Where messages go.
 
     Raises:
         OSError: The memory cannot be read or written.
@@ -77,8 +67,8 @@ def train_ahead(memory: Memory, group: Group, logger: logging.Logger) -> Path | 
         FittingError: The training diverged.
     """
     entries = group.entries[:MAX_STUDIES]
-    path = trained_prior(memory.priors, tasks_of(entries, logger), logger, is_ahead=True)
+    path = trained_prior(memory.priors, tasks_of(entries, logger), logger, is_pretraining=True)
     if path is not None and not path.with_suffix(STUDIES).exists():
-        with published(path.with_suffix(STUDIES)) as unfinished:
+        with write_once(path.with_suffix(STUDIES)) as unfinished:
             unfinished.write_text(json.dumps([entry.header.study for entry in entries]))
     return path
