@@ -9,7 +9,17 @@ from datetime import timedelta
 import numpy as np
 import optuna
 import pytest
-from remembered import SPACE, files_of, header, loss, tune, write_study
+from optuna_worker import params_of
+from remembered import (
+    SPACE,
+    files_of,
+    header,
+    loss,
+    objective,
+    tune,
+    write_studies,
+    write_study,
+)
 
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.records import read_study
@@ -18,11 +28,6 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 pytestmark = pytest.mark.usefixtures("small_priors")
-
-
-def objective(trial):
-    lr = trial.suggest_float("lr", 1e-4, 1.0, log=True)
-    return loss({"lr": lr, "layers": trial.suggest_int("layers", 1, 8)})
 
 
 def optimize(n_trials, *, name="present", seed=0, storage=None, sampler=None, **options):
@@ -35,10 +40,6 @@ def optimize(n_trials, *, name="present", seed=0, storage=None, sampler=None, **
 
 
 DAY = header().dated.removeprefix("a (").removesuffix(")")
-
-
-def params(study):
-    return [trial.params for trial in study.trials]
 
 
 # ---- Optuna
@@ -69,7 +70,7 @@ def test_optuna_studies_are_recorded(memory):
     assert read.header.directions == ("maximize",)
     history = read.history()
     assert [trial.state.value for trial in history] == ["complete", "pruned", "failed", "complete"]
-    assert [trial.configuration for trial in history] == params(study)
+    assert [trial.configuration for trial in history] == params_of(study)
     assert history[0].value == study.trials[0].value
     assert history[1].rungs == {1.0: study.trials[1].params["x"]}
     assert history[3].constraints == {"0": study.trials[3].params["x"] - 0.5}
@@ -77,8 +78,7 @@ def test_optuna_studies_are_recorded(memory):
 
 
 def test_the_first_trial_of_an_optuna_study_is_what_was_good_before(memory):
-    for past in ("a", "b", "c"):
-        write_study(memory, past, 30)
+    write_studies(memory, "abc", 30)
     study = optimize(4, memory=memory)
     first = study.sampler.explain(study, 0)
     assert first.source == "prior"
@@ -90,8 +90,7 @@ def test_the_first_trial_of_an_optuna_study_is_what_was_good_before(memory):
 
 
 def test_its_first_parameter_may_have_another_name(memory):
-    for name in "abc":
-        write_study(memory, name, n_trials=40)
+    write_studies(memory, "abc", n_trials=40)
     sampler = DRESampler(seed=0, memory=memory)
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda trial: trial.suggest_float("learning_rate", 1e-3, 2.0, log=True), 1)
@@ -109,7 +108,7 @@ def test_a_restarted_optuna_study_goes_on_as_if_it_had_not_stopped(memory, tmp_p
     optimize(3, memory=memory, storage=storage)
     write_study(memory, "meanwhile", 20, sign=-1.0)
     resumed = optimize(3, memory=memory, storage=storage)
-    assert params(resumed) == params(straight)
+    assert params_of(resumed) == params_of(straight)
     (entry,) = [e for e in memory.index().entries if e.header.name == "present"]
     assert len(entry.files) == 2
     assert sorted(read_study(entry.files).trials) == [0, 1, 2, 3, 4, 5]
@@ -139,7 +138,7 @@ def test_a_sampler_with_a_memory_can_be_pickled(memory):
     write_study(memory, "past", 20)
     sampler = DRESampler(seed=0, memory=memory)
     straight = optimize(4, sampler=sampler)
-    assert len(params(straight)) == 4
+    assert len(params_of(straight)) == 4
     again = pickle.loads(pickle.dumps(sampler))
     straight.sampler = again
     straight.optimize(objective, n_trials=1)
@@ -150,7 +149,7 @@ def test_a_memory_that_cannot_be_used_does_not_end_a_study(tmp_path):
     (tmp_path / "file").write_text("")
     broken = Memory(tmp_path / "file")
     study = optimize(3, memory=broken)
-    assert params(study) == params(optimize(3))
+    assert params_of(study) == params_of(optimize(3))
     assert study.sampler.stats["memory_errors"] >= 3
 
 
@@ -177,7 +176,7 @@ def storage(request, tmp_path):
     return optuna.storages.JournalStorage(backend)
 
 
-def add_past(storage, name, n_trials=10):
+def add_past(storage, name, n_trials=10, objective=objective):
     study = optuna.create_study(
         study_name=name, storage=storage, sampler=optuna.samplers.RandomSampler(seed=1)
     )
@@ -198,7 +197,7 @@ def test_the_other_studies_of_the_storage_are_learnt_from(storage):
         again = optuna.create_study(sampler=DRESampler(seed=0, **options))
         again.add_trials(study.trials[:number])
         again.optimize(objective, n_trials=1)
-        assert params(again) == params(study)[: number + 1]
+        assert params_of(again) == params_of(study)[: number + 1]
 
 
 def test_what_is_tuned_meanwhile_changes_nothing(tmp_path):
@@ -213,7 +212,7 @@ def test_what_is_tuned_meanwhile_changes_nothing(tmp_path):
             )
         return optimize(3, storage=url, past_studies="storage")
 
-    assert params(run(True)) == params(run(False))
+    assert params_of(run(True)) == params_of(run(False))
 
 
 def test_a_copy_does_not_learn_from_its_original(tmp_path):
@@ -224,12 +223,12 @@ def test_a_copy_does_not_learn_from_its_original(tmp_path):
     )
     study = optimize(1, storage=url, past_studies="storage")
     straight = optimize(7, name="straight")
-    assert params(study) == params(straight)
+    assert params_of(study) == params_of(straight)
 
 
 def test_a_storage_without_other_studies_is_as_good_as_none(storage):
     study = optimize(3, storage=storage, past_studies="storage")
-    assert params(study) == params(optimize(3))
+    assert params_of(study) == params_of(optimize(3))
 
 
 # ---- one memory for all
@@ -283,12 +282,9 @@ def test_what_optuna_tuned_helps_ray_tune(memory):
 def test_optuna_trials_that_contradict_past_studies_do_without_them(memory, options, monkeypatch):
     monkeypatch.setenv("DRE_MEMORY", str(memory.path))
     storage = optuna.storages.InMemoryStorage()
+    write_studies(memory, "abc", 30, sign=-1.0)
     for past in "abc":
-        write_study(memory, past, 30, sign=-1.0)
-        study = optuna.create_study(
-            study_name=past, storage=storage, sampler=optuna.samplers.RandomSampler(seed=1)
-        )
-        study.optimize(lambda trial: -objective(trial), n_trials=30)
+        add_past(storage, past, 30, lambda trial: -objective(trial))
     sampler = DRESampler(seed=0, **options)
     optimize(12, storage=storage, sampler=sampler)
     assert sampler.stats["memory_contradicted"] == 5  # numbers 2, 4, 6, 8 and 10

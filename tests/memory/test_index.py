@@ -7,8 +7,9 @@ import multiprocessing
 import os
 import time
 
+import numpy as np
 import pytest
-from remembered import SPACE, files_of, header, loss, write_study
+from remembered import SPACE, files_of, header, loss, tune, write_studies, write_study
 
 from dre_plugins.memory import Memory
 from dre_plugins.memory import index as index_module
@@ -35,8 +36,7 @@ def test_entries_say_what_was_tuned(memory):
 
 
 def test_only_what_has_changed_is_read_again(memory, monkeypatch):
-    for name in ("a", "b", "c"):
-        write_study(memory, name)
+    write_studies(memory, "abc")
     memory.index()
     read = []
     summary = index_module._summary
@@ -63,8 +63,7 @@ def test_a_damaged_index_is_made_anew(memory, content):
 
 
 def test_what_is_deleted_disappears(memory):
-    write_study(memory, "a")
-    write_study(memory, "b")
+    write_studies(memory, "ab")
     entries = memory.index().entries
     memory.forget([entry for entry in entries if entry.header.study == "a"])
     assert names(memory) == ["b"]
@@ -72,8 +71,7 @@ def test_what_is_deleted_disappears(memory):
 
 def test_the_limit_forgets_what_was_written_and_used_longest_ago(tmp_path):
     memory = Memory(tmp_path)
-    for name in ("a", "b", "c", "d"):
-        write_study(memory, name)
+    write_studies(memory, "abcd")
     # "a" is the oldest, but a study has just learnt from it.
     memory.choices.mkdir()
     (memory.choices / "e-1.json").write_text('{"prior": null, "studies": ["a"]}')
@@ -175,25 +173,18 @@ def write_many(memory, n_studies, n_trials=100):
         space, of = spaces[study % 100], header(f"{study:016x}", f"study {study}")
         lines = header_line(of) + space_line(space)
         for number in range(n_trials):
-            drawn = space.to_configuration(np_units(space, number))
+            units = np.random.default_rng(number).random(space.n_parameters)
+            drawn = space.to_configuration(units)
             value = -loss(drawn) if "lr" in drawn else 0.0
             trial = Trial(drawn, TrialState.COMPLETE, value)
             lines += trial_line(number, RecordedTrial(trial, 1000.0 + study), of)
         (memory.records / f"{of.study}-0.jsonl").write_bytes(lines)
 
 
-def np_units(space, number):
-    import numpy as np
-
-    return np.random.default_rng(number).random(space.n_parameters)
-
-
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_ten_thousand_studies_begin_a_new_one_within_two_seconds(memory):
-    from remembered import tune
-
     write_many(memory, 10_000)
     start = time.perf_counter()
     memory.index()

@@ -10,7 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from remembered import LOGGER, SPACE, files_of, header, loss, tune, write_study
+from remembered import (
+    LOGGER,
+    SPACE,
+    continued,
+    files_of,
+    header,
+    loss,
+    tune,
+    write_studies,
+    write_study,
+)
 
 from dre_plugins import AskTell, Memory
 from dre_plugins.memory import choices, priors
@@ -42,18 +52,13 @@ def configurations(study):
 # ---- where it is
 
 
-def test_off_by_default(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("given", "folders"), [(None, []), (True, ["memory"])])
+def test_off_by_default_and_true_is_a_folder_of_the_user(tmp_path, monkeypatch, given, folders):
     monkeypatch.delenv("DRE_MEMORY", raising=False)
     monkeypatch.setattr("platformdirs.user_data_path", lambda *a, **k: tmp_path)
-    tune(None, 2)
-    assert not list(tmp_path.iterdir())
-
-
-def test_true_is_a_folder_of_the_user(tmp_path, monkeypatch):
-    monkeypatch.delenv("DRE_MEMORY", raising=False)
-    monkeypatch.setattr("platformdirs.user_data_path", lambda *a, **k: tmp_path)
-    tune(True, 2)
-    assert len(files_of(Memory(tmp_path / "memory"))) == 1
+    tune(given, 2)
+    assert [path.name for path in tmp_path.iterdir()] == folders
+    assert len(files_of(Memory(tmp_path / "memory"))) == len(folders)
 
 
 @pytest.mark.parametrize("given", [None, True])
@@ -98,10 +103,7 @@ def test_a_resumed_study_goes_on_as_if_it_had_not_stopped(memory):
     for place in (memory, elsewhere):
         write_study(place, "past")
     straight = tune(elsewhere, 6)
-    resumed = pickle.loads(pickle.dumps(tune(memory, 3)))
-    for _ in range(3):
-        number, configuration = resumed.ask()
-        resumed.tell(number, loss(configuration))
+    resumed = continued(pickle.loads(pickle.dumps(tune(memory, 3))), 3)
     assert configurations(resumed) == configurations(straight)
     assert len(files_of(memory)) == 3  # the past one, and two parts of the study
     assert {entry.n_trials for entry in memory.index().entries} == {6, 12}
@@ -110,9 +112,7 @@ def test_a_resumed_study_goes_on_as_if_it_had_not_stopped(memory):
 def test_counters_are_those_of_the_study_after_a_restart(memory):
     study = pickle.loads(pickle.dumps(tune(memory, 1)))
     _break(memory)
-    number, configuration = study.ask()
-    study.tell(number, loss(configuration))
-    assert study.stats["memory_errors"] == 1
+    assert continued(study, 1).stats["memory_errors"] == 1
 
 
 # ---- what is learnt
@@ -120,8 +120,7 @@ def test_counters_are_those_of_the_study_after_a_restart(memory):
 
 def test_the_first_trial_is_what_was_good_before(memory, caplog):
     caplog.set_level(logging.INFO)
-    for past in ("first", "second", "third"):
-        write_study(memory, past, 30)
+    write_studies(memory, ("first", "second", "third"), 30)
     study = tune(memory, 3)
     assert study.stats["past_studies"] == 3
     assert study.explain(0).source == "prior"
@@ -135,8 +134,7 @@ def test_even_suggestions_are_those_of_a_prior_and_odd_ones_those_without(memory
     """Whatever the trials were so far."""
     from dre_plugins import MetaDataset, Prior
 
-    for past in ("a", "b"):
-        write_study(memory, past, 20)
+    write_studies(memory, "ab", 20)
     tasks = [read_study(entry.files).task() for entry in memory.index().entries]
     prior = Prior.of_few(MetaDataset.of(sorted(tasks, key=lambda task: task.name)))
     study = tune(memory, 9)
@@ -149,8 +147,7 @@ def test_even_suggestions_are_those_of_a_prior_and_odd_ones_those_without(memory
 
 
 def test_only_suggestions_of_past_studies_name_them_and_at_most_three(memory):
-    for past in ("a", "b", "c", "d", "e"):
-        write_study(memory, past, 20)
+    write_studies(memory, "abcde", 20)
     study = tune(memory, 6)
     explained = [study.explain(number) for number in range(6)]
     named = {number for number in range(6) if explained[number].past_studies}
@@ -160,8 +157,7 @@ def test_only_suggestions_of_past_studies_name_them_and_at_most_three(memory):
 
 
 def test_of_a_batch_every_second_suggestion_is_the_memorys(memory):
-    for past in ("a", "b"):
-        write_study(memory, past, 20)
+    write_studies(memory, "ab", 20)
     study = tune(memory, 1)
     batch = study.ask_batch(5)  # numbers 1 to 5
     sources = [study.explain(number).source for number, _ in batch]
@@ -210,8 +206,7 @@ def test_of_few_studies_nothing_can_be_said(memory):
 
 
 def test_many_studies_of_one_kind_are_used(memory):
-    for past in "abcdefghijkl":
-        write_study(memory, past, 12)
+    write_studies(memory, "abcdefghijkl", 12)
     assert tune(memory, 0).stats["past_studies"] == 12
 
 
@@ -245,7 +240,7 @@ def test_of_processes_that_begin_at_once_one_trains_and_all_have_the_same(memory
 
 def _file_of_prior(path, queue):
     memory = Memory(path)
-    found = choices.prior_for(memory, "study", SPACE, logging.getLogger("tests"))
+    found = choices.prior_for(memory, "study", SPACE, LOGGER)
     queue.put(found.favourites.tobytes())
 
 
@@ -270,24 +265,22 @@ def test_a_worker_that_cannot_wait_trains_the_same(memory, trainings, monkeypatc
 
 def test_workers_of_a_study_keep_to_what_was_chosen_first(memory, trainings):
     write_study(memory, "a", 20)
-    logger = logging.getLogger("tests")
-    first = choices.prior_for(memory, "study", SPACE, logger)
+    first = choices.prior_for(memory, "study", SPACE, LOGGER)
     write_study(memory, "b", 20)
-    second = choices.prior_for(memory, "study", SPACE, logger)
-    other = choices.prior_for(memory, "another", SPACE, logger)
+    second = choices.prior_for(memory, "study", SPACE, LOGGER)
+    other = choices.prior_for(memory, "another", SPACE, LOGGER)
     assert first.card.tasks == second.card.tasks == ("a",)
     assert other.card.tasks == ("a", "b")
     next(memory.choices.glob("study-*.json")).write_bytes(b"\x00")
-    assert choices.prior_for(memory, "study", SPACE, logger).card.tasks == ("a", "b")
+    assert choices.prior_for(memory, "study", SPACE, LOGGER).card.tasks == ("a", "b")
     assert trainings == [1, 2]
 
 
 def test_a_study_that_began_with_nothing_goes_on_with_nothing(memory):
-    logger = logging.getLogger("tests")
-    assert choices.prior_for(memory, "study", SPACE, logger) is None
+    assert choices.prior_for(memory, "study", SPACE, LOGGER) is None
     write_study(memory, "a", 20)
-    assert choices.prior_for(memory, "study", SPACE, logger) is None
-    assert choices.prior_for(memory, "study", "lr", logger) is not None  # other parameters
+    assert choices.prior_for(memory, "study", SPACE, LOGGER) is None
+    assert choices.prior_for(memory, "study", "lr", LOGGER) is not None  # other parameters
 
 
 def test_old_priors_are_deleted(memory, monkeypatch):
@@ -332,8 +325,7 @@ def test_a_value_that_cannot_be_written_is_one_warning(memory, caplog):
     "content", [b"", b"\x00" * 100, b"[" * 100_000, b'{"trial":1}\n', "its trials"]
 )
 def test_a_damaged_record_hides_no_other(memory, content):
-    write_study(memory, "whole", 20)
-    write_study(memory, "damaged", 20)
+    write_studies(memory, ("whole", "damaged"), 20)
     path = next(path for path in files_of(memory) if path.name.startswith("damaged"))
     if content == "its trials":
         content = path.read_bytes().replace(b'"state":"complete"', b'"state":"no"')
@@ -363,8 +355,7 @@ def test_paths(tmp_path, monkeypatch):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_trials_that_contradict_past_studies_do_without_them(memory, sign):
     """Studies of the mirrored loss lead to the worst region; those of the same one do not."""
-    for past in "abc":
-        write_study(memory, past, 30, sign=sign)
+    write_studies(memory, "abc", 30, sign=sign)
     study = tune(memory, 12)
     contradicted = study.stats["memory_contradicted"]
     assert contradicted == (0 if sign > 0 else 5)  # numbers 2, 4, 6, 8 and 10
@@ -373,14 +364,9 @@ def test_trials_that_contradict_past_studies_do_without_them(memory, sign):
 
 
 def test_a_contradiction_depends_on_the_trials_only(memory):
-    for past in "abc":
-        write_study(memory, past, 30, sign=-1.0)
     elsewhere = Memory(memory.path.with_name("elsewhere"))
-    for past in "abc":
-        write_study(elsewhere, past, 30, sign=-1.0)
-    resumed = pickle.loads(pickle.dumps(tune(elsewhere, 6)))
-    for _ in range(4):
-        number, configuration = resumed.ask()
-        resumed.tell(number, loss(configuration))
+    for place in (memory, elsewhere):
+        write_studies(place, "abc", 30, sign=-1.0)
+    resumed = continued(pickle.loads(pickle.dumps(tune(elsewhere, 6))), 4)
     assert resumed.stats["memory_contradicted"] > 0
     assert configurations(resumed) == configurations(tune(memory, 10))

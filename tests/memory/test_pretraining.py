@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
-from remembered import LOGGER, SPACE, header, tune, write_study
+from remembered import LOGGER, SPACE, header, tune, write_studies
 
 from dre_plugins import Prior
 from dre_plugins.memory import choices, pretraining
@@ -30,18 +28,13 @@ def trainings(monkeypatch):
     return counted
 
 
-def write(memory, names, **options):
-    for name in names:
-        write_study(memory, name, **options)
-
-
 def test_studies_are_grouped_by_overlapping_spaces(memory):
-    write(memory, "abc")
+    write_studies(memory, "abc")
     wider = SearchSpace(
         {"learning_rate": Float(1e-5, 1.0, "log"), "layers": Integer(1, 9), "z": Float(0.0, 1.0)}
     )
-    write(memory, "d", space=wider)
-    write(memory, "ef", space=OTHER)
+    write_studies(memory, "d", space=wider)
+    write_studies(memory, "ef", space=OTHER)
     groups = groups_of(memory.index())
     studies = [{entry.header.study for entry in group.entries} for group in groups]
     assert studies == [{*"abcd"}, {*"ef"}]
@@ -50,21 +43,21 @@ def test_studies_are_grouped_by_overlapping_spaces(memory):
 
 def test_a_small_part_of_a_large_space_is_no_member_of_its_group(memory):
     more = {f"x{number}": Float(0.0, 1.0) for number in range(4)}
-    write(memory, "ab", space=SearchSpace({**SPACE.domains, **more}))
-    write(memory, "c")
+    write_studies(memory, "ab", space=SearchSpace({**SPACE.domains, **more}))
+    write_studies(memory, "c")
     assert [len(group.entries) for group in groups_of(memory.index())] == [2, 1]
 
 
 def test_spaces_that_contradict_each_other_are_no_group(memory):
     sizes = {"n": Integer(1, 10**6)}  # too many to list them beside words
-    write(memory, "ab", space=SearchSpace({**SPACE.domains, **sizes}))
+    write_studies(memory, "ab", space=SearchSpace({**SPACE.domains, **sizes}))
     words = SearchSpace({**SPACE.domains, "n": Categorical(("few", "many"))})
-    write(memory, "c", space=words)
+    write_studies(memory, "c", space=words)
     assert [len(group.entries) for group in groups_of(memory.index())] == [2, 1]
 
 
 def test_a_study_begins_with_what_was_trained_ahead(memory, trainings):
-    write(memory, "abcde", n_trials=20)
+    write_studies(memory, "abcde", n_trials=20)
     (group,) = groups_of(memory.index())
     path = pretrain(memory, group, LOGGER)
     assert path is not None and trainings == [5]
@@ -78,11 +71,11 @@ def test_a_study_begins_with_what_was_trained_ahead(memory, trainings):
 
 
 def test_it_is_trained_once_until_something_is_new(memory, trainings):
-    write(memory, "abc", n_trials=20)
+    write_studies(memory, "abc", n_trials=20)
     for _ in range(2):
         (group,) = groups_of(memory.index())
         path = pretrain(memory, group, LOGGER)
-    write(memory, "d", n_trials=20)
+    write_studies(memory, "d", n_trials=20)
     (group,) = groups_of(memory.index())
     assert pretrain(memory, group, LOGGER) != path
     assert trainings == [3, 4]
@@ -90,19 +83,18 @@ def test_it_is_trained_once_until_something_is_new(memory, trainings):
 
 
 def test_what_knows_too_few_of_the_studies_is_not_used(memory, trainings):
-    write(memory, "abc", n_trials=20)
+    write_studies(memory, "abc", n_trials=20)
     (group,) = groups_of(memory.index())
     ahead_of_time = pretrain(memory, group, LOGGER)
-    write(memory, "d", n_trials=20)  # 3 of 4 are less than 80 %
-    logger = logging.getLogger("tests")
-    assert choices.prior_for(memory, "study", SPACE, logger).card.tasks == (*"abcd",)
+    write_studies(memory, "d", n_trials=20)  # 3 of 4 are less than 80 %
+    assert choices.prior_for(memory, "study", SPACE, LOGGER).card.tasks == (*"abcd",)
     assert len(list(memory.priors.glob("*.safetensors"))) == 2
     assert ahead_of_time is not None and ahead_of_time.exists()
 
 
 def test_of_very_many_studies_the_newest_are_taken(memory, trainings, monkeypatch):
     monkeypatch.setattr(pretraining, "MAX_STUDIES", 2)
-    write(memory, "abc", n_trials=20)
+    write_studies(memory, "abc", n_trials=20)
     (group,) = groups_of(memory.index())
     pretrain(memory, group, LOGGER)
     assert trainings == [2]
@@ -110,14 +102,14 @@ def test_of_very_many_studies_the_newest_are_taken(memory, trainings, monkeypatc
 
 def test_studies_without_a_common_order_have_no_prior(memory, trainings, monkeypatch):
     monkeypatch.setattr("dre_plugins.memory.priors.are_related", lambda metadata: False)
-    write(memory, "abc", n_trials=20)
+    write_studies(memory, "abc", n_trials=20)
     (group,) = groups_of(memory.index())
     assert pretrain(memory, group, LOGGER) is None
     assert trainings == []
 
 
 def test_forgotten_studies_are_in_no_prior(memory, trainings):
-    write(memory, "abc", n_trials=20)
+    write_studies(memory, "abc", n_trials=20)
     (group,) = groups_of(memory.index())
     pretrain(memory, group, LOGGER)
     memory.forget(memory.index().entries[:1])
@@ -125,7 +117,7 @@ def test_forgotten_studies_are_in_no_prior(memory, trainings):
 
 
 def test_a_damaged_list_of_studies_is_passed_over(memory, trainings):
-    write(memory, "abc", n_trials=20)
+    write_studies(memory, "abc", n_trials=20)
     (group,) = groups_of(memory.index())
     path = pretrain(memory, group, LOGGER)
     assert path is not None

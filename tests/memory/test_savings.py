@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from remembered import SPACE, header, loss, tune, write_study
+from remembered import SPACE, header, objective, tune, write_study
 
 from dre_plugins import Memory
 from dre_plugins.memory.recorded import RecordedStudy, RecordedTrial
@@ -60,10 +60,6 @@ def test_records_say_who_suggested_a_trial(tmp_path, adapter):
     else:
         optuna = pytest.importorskip("optuna")
         from dre_plugins import DRESampler
-
-        def objective(trial):
-            lr = trial.suggest_float("lr", 1e-4, 1.0, log=True)
-            return loss({"lr": lr, "layers": trial.suggest_int("layers", 1, 8)})
 
         sampler = DRESampler(seed=0, memory=memory)
         study = optuna.create_study(study_name="present", sampler=sampler)

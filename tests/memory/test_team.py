@@ -10,7 +10,7 @@ import time
 import optuna
 import pytest
 from optuna.trial import TrialState
-from remembered import files_of, loss, tune, write_study
+from remembered import files_of, objective, tune, write_studies
 
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.records import read_study
@@ -28,18 +28,13 @@ def _storage(folder):
     return optuna.storages.RDBStorage(f"sqlite:///{folder / 'studies.db'}", options)
 
 
-def _objective(trial):
-    lr = trial.suggest_float("lr", 1e-4, 1.0, log=True)
-    return loss({"lr": lr, "layers": trial.suggest_int("layers", 1, 8)})
-
-
 def _tune(folder, worker):
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler = DRESampler(seed=worker, memory=folder / "memory")
     study = optuna.load_study(
         study_name=f"study {worker % N_STUDIES}", storage=_storage(folder), sampler=sampler
     )
-    study.optimize(_objective, n_trials=N_TRIALS)
+    study.optimize(objective, n_trials=N_TRIALS)
     assert sampler.stats["memory_errors"] == 0
     assert sampler.stats["past_studies"] >= N_PAST  # another study may have begun before
 
@@ -56,8 +51,7 @@ def _killed():
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
 def test_killed_processes_damage_nothing_and_lose_no_trial_that_had_ended(tmp_path):
     memory, storage = Memory(tmp_path / "memory"), _storage(tmp_path)
-    for past in "abc":
-        write_study(memory, past, n_trials=20)
+    write_studies(memory, "abc", n_trials=20)
     studies = [
         optuna.create_study(study_name=f"study {number}", storage=storage)
         for number in range(N_STUDIES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,12 @@ def loss(configuration, best: float = 0.03) -> float:
     return lr + 0.1 * abs(configuration["layers"] - 4)
 
 
+def objective(trial) -> float:
+    """Return the same loss of a trial of Optuna."""
+    lr = trial.suggest_float("lr", 1e-4, 1.0, log=True)
+    return loss({"lr": lr, "layers": trial.suggest_int("layers", 1, 8)})
+
+
 def write_study(
     memory: Memory, study: str, n_trials: int = 12, space: SearchSpace = SPACE, sign: float = 1.0
 ) -> None:
@@ -44,10 +51,18 @@ def write_study(
     assert not remembered.stats
 
 
+def write_studies(memory: Memory, names: Iterable[str], *rest, **options) -> None:
+    for name in names:
+        write_study(memory, name, *rest, **options)
+
+
 def tune(
     memory: object, n_trials: int, *, name: str = "study", seed: int = 0, **options
 ) -> AskTell:
-    study = AskTell(SPACE, seed=seed, memory=memory, name=name, **options)
+    return continued(AskTell(SPACE, seed=seed, memory=memory, name=name, **options), n_trials)
+
+
+def continued(study: AskTell, n_trials: int) -> AskTell:
     for _ in range(n_trials):
         number, configuration = study.ask()
         study.tell(number, loss(configuration))
