@@ -161,7 +161,9 @@ def _explain(
     The second result says whether random patterns would often give such a condition.
     """
     without = without[without >= 0]
-    patterns = _at_least(len(with_child), len(without))
+    n_with, n_without = len(with_child), len(without)
+    # The number of patterns of presence, or a bound far beyond 20 * 2**groups.
+    patterns = comb(n_with + n_without, min(n_with, n_without, _MAX_LISTED))
     for condition, excluded, n_ways in _necessary(child, parent, with_child, without):
         if excluded.all():
             by_chance = n_ways / patterns > _SOUND
@@ -242,11 +244,6 @@ def _allowed(parent: _Parent, refused: Places) -> tuple[Any, ...]:
 
 def _log_comb(n: int, k: int) -> float:
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
-
-
-def _at_least(n_with: int, n_without: int) -> int:
-    """Return the number of patterns of presence, or a bound far beyond 20 * 2**groups."""
-    return comb(n_with + n_without, min(n_with, n_without, _MAX_LISTED))
 
 
 def _between(low: Any, high: Any) -> float:

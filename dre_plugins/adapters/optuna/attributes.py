@@ -104,15 +104,8 @@ class Notes:
         self._stats = stats
         self._logged: set[tuple[str, str]] = set()
 
-    def inform(self, study: Study, topic: str, text: str) -> None:
-        """Log a message at INFO; nothing if the text is empty."""
-        self._log(logging.INFO, study, topic, text)
-
-    def warn(self, study: Study, topic: str, text: str) -> None:
-        """Log a warning; nothing if the text is empty."""
-        self._log(logging.WARNING, study, topic, text)
-
-    def _log(self, level: int, study: Study, topic: str, text: str) -> None:
+    def log(self, study: Study, topic: str, text: str, level: int = logging.WARNING) -> None:
+        """Log a text at WARNING or another level; nothing if it is empty."""
         key = (study.study_name, topic)
         if text and key not in self._logged:
             self._logged.add(key)
@@ -120,7 +113,7 @@ class Notes:
 
     def warn_of_independent(self, study: Study, number: int, name: str) -> None:
         """Say that the model has not chosen a parameter of a trial."""
-        self.warn(
+        self.log(
             study,
             name,
             f"Parameter {name!r} of trial {number} is sampled independently of the model: no "
@@ -130,7 +123,7 @@ class Notes:
 
     def warn_of_cost(self, study: Study, trial: FrozenTrial, name: str | None) -> None:
         """Say that a trial has ended as complete without its cost."""
-        self.warn(
+        self.log(
             study,
             "<cost>",
             f"The cost of trial {trial.number} is unknown: its user attribute {name!r} is "
@@ -145,7 +138,8 @@ class Notes:
         """
         source = explanation.source
         if source in ANNOUNCEMENTS:
-            self.inform(study, f"<{source}>", ANNOUNCEMENTS[source].format(trial.number))
+            text = ANNOUNCEMENTS[source].format(trial.number)
+            self.log(study, f"<{source}>", text, logging.INFO)
         if "fixed_params" not in trial.system_attrs:
             self.write(study, trial, explanation)
 
@@ -171,7 +165,7 @@ class Notes:
         if problem:
             self._stats["unwritten"] += 1
             about = text.format(number=trial.number, problem=problem)
-            self.warn(study, text, f"{about} Further failures are only counted.")
+            self.log(study, text, f"{about} Further failures are only counted.")
 
 
 class StatedConstraints:
@@ -200,7 +194,7 @@ class StatedConstraints:
             if is_from_signal_handler(error):
                 raise
             self._stats["constraint_errors"] += 1
-            self._notes.warn(
+            self._notes.log(
                 study,
                 "<constraints>",
                 f"constraints_func failed in trial {trial.number}, whose constraints count as "

@@ -191,9 +191,9 @@ def learnt_space(
         name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)
         for name, distribution in search_space.items()
     }
-    asked = [
-        _asked(trial, converted.configuration)
-        for trial, converted in zip(trials, history, strict=True)
+    asked = [  # without parameters that a running trial has only claimed
+        {name: value for name, value in known.configuration.items() if name in trial.params}
+        for trial, known in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
     is_always_the_same = len({frozenset(kind) for kind in {tuple(names) for names in asked}}) <= 1
@@ -207,20 +207,6 @@ def learnt_space(
     since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
     conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)
     return SearchSpace(domains, conditions, optional), evidence.is_whole
-
-
-def _asked(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the parameters that a trial asked for, without those that it has only claimed."""
-    if trial.state is not OptunaState.RUNNING:
-        return configuration
-    return {name: value for name, value in configuration.items() if name in trial.params}
-
-
-def as_numbers(
-    search_space: Mapping[str, BaseDistribution], configuration: Mapping[str, Any]
-) -> dict[str, float]:
-    """Return a configuration in internal representation, see `number_of`."""
-    return {name: number_of(search_space[name], value) for name, value in configuration.items()}
 
 
 def within(values: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str, Any]:

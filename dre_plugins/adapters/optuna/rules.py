@@ -55,7 +55,7 @@ class StudyRules:
         if not self._is_broken_by(trial):
             return
         self._stats["invalid"] += 1
-        self._notes.warn(
+        self._notes.log(
             study,
             "<given invalid>",
             f"A configuration that you gave (trial {trial.number}) breaks the rule `valid`; it is "
@@ -112,7 +112,7 @@ class StudyRules:
             if self.permits(study, trial, name, value):
                 return value
         self._stats["invalid"] += 1
-        self._notes.warn(
+        self._notes.log(
             study,
             "<invalid>",
             f"Trial {trial.number} breaks the rule `valid`: no value of {name!r} was found that "

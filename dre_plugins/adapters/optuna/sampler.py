@@ -6,6 +6,7 @@ a suggestion → parameter values. It decides nothing about the search; `dre_plu
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -17,7 +18,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.common.options import DURATION, Options, checked_cost_name, seed_from
+from dre_plugins.adapters.common.options import DURATION, checked_cost_name, seed_from
 from dre_plugins.adapters.optuna import claims, conversion
 from dre_plugins.adapters.optuna.attributes import (
     ConstraintsFunc,
@@ -27,7 +28,7 @@ from dre_plugins.adapters.optuna.attributes import (
     logger,
 )
 from dre_plugins.adapters.optuna.history import History, cost_of
-from dre_plugins.adapters.optuna.prior import Knowledge, PastKnowledge, PastStudies
+from dre_plugins.adapters.optuna.prior import PastStudies, Priors, StudyPriors
 from dre_plugins.adapters.optuna.rules import StudyRules
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.engine.settings import require
@@ -36,7 +37,7 @@ from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
-from dre_plugins.recommend.settings import Settings
+from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace, sobol_point
 from dre_plugins.space.rules import Valid
@@ -168,21 +169,15 @@ class DRESampler(BaseSampler):
         memory: GivenMemory = None,
     ) -> None:
         self._seed = seed_from(seed)
-        options = Options(
-            prior=prior,
-            n_startup_trials=n_startup_trials,
-            allow_duplicates=allow_duplicates,
-            failed=failed,
-            settings=settings,
-            memory=memory,
+        self._settings = checked_settings(settings).for_recommender(
+            n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
         )
-        self._settings = options.for_recommender()
-        self._ordered = options.order_numeric_choices
+        self._ordered = self._settings.order_numeric_choices
         self._independent_sampler = independent_sampler
         n_startup = N_STARTUP_TRIALS if n_startup_trials is None else n_startup_trials
         self._warns_from = n_startup if warn_independent_sampling else float("inf")
         self.stats: Counter[str] = Counter()
-        self._past = PastKnowledge(options, past_studies, self.stats)
+        self._past = StudyPriors(prior, past_studies, memory, self._settings, self.stats)
         self._notes = Notes(self.stats)
         self._constraints = StatedConstraints(constraints_func, self.stats, self._notes)
         self._process = ThisProcess()
@@ -256,7 +251,10 @@ class DRESampler(BaseSampler):
         trials = self._process.trials(study, trial)
         for _ in range(claims.MAX_MOVES):
             space, suggestion = self._suggest(study, trial, search_space, trials)
-            numbers = conversion.as_numbers(search_space, suggestion.configuration)
+            numbers = {
+                name: conversion.number_of(search_space[name], value)
+                for name, value in suggestion.configuration.items()
+            }
             self._notes.warn_if(claims.claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):
@@ -291,7 +289,7 @@ class DRESampler(BaseSampler):
             if self._rules.permits(study, trial, param_name, value):
                 return value
         asked = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
-        if self._knowledge(study, trial, param_name).knows(param_name, domain, asked):
+        if self._priors(study, trial, param_name).knows(param_name, domain, asked):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
         else:
             if trial.number >= self._warns_from:
@@ -321,7 +319,7 @@ class DRESampler(BaseSampler):
         if name in planned and domain.contains(planned[name]):
             return planned[name]
         domains = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
-        space = self._knowledge(study, trial, name).completed({**domains, name: domain})
+        space = self._priors(study, trial, name).completed({**domains, name: domain})
         # A trial counts as one suggestion, however many parameters it asks for one by one. If the
         # model's suggestion is completed here, its source stays "model".
         is_first = choice.plan is None and not (choice.source and domains)
@@ -331,19 +329,19 @@ class DRESampler(BaseSampler):
         recommender = self._recommender(study, trial, space, stats)
         fixed = conversion.within(trial.params, domains)
         # Parameters of a new branch begin with the best member of a portfolio.
-        index = self._knowledge(study, trial, name).place(trial.number, bool(choice.values))
+        index = self._priors(study, trial, name).place(trial.number, bool(choice.values))
         suggestion = recommender.suggest((), 1, index=index, fixed=fixed)[0]
         if is_first:
             self._notes.explain(study, trial, suggestion.explanation)
         choice.plan = suggestion.configuration
         return suggestion.configuration[name]
 
-    def _knowledge(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> Knowledge:
+    def _priors(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> Priors:
         """Return the priors for a trial, chosen once by the parameters that it will have."""
         choice = self._process.choice(study, trial)
-        if choice.knowledge is None:
-            choice.knowledge = self._past.of(study, space)
-        return choice.knowledge
+        if choice.priors is None:
+            choice.priors = self._past.of(study, space)
+        return choice.priors
 
     def _recommender(
         self,
@@ -365,10 +363,10 @@ class DRESampler(BaseSampler):
             logger=logger,
             rule=self._rules.on(space, trial),
         )
-        recommender, problem = self._knowledge(study, trial, space).recommender(
+        recommender, problem = self._priors(study, trial, space).recommender(
             new, space, n_objectives, history, trial.number, stats
         )
-        self._notes.warn(study, "<unused prior>", problem)
+        self._notes.log(study, "<unused prior>", problem)
         return recommender
 
     def _suggest(
@@ -380,12 +378,13 @@ class DRESampler(BaseSampler):
     ) -> tuple[SearchSpace, Suggestion]:
         begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self._history.readable(begun, search_space, study.directions)
-        self._notes.warn(study, "<unreadable>", problem)
+        self._notes.log(study, "<unreadable>", problem)
         history = self._constraints.added(study, others, history)
         space, whole = conversion.learnt_space(search_space, others, history, self._ordered)
         recommender = self._recommender(study, trial, space, self.stats, history)
-        text = self._knowledge(study, trial, space).about(space, recommender)
-        self._notes.inform(study, text, text)  # again only where the study shows new parameters
+        text = self._priors(study, trial, space).about(space, recommender)
+        # Again only where the study shows new parameters.
+        self._notes.log(study, text, text, logging.INFO)
         rows = [row for row, view in enumerate(history) if view.configuration]
         fixed = conversion.within(conversion.given_to(trial), space.domains)
         history = [history[row] for row in rows]

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.conversion import are_alike
-from dre_plugins.adapters.optuna.prior import Knowledge
+from dre_plugins.adapters.optuna.prior import Priors
 from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
 
@@ -30,7 +30,7 @@ class Choice:
     # The prior's suggestion for a trial that asks for parameters one by one; None: not made yet.
     plan: Mapping[str, Any] | None = None
     # Priors for the trial; None: not chosen yet.
-    knowledge: Knowledge | None = None
+    priors: Priors | None = None
 
     def planned(self, trial: FrozenTrial) -> Mapping[str, Any]:
         """Return what the prior suggested, as long as the trial follows it.

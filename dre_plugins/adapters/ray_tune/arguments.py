@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from dre_plugins.adapters.common.options import Options
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import numbers_of
 from dre_plugins.adapters.ray_tune.sources import Source, metadata_from_results
@@ -37,22 +37,13 @@ class Evaluated:
         study.add(configuration, self.value, state=self.state, rungs=self.rungs)
 
 
-@dataclass(frozen=True, slots=True)
-class OfTrials:
-    """Apply a rule to flat configurations, converted to the form in which trials get them."""
-
-    valid: Valid
-    param_space: ParamSpace
-
-    def __call__(self, configuration: Mapping[str, Any]) -> bool:
-        return self.valid(self.param_space.to_config(configuration))
+def rule_on(valid: Valid | None, param_space: ParamSpace) -> Valid | None:
+    """Return a rule on flat configurations, of one on configurations as trials get them."""
+    return None if valid is None else partial(_is_valid, valid, param_space)
 
 
-def in_flat_form(options: Options, param_space: ParamSpace) -> Options:
-    """Return the options with a rule on flat configurations, if there is any."""
-    if options.valid is None:
-        return options
-    return replace(options, valid=OfTrials(options.valid, param_space))
+def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str, Any]) -> bool:
+    return valid(param_space.to_config(configuration))
 
 
 def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[str]:

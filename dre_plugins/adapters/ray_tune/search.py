@@ -9,22 +9,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.options import DURATION, Options, checked_cost_name, seed_from
+from dre_plugins.adapters.common.options import (
+    DURATION,
+    check_past,
+    checked_cost_name,
+    loaded,
+    seed_from,
+)
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
     Evaluated,
     PastResults,
     check_objectives,
     directions_of,
-    in_flat_form,
     only,
     past_tasks,
+    rule_on,
     warm_start,
 )
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
@@ -35,7 +40,7 @@ from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior, LoadedPrior
-from dre_plugins.recommend.settings import Settings
+from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
@@ -177,19 +182,17 @@ class DRESearch(RestorableSearcher):
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
         self._seed = None if seed is None else seed_from(seed)
         self._stopped = stopped
-        options = Options(
-            prior=prior,
-            n_startup_trials=n_startup_trials,
-            allow_duplicates=allow_duplicates,
-            failed=failed,
-            settings=settings,
-            memory=memory,
-            valid=valid,
-        )
-        options.check_past("past_results", past_results)
-        self._prior = options.load_prior()
-        # The loaded prior would make every saved state larger.
-        self._options = replace(options, prior=None)
+        options: dict[str, Any] = {
+            "n_startup_trials": n_startup_trials,
+            "allow_duplicates": allow_duplicates,
+            "failed": failed,
+        }
+        checked = checked_settings(settings).for_recommender(**options)
+        self._ordered = checked.order_numeric_choices
+        self._options: dict[str, Any] = {**options, "settings": settings, "memory": memory}
+        self._valid = valid
+        check_past("past_results", past_results, prior)
+        self._prior = loaded(prior, checked.preset)
         self._past_results = past_results
         self._limits = Limits.of(constraints)
         name = checked_cost_name(cost, "a metric")
@@ -277,7 +280,7 @@ class DRESearch(RestorableSearcher):
     def _converted(self, space: Mapping[str, Any]) -> ParamSpace:
         if not isinstance(space, Mapping):
             raise ValueError(f"space must be a dictionary of Ray Tune's domains, got {space!r}.")
-        return ParamSpace.of(space, order_numeric_choices=self._options.order_numeric_choices)
+        return ParamSpace.of(space, order_numeric_choices=self._ordered)
 
     def _set_up(self, param_space: ParamSpace) -> AskTell:
         """Begin the study, now that the parameter space is known."""
@@ -293,7 +296,8 @@ class DRESearch(RestorableSearcher):
             logger=logger,
             framework="ray-tune",
             name=self._metric if isinstance(self._metric, str) else "",
-            **in_flat_form(self._options, param_space).for_study(),
+            valid=rule_on(self._valid, param_space),
+            **self._options,
         )
         for point in self._points:
             study.enqueue(param_space.to_configuration(point))
