@@ -219,6 +219,6 @@ class StatedConstraints:
             return [*history]
         violated = [self._unwritten.get((study.study_name, trial.number)) for trial in trials]
         return [
-            view if violations is None else replace(view, constraints=violations)
-            for view, violations in zip(history, violated, strict=True)
+            known if violations is None else replace(known, constraints=violations)
+            for known, violations in zip(history, violated, strict=True)
         ]

@@ -222,12 +222,9 @@ class Priors:
 
     def about(self, space: SearchSpace, recommender: Recommender) -> str:
         """Return a text about the parameters that the priors know; empty if they know none."""
-        if not isinstance(self.prior, FoundPrior):
-            return recommender.about_priors
         names = tuple(space.names)
-        if names not in self._abouts:
-            aligned = self.prior.on(space)
-            self._abouts[names] = "" if aligned is None else aligned.about
+        if names not in self._abouts or not isinstance(self.prior, FoundPrior):
+            self._abouts[names] = recommender.about_priors
         return self._abouts[names]
 
     def place(self, number: int, is_branch: bool) -> int:

@@ -74,7 +74,7 @@ class StudyRules:
         return self._rule
 
     def permits(self, study: Study, trial: FrozenTrial, name: str, value: Any) -> bool:
-        """Return whether the rule allows a value with the trial's other and planned values."""
+        """Return whether the rule allows a value beside the trial's others, given or suggested."""
         if self._valid is None:
             return True
         others = {**self._process.choice(study, trial).values, **given_to(trial), **trial.params}

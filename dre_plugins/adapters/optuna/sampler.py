@@ -315,14 +315,14 @@ class DRESampler(BaseSampler):
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
         """Return the prior's value of a parameter, given those that the trial has so far."""
         choice = self._process.choice(study, trial)
-        planned = choice.planned(trial)
-        if name in planned and domain.contains(planned[name]):
-            return planned[name]
+        from_prior = choice.prior_values(trial)
+        if name in from_prior and domain.contains(from_prior[name]):
+            return from_prior[name]
         domains = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
         space = self._priors(study, trial, name).completed({**domains, name: domain})
         # A trial counts as one suggestion, however many parameters it asks for one by one. If the
         # model's suggestion is completed here, its source stays "model".
-        is_first = choice.plan is None and not (choice.source and domains)
+        is_first = choice.prior_suggestion is None and not (choice.source and domains)
         if is_first and choice.source:  # the prior replaces the model's suggestion
             self.stats.subtract([choice.source, "suggestions"])
         stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
@@ -333,7 +333,7 @@ class DRESampler(BaseSampler):
         suggestion = recommender.suggest((), 1, index=index, fixed=fixed)[0]
         if is_first:
             self._notes.explain(study, trial, suggestion.explanation)
-        choice.plan = suggestion.configuration
+        choice.prior_suggestion = suggestion.configuration
         return suggestion.configuration[name]
 
     def _priors(self, study: Study, trial: FrozenTrial, space: SearchSpace | str) -> Priors:
@@ -385,7 +385,7 @@ class DRESampler(BaseSampler):
         text = self._priors(study, trial, space).about(space, recommender)
         # Again only where the study shows new parameters.
         self._notes.log(study, text, text, logging.INFO)
-        rows = [row for row, view in enumerate(history) if view.configuration]
+        rows = [row for row, known in enumerate(history) if known.configuration]
         fixed = conversion.within(conversion.given_to(trial), space.domains)
         history = [history[row] for row in rows]
         suggestions = recommender.suggest(

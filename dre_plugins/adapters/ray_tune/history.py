@@ -42,15 +42,6 @@ def value_in(
     return values if len(values) > 1 else values[0]
 
 
-def mean_of_repeats(result: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a result if it is the mean that a `Repeater` hands on, otherwise None.
-
-    The mean is that of the repeats that did not fail, even if the last one did. It has no
-    iteration, unlike every result of a trial.
-    """
-    return None if result is None or TRAINING_ITERATION in result else result
-
-
 def meets(criteria: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
     """Return whether a limit of `RunConfig(stop={…})` has ended a trial, by Ray's rule."""
     return any(
@@ -112,7 +103,9 @@ class LearningSearcher(Searcher):
         del self._running[trial_id]
         if error:
             self._failed[trial_id] = trial.number
-            result = mean_of_repeats(result)
+            # A mean that a `Repeater` hands on counts, as it is that of the repeats that did not
+            # fail. It has no iteration, unlike every result of a trial.
+            result = None if TRAINING_ITERATION in (result or {}) else result
         value = value_in(self._metric, result or {})
         is_missing = value is None or bool(np.isnan(value).any())
         if result and is_missing and not error:

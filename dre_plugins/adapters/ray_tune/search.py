@@ -23,14 +23,13 @@ from dre_plugins.adapters.common.options import (
 )
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
-    Evaluated,
     PastResults,
     check_objectives,
     directions_of,
+    initial_points,
     only,
     past_tasks,
     rule_on,
-    warm_start,
 )
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import Running, logger, numbers_of
@@ -197,7 +196,7 @@ class DRESearch(RestorableSearcher):
         self._limits = Limits.of(constraints)
         name = checked_cost_name(cost, "a metric")
         self._cost = TIME_TOTAL_S if name == DURATION else name
-        self._points, self._evaluated = warm_start(points_to_evaluate, evaluated_rewards)
+        self._points, self._evaluated = initial_points(points_to_evaluate, evaluated_rewards)
         self._param_space = None if space is None else self._converted(space)
         if self._param_space is not None and metric and mode:
             self._begin(self._param_space)
@@ -292,7 +291,7 @@ class DRESearch(RestorableSearcher):
             param_space.space,
             direction=directions_of(self._mode),
             seed=self._seed,
-            prior=None if is_empty else self._knowledge(param_space.space),
+            prior=None if is_empty else self._prior_for(param_space.space),
             logger=logger,
             framework="ray-tune",
             name=self._metric if isinstance(self._metric, str) else "",
@@ -301,8 +300,8 @@ class DRESearch(RestorableSearcher):
         )
         for point in self._points:
             study.enqueue(param_space.to_configuration(point))
-        for evaluated in self._evaluated:
-            evaluated.add_to(study, param_space)
+        for config, result in self._evaluated:
+            study.add(param_space.to_configuration(config), **result)
         self._study, self._param_space = study, param_space
         # Deleted, as the study has them now and they would make every saved state larger.
         self._points, self._evaluated, self._prior, self._past_results = [], [], None, None
@@ -318,7 +317,7 @@ class DRESearch(RestorableSearcher):
                 "of a Tuner with a param_space."
             )
 
-    def _knowledge(self, space: SearchSpace) -> LoadedPrior:
+    def _prior_for(self, space: SearchSpace) -> LoadedPrior:
         if self._past_results is None:
             return self._prior
         tasks = past_tasks(self._past_results, self._metric, self._mode, space)
@@ -373,8 +372,8 @@ class DRESearch(RestorableSearcher):
         values = [number_of(reported) for reported in intermediate_values or ()]
         rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
         state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
-        point = Evaluated(dict(parameters), numbers_of(value), state, rungs)
+        result: dict[str, Any] = {"value": numbers_of(value), "state": state, "rungs": rungs}
         if self._study is None or self._param_space is None:
-            self._evaluated.append(point)
+            self._evaluated.append((dict(parameters), result))
         else:
-            point.add_to(self._study, self._param_space)
+            self._study.add(self._param_space.to_configuration(parameters), **result)
