@@ -23,7 +23,8 @@ from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space import Float, SearchSpace, Seen
+from dre_plugins.space import Float, SearchSpace
+from dre_plugins.space.seen import Seen
 
 Matrix = NDArray[np.float64]
 

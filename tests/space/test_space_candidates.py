@@ -20,18 +20,11 @@ from dre_plugins.space import (
     Normal,
     RangeCondition,
     SearchSpace,
-    Seen,
-    distinct,
-    first_new,
-    groups,
-    keys,
-    mutate,
     ordered_choices,
-    recombine,
-    sobol,
-    sobol_point,
 )
+from dre_plugins.space.candidates import mutate, recombine, sobol, sobol_point
 from dre_plugins.space.rules import Rule
+from dre_plugins.space.seen import Seen, distinct, first_new, groups, keys
 
 
 def seen_of(units: np.ndarray) -> Seen:

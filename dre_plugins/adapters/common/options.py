@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dre_plugins.engine.settings import Preset, require
@@ -71,6 +72,23 @@ def checked_cost_name(cost: object, kind: str) -> str | None:
     is_name = cost is None or (isinstance(cost, str) and bool(cost))
     require(is_name, "cost", cost, f"'{DURATION}', the name of {kind}, or None")
     return cost if isinstance(cost, str) else None
+
+
+def cost_in(
+    report: Mapping[str, Any],
+    name: str | None,
+    trial_id: object,
+    warn_once: Callable[[str, str], None],
+) -> float | None:
+    """Return what a trial has cost by its last report, under a name; None: no cost is wanted.
+
+    If the report has none, `warn_once` gets a text and its topic.
+    """
+    cost = None if name is None else cost_from(report.get(name))
+    if name is not None and cost is None:
+        text = f"its last report has no number above 0 for {name!r}."
+        warn_once(f"The cost of trial {trial_id} is unknown: {text}", "cost")
+    return cost
 
 
 def cost_from(value: Any) -> float | None:

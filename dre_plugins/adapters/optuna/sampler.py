@@ -39,7 +39,8 @@ from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space import Domain, SearchSpace, sobol_point
+from dre_plugins.space import Domain, SearchSpace
+from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.rules import Valid
 
 

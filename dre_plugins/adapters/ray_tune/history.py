@@ -15,7 +15,7 @@ from ray.tune.result import TIME_TOTAL_S
 from ray.tune.search import Searcher
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.options import cost_from
+from dre_plugins.adapters.common.options import cost_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.trials import TrialState, number_of
@@ -116,9 +116,10 @@ class LearningSearcher(Searcher):
                 "missing",
             )
         constraints = self._limits.violations(result or {})
-        tell = partial(
-            study.tell, trial.number, constraints=constraints, cost=self._cost_in(trial_id, result)
-        )
+        cost = None
+        if result is not None:
+            cost = cost_in(result, self._cost, trial_id, self._warn_once)
+        tell = partial(study.tell, trial.number, constraints=constraints, cost=cost)
         if error and is_missing:
             tell(None)
         elif result is None or value is None:
@@ -141,19 +142,6 @@ class LearningSearcher(Searcher):
                 # A scheduler has stopped it, or it is a class that reported `done=True`, which
                 # ends in the same way: complete if no other trial has got further.
                 study.stop(trial.number, constraints=constraints)
-
-    def _cost_in(self, trial_id: str, result: Mapping[str, Any] | None) -> float | None:
-        """Return what a trial has cost; None if no cost is wanted, or its result has none."""
-        if self._cost is None or result is None:
-            return None
-        cost = cost_from(result.get(self._cost))
-        if cost is None:
-            self._warn_once(
-                f"The cost of trial {trial_id} is unknown: its last result has no number above 0 "
-                f"for {self._cost!r}.",
-                "cost",
-            )
-        return cost
 
     def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> Running | None:
         """Return a trial that runs, also one that crashed before and runs again.
