@@ -31,7 +31,7 @@ def check_past(name: str, past: object, prior: GivenPrior) -> None:
         )
 
 
-def loaded(prior: GivenPrior, preset: str | Preset) -> LoadedPrior:
+def loaded_prior(prior: GivenPrior, preset: str | Preset) -> LoadedPrior:
     """Return a prior, read from its file if it is not loaded yet.
 
     Raises:

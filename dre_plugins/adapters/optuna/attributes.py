@@ -26,6 +26,7 @@ ConstraintsFunc: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
 
 EXPLANATION_KEY = "dre:explanation"
 CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
+ENQUEUED_KEY = "fixed_params"  # where Optuna keeps the values of an enqueued trial
 
 _WORDS = ("source", "past_studies")
 _FIGURES = tuple(field.name for field in fields(Explanation) if field.name not in _WORDS)
@@ -43,7 +44,7 @@ def explanation_of(trial: FrozenTrial) -> Explanation:
         return Explanation(
             stored["source"], **figures, past_studies=past if isinstance(past, str) else None
         )
-    return Explanation("enqueued" if "fixed_params" in trial.system_attrs else "unknown")
+    return Explanation("enqueued" if ENQUEUED_KEY in trial.system_attrs else "unknown")
 
 
 def constraints_of(trial: FrozenTrial) -> dict[str, float]:
@@ -140,7 +141,7 @@ class Notes:
         if source in ANNOUNCEMENTS:
             text = ANNOUNCEMENTS[source].format(trial.number)
             self.log(study, f"<{source}>", text, logging.INFO)
-        if "fixed_params" not in trial.system_attrs:
+        if ENQUEUED_KEY not in trial.system_attrs:
             self.write(study, trial, explanation)
 
     def write(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:

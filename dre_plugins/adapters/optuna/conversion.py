@@ -20,6 +20,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.domains import choice_of, naming_parameter
+from dre_plugins.adapters.optuna.attributes import ENQUEUED_KEY
 from dre_plugins.adapters.optuna.define_by_run import absences_of
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.recommend.trials import number_of as real_of
@@ -38,7 +39,6 @@ STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.RUNNING: TrialState.RUNNING,
 }
 ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED)
-_FIXED_KEY = "fixed_params"  # where Optuna keeps the values of an enqueued trial
 
 
 def domain_of(
@@ -224,7 +224,7 @@ def given_to(trial: FrozenTrial) -> dict[str, Any]:
     An enqueued trial has them in an attribute, the retry of a trial whose worker died as
     parameters.
     """
-    enqueued = trial.system_attrs.get(_FIXED_KEY)
+    enqueued = trial.system_attrs.get(ENQUEUED_KEY)
     return {**trial.params, **(enqueued if isinstance(enqueued, Mapping) else {})}
 
 

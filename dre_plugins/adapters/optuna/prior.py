@@ -13,7 +13,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.common.options import check_past, loaded
+from dre_plugins.adapters.common.options import check_past, loaded_prior
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.optuna.attributes import explanation_of, logger, storage_of
 from dre_plugins.adapters.optuna.conversion import domains_in
@@ -78,7 +78,7 @@ class StudyPriors:
         self._memories: dict[str, StudyMemory] = {}
         self._found: dict[tuple[str, tuple[str, ...]], Priors] = {}
         if past_studies is None or past_studies == STORAGE:
-            self._whole = Priors(loaded(prior, settings.preset))
+            self._whole = Priors(loaded_prior(prior, settings.preset))
             return
         if not isinstance(past_studies, MetaDataset):
             past_studies = metadata_from_studies(past_studies)

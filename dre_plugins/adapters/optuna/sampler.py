@@ -21,6 +21,7 @@ from optuna.trial import TrialState as OptunaState
 from dre_plugins.adapters.common.options import DURATION, checked_cost_name, seed_from
 from dre_plugins.adapters.optuna import claims, conversion
 from dre_plugins.adapters.optuna.attributes import (
+    ENQUEUED_KEY,
     ConstraintsFunc,
     Notes,
     StatedConstraints,
@@ -195,7 +196,7 @@ class DRESampler(BaseSampler):
         """Mark enqueued trials."""
         self._process.begin(study, trial)
         self._past.begin(study, trial)
-        if "fixed_params" in trial.system_attrs:
+        if ENQUEUED_KEY in trial.system_attrs:
             self._notes.write(study, trial, Explanation("enqueued"))
         self._rules.begin(study, trial)
         if self._independent_sampler is not None:

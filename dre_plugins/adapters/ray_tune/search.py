@@ -18,7 +18,7 @@ from dre_plugins.adapters.common.options import (
     DURATION,
     check_past,
     checked_cost_name,
-    loaded,
+    loaded_prior,
     seed_from,
 )
 from dre_plugins.adapters.common.past_tasks import learnt_prior
@@ -191,7 +191,7 @@ class DRESearch(RestorableSearcher):
         self._options: dict[str, Any] = {**options, "settings": settings, "memory": memory}
         self._valid = valid
         check_past("past_results", past_results, prior)
-        self._prior = loaded(prior, checked.preset)
+        self._prior = loaded_prior(prior, checked.preset)
         self._past_results = past_results
         self._limits = Limits.of(constraints)
         name = checked_cost_name(cost, "a metric")
