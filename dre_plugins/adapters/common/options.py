@@ -86,8 +86,11 @@ def cost_in(
     """
     cost = None if name is None else cost_from(report.get(name))
     if name is not None and cost is None:
-        text = f"its last report has no number above 0 for {name!r}."
-        warn_once(f"The cost of trial {trial_id} is unknown: {text}", "cost")
+        warn_once(
+            f"The cost of trial {trial_id} is unknown: its last report has no number above 0 for "
+            f"{name!r}. Further ones are not mentioned.",
+            "cost",
+        )
     return cost
 
 

@@ -112,7 +112,8 @@ class LearningSearcher(Searcher):
             self._warn_once(
                 f"Trial {trial_id} has ended without a number for {self._metric!r}, so that it "
                 "counts by its earlier reports, or as failed; it reports "
-                f"{sorted(name for name in result if not name.startswith('config/'))}.",
+                f"{sorted(name for name in result if not name.startswith('config/'))}. "
+                "Further ones are not mentioned.",
                 "missing",
             )
         constraints = self._limits.violations(result or {})
@@ -167,7 +168,7 @@ class LearningSearcher(Searcher):
         except ValueError as error:
             self._numbers[trial_id] = None
             text = f"Nothing is learnt from trial {trial_id}, which this search did not suggest: "
-            self._warn_once(f"{text}{error}", "unknown")
+            self._warn_once(f"{text}{error} Further ones are not mentioned.", "unknown")
         else:
             self._numbers[trial_id] = number = len(self._study.trials) - 1
             self._running[trial_id] = Running(number)
@@ -175,7 +176,7 @@ class LearningSearcher(Searcher):
     def _warn_once(self, text: str, topic: str) -> None:
         if topic not in self._warned:
             self._warned.add(topic)
-            logger.warning("%s Further ones are not mentioned.", text)
+            logger.warning("%s", text)
 
     def _report(self, study: AskTell, trial: Running, result: Mapping[str, Any]) -> None:
         """Report an intermediate value; with several objectives only final values count."""

@@ -89,7 +89,7 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
     def _warn_once(self, text: str, topic: str) -> None:
         if topic not in self._warned:
             self._warned += (topic,)
-            logger.warning("%s Further ones are not mentioned.", text)
+            logger.warning("%s", text)
 
 
 class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
