@@ -17,13 +17,14 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dre_plugins.adapters.common.options import Options, seed_from
+from dre_plugins.adapters.common.options import loaded_prior, seed_from
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.settings import RecommenderSettings, Settings
+from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space import Float, SearchSpace, Seen
+from dre_plugins.space import Float, SearchSpace
+from dre_plugins.space.seen import Seen
 
 Matrix = NDArray[np.float64]
 
@@ -74,11 +75,10 @@ class DRETable:
         is_one = not isinstance(prior, (list, tuple))
         require(is_one, "prior", prior, "one prior: a table has one column of values")
         require(prior != AUTO, "prior", prior, "named: columns in [0, 1] do not tell a learner")
-        options = Options(
-            prior=prior, n_startup_trials=n_startup_trials, failed=failed, settings=settings
+        self._settings = checked_settings(settings).for_recommender(
+            n_startup_trials=n_startup_trials, failed=failed
         )
-        self._settings = options.for_recommender()
-        self._prior = options.load_prior()
+        self._prior = loaded_prior(prior, self._settings.preset)
         self._recommender: Recommender | None = None
         self.stats: Counter[str] = Counter()
         if names is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dre_plugins.cli.console import console
-from dre_plugins.cli.options import METADATA_FILES, check_writable
+from dre_plugins.cli.options import METADATA_FILES, Output, check_writable
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.metadata import MetaDataset
@@ -18,9 +18,6 @@ importing = typer.Typer(
     no_args_is_help=True, help="Read past studies into one file that the other commands take."
 )
 
-Output = Annotated[
-    Path, typer.Option("--output", "-o", help="File to write: .json, or .npz (smaller).")
-]
 Folders = Annotated[list[Path], typer.Argument(help="Experiments, or folders of experiments.")]
 
 

@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from dre_plugins.cli.console import console, tracked, warn
-from dre_plugins.cli.options import METADATA_FILES, Tasks, check_writable, load_tasks
+from dre_plugins.cli.options import METADATA_FILES, Output, Tasks, check_writable, load_tasks
 
 if TYPE_CHECKING:
     from dre_plugins.memory.index import Entry
@@ -128,9 +128,7 @@ def forget(
 
 @memory.command("export")
 def export(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="File to write: .json, or .npz (smaller).")
-    ],
+    output: Output,
     studies: Studies = None,
     folder: Folder = None,
 ) -> None:

@@ -23,6 +23,9 @@ Tasks = Annotated[
         "several."
     ),
 ]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", help="File to write: .json, or .npz (smaller).")
+]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal results.")]
 Device = Annotated[str, typer.Option(help="Torch device: cpu, cuda, cuda:1, …")]
 Threads = Annotated[int, typer.Option(help="Number of CPU threads.")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
+from dre_plugins.space.conditions import AnyCondition, Condition
 from dre_plugins.transfer.spaces.conversion import format_domain, format_values
 
 if TYPE_CHECKING:
@@ -63,10 +63,6 @@ def names_table(space: SearchSpace) -> Table:
 def _condition(condition: AnyCondition) -> str:
     if isinstance(condition, Condition):
         return f"{condition.parent} is {format_values(condition.values, ' or ')}"
-    return _range(condition)
-
-
-def _range(condition: RangeCondition) -> str:
     parts = [] if condition.low is None else [f"{condition.low!r} ≤"]
     parts.append(condition.parent)
     parts += [] if condition.high is None else [f"≤ {condition.high!r}"]

@@ -86,9 +86,9 @@ class Fitted:
         """Return the ensemble as it would be fitted for the next suggestion."""
         return self._fit(range(len(self._trials)), None)
 
-    def blind_ensemble(self, hidden: Sequence[int]) -> FittedEnsemble:
+    def ensemble_without(self, held_out: Sequence[int]) -> FittedEnsemble:
         """Return an ensemble fitted without some trials, which ranks against all trials."""
-        kept = [place for place in range(len(self._trials)) if place not in set(hidden)]
+        kept = [place for place in range(len(self._trials)) if place not in set(held_out)]
         has_value = ~np.isnan(self.values)
         return self._fit(kept, self.units[has_value])
 

@@ -99,10 +99,7 @@ def plot_acquisition(
 
     Args:
         study: See `plot_predicted_ranks`, also for the other arguments.
-        params: Names of one or two parameters.
-        prior: Prior of the ensemble.
         settings: Settings of the fit; its `acquisition` is drawn.
-        objective: Number of the objective, from 0.
 
     Raises:
         ValueError: See `plot_predicted_ranks`.
@@ -150,9 +147,6 @@ def plot_members(
     Args:
         study: See `plot_predicted_ranks`, also for the other arguments.
         param: Name of the parameter.
-        prior: Prior of the ensemble.
-        settings: Settings of the fit.
-        objective: Number of the objective, from 0.
 
     Raises:
         ValueError: See `plot_predicted_ranks`.

@@ -38,18 +38,18 @@ def new_panels(n: int = 1, *, width: float = 6.4, height: float = 4.4) -> NDArra
     return np.asarray(panels[0])
 
 
-def new_panel(*, width: float = 6.4, height: float = 4.4) -> Axes:
+def new_panel(height: float = 4.4) -> Axes:
     """Return the axes of a new figure, see `new_panels`."""
-    panel: Axes = new_panels(1, width=width, height=height)[0]
+    panel: Axes = new_panels(1, height=height)[0]
     return panel
 
 
-def legend_below(panel: Axes, n_columns: int = 3) -> None:
+def legend_below(panel: Axes) -> None:
     """Put the legend below the figure, where it hides nothing."""
     figure = panel.figure
     assert isinstance(figure, Figure)  # as `new_panels` makes it
     handles, labels = panel.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=n_columns, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
 
 
 def plain(text: str) -> str:

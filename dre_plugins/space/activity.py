@@ -22,7 +22,7 @@ _SAME = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ActivityRule:
     """The child is active only if the parent's unit lies in one of the intervals, `[K]` each."""
 
     child: int
@@ -109,19 +109,19 @@ class Activity:
         above = condition.low is None or value >= condition.low
         return bool(above and (condition.high is None or value <= condition.high))
 
-    def _rule(self, condition: AnyCondition) -> Rule:
+    def _rule(self, condition: AnyCondition) -> ActivityRule:
         child = self._column[condition.child]
         if condition.parent in self._constants:  # not settled: the parent can never fulfil it
-            return Rule(child, child, np.empty(0), np.empty(0))
+            return ActivityRule(child, child, np.empty(0), np.empty(0))
         parent = self._column[condition.parent]
         domain = self._domains[condition.parent]
         try:
             if isinstance(condition, RangeCondition):
                 low, high = domain.unit_interval(condition.low, condition.high)
-                return Rule(child, parent, np.array([low]), np.array([high]))
+                return ActivityRule(child, parent, np.array([low]), np.array([high]))
             if not domain.is_binned:
                 raise ValueError("its values cannot be listed; use a RangeCondition.")
             units = domain.to_units(condition.values)
         except ValueError as error:
             raise ValueError(f"{condition!r}, parent {condition.parent!r}: {error}") from error
-        return Rule(child, parent, units - _SAME, units + _SAME)
+        return ActivityRule(child, parent, units - _SAME, units + _SAME)

@@ -102,8 +102,11 @@ class Domain(ABC):
         """
         if self.n_values == 1:
             return np.full((len(units), 1), 0.5)
-        first, last = self._unit_range()
-        return _stretched((units - first) / (last - first))[:, None]
+        first, last = 0.0, 1.0
+        if self.is_binned:
+            first, last = self.centres(np.array([0.0, self._n_bins() - 1.0])).tolist()
+        column = np.minimum(np.maximum((units - first) / (last - first), UNIT_MIN), UNIT_MAX)
+        return np.where(np.isnan(column), 0.5, column)[:, None]
 
     def unit_interval(self, low: Any | None, high: Any | None) -> tuple[float, float]:
         """Return the canonical units between which a value lies within `[low, high]`.
@@ -116,18 +119,6 @@ class Domain(ABC):
         if self.n_values is None:
             raise TypeError(f"{self!r} has no bins.")
         return self.n_values
-
-    def _unit_range(self) -> tuple[float, float]:
-        """Return the canonical units of the lowest and the highest value."""
-        if not self.is_binned:
-            return 0.0, 1.0
-        first, last = self.centres(np.array([0.0, self._n_bins() - 1.0]))
-        return float(first), float(last)
-
-
-def _stretched(column: Array) -> Array:
-    clipped = np.minimum(np.maximum(column, UNIT_MIN), UNIT_MAX)
-    return np.where(np.isnan(clipped), 0.5, clipped)
 
 
 def fill(instance: Any, **fields: Any) -> None:

@@ -6,7 +6,6 @@ number for every parameter, canonical ones are NaN for inactive parameters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -65,9 +64,8 @@ def _sobol_engine(n_parameters: int, seed: int, skip: int, n: int) -> Array:
     engine = qmc.Sobol(n_parameters, scramble=True, seed=np.random.default_rng(seed))
     if skip:
         engine.fast_forward(skip)
-        return np.asarray(engine.random(n), dtype=np.float64)
     # SciPy warns about first draws whose number is no power of two.
-    return np.asarray(engine.random_base2((n - 1).bit_length())[:n], dtype=np.float64)
+    return np.asarray(engine.random(2 ** (n - 1).bit_length())[:n], dtype=np.float64)
 
 
 def recombine(parents: Array, donors: Array, n: int, rng: np.random.Generator) -> Array:
@@ -80,18 +78,11 @@ def recombine(parents: Array, donors: Array, n: int, rng: np.random.Generator) -
     return np.where(rng.random(parent.shape) < _DONATED, donor, parent)
 
 
-def mutate(
-    space: SearchSpace,
-    parents: Array,
-    n: int,
-    rng: np.random.Generator,
-    *,
-    scales: Sequence[float] = _SCALES,
-) -> Array:
+def mutate(space: SearchSpace, parents: Array, n: int, rng: np.random.Generator) -> Array:
     """Return children of uniformly drawn parents `[Q, P]`, full coordinates `[n, P]`.
 
     At least one active coordinate of a child changes its value. A changed coordinate moves by a
-    Gaussian step (one of `scales` a child, in units), jumps to a bound, or is drawn anew; values
+    Gaussian step (of one scale a child), jumps to a bound, or is drawn anew; values
     without an order are always drawn anew, and a value with an order moves by one bin at least.
     Coordinates of the parent's inactive parameters are drawn uniformly.
     """
@@ -105,7 +96,7 @@ def mutate(
     movable = (space.active(parents) & ~np.isnan(parents) & can_change)[rows]
     moved = _chosen(movable, rng)
 
-    step = rng.normal(size=(n, n_parameters)) * rng.choice(np.asarray(scales), size=(n, 1))
+    step = rng.normal(size=(n, n_parameters)) * rng.choice(np.asarray(_SCALES), size=(n, 1))
     drawn = rng.random((n, n_parameters))
     kind = rng.random((n, n_parameters))
     jumped = np.where(kind < _BOUND_SHARE, np.rint(drawn), drawn)

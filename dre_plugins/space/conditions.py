@@ -143,32 +143,27 @@ def _may_explain(parent: Mask, child: Mask, inactive: Mask) -> bool:
 def _explanation(
     child: str, parents: Sequence[_Parent], present: Mask, inactive: Mask
 ) -> AnyCondition | None:
-    """Return the best condition that explains by itself where the child is inactive, if any."""
+    """Return the best condition that explains by itself where the child is inactive, if any.
+
+    It separates the parent's values with the child from those without.
+    """
     candidates = []
     for order, parent in enumerate(parents):
-        explanation = _explain(child, parent, parent.places[present], parent.places[inactive])
-        if explanation is not None:
-            condition, by_chance = explanation
-            candidates.append(((by_chance, -int((parent.places >= 0).sum()), order), condition))
-    return min(candidates, key=lambda candidate: candidate[0])[1] if candidates else None
-
-
-def _explain(
-    child: str, parent: _Parent, with_child: Places, without: Places
-) -> tuple[AnyCondition, bool] | None:
-    """Return a condition that separates the parent's values with the child from those without.
-
-    The second result says whether random patterns would often give such a condition.
-    """
-    without = without[without >= 0]
-    patterns = _at_least(len(with_child), len(without))
-    for condition, excluded, n_ways in _necessary(child, parent, with_child, without):
-        if excluded.all():
+        with_child, without = parent.places[present], parent.places[inactive]
+        without = without[without >= 0]
+        n_with, n_without = len(with_child), len(without)
+        # The number of patterns of presence, or a bound far beyond 20 * 2**groups.
+        patterns = comb(n_with + n_without, min(n_with, n_without, _MAX_LISTED))
+        for condition, excluded, n_ways in _necessary(child, parent, with_child, without):
+            if not excluded.all():
+                continue
             by_chance = n_ways / patterns > _SOUND
             # Any two numbers of a continuum differ, which explains nothing.
-            says_nothing = by_chance and parent.domain.n_values is None
-            return None if says_nothing else (condition, by_chance)
-    return None
+            if not (by_chance and parent.domain.n_values is None):
+                n_present = int((parent.places >= 0).sum())
+                candidates.append(((by_chance, -n_present, order), condition))
+            break
+    return min(candidates, key=lambda candidate: candidate[0])[1] if candidates else None
 
 
 def _conjunction(
@@ -214,7 +209,7 @@ def _necessary(
     """Yield conditions that hold wherever the child is present.
 
     With each come the configurations without the child that it excludes `[W]`, and the number of
-    conditions among which it was chosen. The arguments are as those of `_explain`.
+    conditions among which it was chosen. The arguments are positions of the parent's values.
     """
     domain, values = parent.domain, parent.values
     if isinstance(domain, _NUMERIC):
@@ -242,11 +237,6 @@ def _allowed(parent: _Parent, refused: Places) -> tuple[Any, ...]:
 
 def _log_comb(n: int, k: int) -> float:
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
-
-
-def _at_least(n_with: int, n_without: int) -> int:
-    """Return the number of patterns of presence, or a bound far beyond 20 * 2**groups."""
-    return comb(n_with + n_without, min(n_with, n_without, _MAX_LISTED))
 
 
 def _between(low: Any, high: Any) -> float:

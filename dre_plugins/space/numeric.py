@@ -215,18 +215,16 @@ class _Numeric(Domain):
         return [min(part * grid.n // whole, grid.n - 1) for part, whole in ratios]
 
     def index(self, units: Array) -> Array:
-        n = self._n_bins()
         if self._is_linear:
-            steps = units * n
-        else:
-            inside = np.minimum(np.maximum(units, 0.0), 1.0)
-            values = self._warp.inverse(self._start + inside * self._width)
-            steps = (values - self._bounds[0]) / self._step + 0.5
-        return np.minimum(np.maximum(np.floor(steps), 0.0), n - 1.0)
+            return Domain.index(self, units)
+        inside = np.minimum(np.maximum(units, 0.0), 1.0)
+        values = self._warp.inverse(self._start + inside * self._width)
+        steps = (values - self._bounds[0]) / self._step + 0.5
+        return np.minimum(np.maximum(np.floor(steps), 0.0), self._n_bins() - 1.0)
 
     def centres(self, index: Array) -> Array:
         if self._is_linear:
-            return (index + 0.5) / self._n_bins()
+            return Domain.centres(self, index)
         upper = self._bounds[0] + (index + 0.5) * self._step
         lower = np.maximum(upper - self._step, self._low_edge)
         middle = 0.5 * (self._warp.forward(lower) + self._warp.forward(upper))

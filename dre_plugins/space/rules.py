@@ -232,7 +232,7 @@ class Rule:
         if self._valid is None or 2 * len(found) >= n:
             return found
         donors = np.concatenate([found, self.seeds(fixed)])
-        parents = self.kept(_complete(with_fixed(parents, fixed), rng))
+        parents = self.kept(with_fixed(rng.random(parents.shape), with_fixed(parents, fixed)))
         parents = parents if len(parents) else donors
         if not len(donors):
             return found
@@ -287,8 +287,3 @@ def _failure(error: Exception, configuration: Mapping[str, Any]) -> RuleError:
         )
     kind = KeyError if isinstance(error, KeyError) else type(error)
     return RuleError(f"valid raised {kind.__name__}: {error}, for {dict(configuration)}.{hint}")
-
-
-def _complete(units: Array, rng: np.random.Generator) -> Array:
-    """Return full coordinates, with random draws in place of NaN."""
-    return np.where(np.isnan(units), rng.random(units.shape), units)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dre_plugins.engine.settings import require
-from dre_plugins.space import SearchSpace, mutate, sobol
+from dre_plugins.space import SearchSpace
+from dre_plugins.space.candidates import mutate, sobol
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
 # Number of random completions of a partial configuration.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from presets import TINY
 
-from dre_plugins.adapters.common.options import Options
+from dre_plugins.adapters.common.options import loaded_prior
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, Domain, Float, Integer, SearchSpace
@@ -43,9 +43,9 @@ LEARNING: dict[str, Domain] = {"learning_rate": RATE, "gamma": Float(0.9, 0.999)
 def study_of(
     space: dict[str, Domain] | SearchSpace, seed: int = 0, prior: str = "auto", **given: Any
 ) -> AskTell:
-    options = Options(prior=prior, settings=Settings(preset=replace(TINY, universal_turns=True)))
-    arguments = {**options.for_study(), **given}
-    return AskTell(space, seed=seed, prior=options.load_prior(), **arguments)
+    settings = Settings(preset=replace(TINY, universal_turns=True))
+    arguments = {"settings": settings, **given}
+    return AskTell(space, seed=seed, prior=loaded_prior(prior, settings.preset), **arguments)
 
 
 def test_the_learner_is_recognised_and_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -18,8 +18,8 @@ from dre_plugins.space import (
     Ordinal,
     RangeCondition,
     SearchSpace,
-    infer_conditions,
 )
+from dre_plugins.space.conditions import infer_conditions
 
 Configuration = dict[str, Any]
 

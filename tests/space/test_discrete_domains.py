@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from dre_plugins.space import (
-    MAX_ONE_HOT,
     Categorical,
     Constant,
     Domain,
@@ -20,6 +19,7 @@ from dre_plugins.space import (
     UnsupportedDomainError,
     ordered_choices,
 )
+from dre_plugins.space.discrete import MAX_ONE_HOT
 
 
 class TestCategorical:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace, Seen
+from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
 from dre_plugins.space.candidates import mutate, sobol
 from dre_plugins.space.rules import MAX_TRIED, N_SEEDS, Rule, RuleError
+from dre_plugins.space.seen import Seen
 
 MIXED = SearchSpace(
     {

@@ -25,8 +25,8 @@ from dre_plugins.space import (
     RangeCondition,
     SearchSpace,
     ordered_choices,
-    sobol,
 )
+from dre_plugins.space.candidates import sobol
 
 SPACE = SearchSpace(
     {

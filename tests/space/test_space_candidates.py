@@ -20,18 +20,11 @@ from dre_plugins.space import (
     Normal,
     RangeCondition,
     SearchSpace,
-    Seen,
-    distinct,
-    first_new,
-    groups,
-    keys,
-    mutate,
     ordered_choices,
-    recombine,
-    sobol,
-    sobol_point,
 )
+from dre_plugins.space.candidates import mutate, recombine, sobol, sobol_point
 from dre_plugins.space.rules import Rule
+from dre_plugins.space.seen import Seen, distinct, first_new, groups, keys
 
 
 def seen_of(units: np.ndarray) -> Seen:
@@ -130,9 +123,10 @@ class TestMutate:
         assert counts[1] == 0
         assert counts[[0, 2, 3]] == pytest.approx(3000, rel=0.08)
 
-    def test_bounds_are_reached_at_once(self) -> None:
+    def test_bounds_are_reached_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("dre_plugins.space.candidates._SCALES", (0.01,))
         space = SearchSpace({f"p{i}": Float(0, 1) for i in range(2)})
-        children = mutate(space, np.full((1, 2), 0.5), 4000, rng(), scales=(0.01,))
+        children = mutate(space, np.full((1, 2), 0.5), 4000, rng())
         moved = children[children != 0.5]
         assert (moved == 0).mean() == pytest.approx(0.075, abs=0.02)
         assert (moved == 1).mean() == pytest.approx(0.075, abs=0.02)

@@ -21,7 +21,8 @@ from dre_plugins.recommend.prior import UNIVERSAL, PriorLike
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space import SearchSpace, distinct, keys
+from dre_plugins.space import SearchSpace
+from dre_plugins.space.seen import distinct, keys
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import number_of
+from dre_plugins.space.base import is_real
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,9 @@ class Limits:
         for metric, limit in (given or {}).items():
             pair = limit if isinstance(limit, (tuple, list)) else (None, limit)
             name = f"constraints[{metric!r}]"
-            require(
-                len(pair) == 2 and any(bound is not None for bound in pair), name, limit, wanted
-            )
-            require(all(bound is None or _is_number(bound) for bound in pair), name, limit, wanted)
+            stated = [bound for bound in pair if bound is not None]
+            are_numbers = all(is_real(b) and not math.isnan(number_of(b)) for b in stated)
+            require(len(pair) == 2 and bool(stated) and are_numbers, name, limit, wanted)
             low = -math.inf if pair[0] is None else number_of(pair[0])
             high = math.inf if pair[1] is None else number_of(pair[1])
             require(low <= high, name, limit, "a range that is not empty")
@@ -54,8 +54,3 @@ def _violation(value: Any, low: float, high: float) -> float:
     if low <= number <= high and math.isinf(number):
         return -math.inf  # the difference of two infinities is no number
     return max(low - number, number - high)
-
-
-def _is_number(value: object) -> bool:
-    is_real = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_real and not math.isnan(number_of(value))

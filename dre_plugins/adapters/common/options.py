@@ -1,106 +1,46 @@
-"""The arguments that the constructors of all frameworks share, checked in one place.
-
-A new argument of all samplers is a field of `Options`.
-"""
+"""Checks of arguments that the constructors of several frameworks share."""
 
 from __future__ import annotations
 
 import math
 import secrets
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from dre_plugins.engine.settings import require
+from dre_plugins.engine.settings import Preset, require
 from dre_plugins.recommend.directions import checked_cost
 from dre_plugins.recommend.loading import prior_from
-from dre_plugins.recommend.memory import GivenMemory
-from dre_plugins.recommend.prior import (
-    AUTO,
-    GivenPrior,
-    LoadedPrior,
-    check_turns,
-    yields_to_memory,
-)
-from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
+from dre_plugins.recommend.prior import GivenPrior, LoadedPrior, check_turns, yields_to_memory
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_integer
-from dre_plugins.space.rules import Valid
 
 # `cost="duration"`: what a trial costs is how long it takes.
 DURATION = "duration"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """Hold the arguments of a sampler that all frameworks share.
-
-    Args:
-        prior: The argument `prior`, see `recommend.prior.prior_from`.
-        n_startup_trials: Number of trials that must have ended before a model proposes, at least
-            0; None takes the defaults of the models.
-        allow_duplicates: Whether a configuration may be suggested again.
-        failed: "worst" ranks failed trials last, "ignore" leaves them out.
-        settings: Expert settings; None takes the defaults.
-        memory: The argument `memory`, see `Memory.of`.
-        valid: Rule that configurations must satisfy, see `AskTell`; None: no rule.
+def check_past(name: str, past: object, prior: GivenPrior) -> None:
+    """Refuse past studies, the argument `name`, together with a trained prior.
 
     Raises:
-        TypeError: If `settings` is no `Settings`.
-        ValueError: If an argument is invalid.
+        ValueError: If both are given.
     """
-
-    prior: GivenPrior = AUTO
-    n_startup_trials: int | None = None
-    allow_duplicates: bool = False
-    failed: str = "worst"
-    settings: Settings | None = None
-    memory: GivenMemory = None
-    valid: Valid | None = None
-
-    def __post_init__(self) -> None:
-        self.for_recommender()
-
-    @property
-    def order_numeric_choices(self) -> bool:
-        """Whether choices that are numbers in ascending order are treated as ordered."""
-        return checked_settings(self.settings).order_numeric_choices
-
-    def for_recommender(self) -> RecommenderSettings:
-        """Return the settings of a `Recommender`."""
-        return checked_settings(self.settings).for_recommender(
-            n_startup_trials=self.n_startup_trials,
-            allow_duplicates=self.allow_duplicates,
-            failed=self.failed,
+    if past is not None and not (prior is None or yields_to_memory(prior)):
+        raise ValueError(
+            f"prior and {name} cannot be combined: leave one of them out, or train a "
+            "prior on all of it with Prior.train."
         )
 
-    def check_past(self, name: str, past: object) -> None:
-        """Refuse past studies together with a trained prior.
 
-        Raises:
-            ValueError: If both are given.
-        """
-        if past is not None and not (self.prior is None or yields_to_memory(self.prior)):
-            raise ValueError(
-                f"prior and {name} cannot be combined: leave one of them out, or train a "
-                "prior on all of it with Prior.train."
-            )
+def loaded_prior(prior: GivenPrior, preset: str | Preset) -> LoadedPrior:
+    """Return a prior, read from its file if it is not loaded yet.
 
-    def load_prior(self) -> LoadedPrior:
-        """Return the prior, read from its file if it is not loaded yet.
-
-        Raises:
-            ValueError: If there is no such prior, its file cannot be read, or it cannot be
-                combined with the preset.
-        """
-        preset = checked_settings(self.settings).preset
-        prior = prior_from(self.prior, preset)
-        check_turns(prior, preset)
-        return prior
-
-    def for_study(self) -> dict[str, Any]:
-        """Return these options as arguments of `AskTell`, without the prior."""
-        options = {option.name: getattr(self, option.name) for option in fields(self)}
-        return {name: value for name, value in options.items() if name != "prior"}
+    Raises:
+        ValueError: If there is no such prior, its file cannot be read, or it cannot be
+            combined with the preset.
+    """
+    found = prior_from(prior, preset)
+    check_turns(found, preset)
+    return found
 
 
 def seed_from(seed: int | None, *, name: str = "seed", n_bits: int = 63) -> int:
@@ -132,6 +72,26 @@ def checked_cost_name(cost: object, kind: str) -> str | None:
     is_name = cost is None or (isinstance(cost, str) and bool(cost))
     require(is_name, "cost", cost, f"'{DURATION}', the name of {kind}, or None")
     return cost if isinstance(cost, str) else None
+
+
+def cost_in(
+    report: Mapping[str, Any],
+    name: str | None,
+    trial_id: object,
+    warn_once: Callable[[str, str], None],
+) -> float | None:
+    """Return what a trial has cost by its last report, under a name; None: no cost is wanted.
+
+    If the report has none, `warn_once` gets a text and its topic.
+    """
+    cost = None if name is None else cost_from(report.get(name))
+    if name is not None and cost is None:
+        warn_once(
+            f"The cost of trial {trial_id} is unknown: its last report has no number above 0 for "
+            f"{name!r}. Further ones are not mentioned.",
+            "cost",
+        )
+    return cost
 
 
 def cost_from(value: Any) -> float | None:

@@ -26,6 +26,7 @@ ConstraintsFunc: TypeAlias = Callable[[FrozenTrial], Sequence[float]]
 
 EXPLANATION_KEY = "dre:explanation"
 CONSTRAINTS_KEY = "constraints"  # where Optuna's own samplers keep them
+ENQUEUED_KEY = "fixed_params"  # where Optuna keeps the values of an enqueued trial
 
 _WORDS = ("source", "past_studies")
 _FIGURES = tuple(field.name for field in fields(Explanation) if field.name not in _WORDS)
@@ -43,7 +44,7 @@ def explanation_of(trial: FrozenTrial) -> Explanation:
         return Explanation(
             stored["source"], **figures, past_studies=past if isinstance(past, str) else None
         )
-    return Explanation("enqueued" if "fixed_params" in trial.system_attrs else "unknown")
+    return Explanation("enqueued" if ENQUEUED_KEY in trial.system_attrs else "unknown")
 
 
 def constraints_of(trial: FrozenTrial) -> dict[str, float]:
@@ -104,15 +105,8 @@ class TrialReporter:
         self._stats = stats
         self._logged: set[tuple[str, str]] = set()
 
-    def inform(self, study: Study, topic: str, text: str) -> None:
-        """Log a message at INFO; nothing if the text is empty."""
-        self._log(logging.INFO, study, topic, text)
-
-    def warn(self, study: Study, topic: str, text: str) -> None:
-        """Log a warning; nothing if the text is empty."""
-        self._log(logging.WARNING, study, topic, text)
-
-    def _log(self, level: int, study: Study, topic: str, text: str) -> None:
+    def log(self, study: Study, topic: str, text: str, level: int = logging.WARNING) -> None:
+        """Log a text at WARNING or another level; nothing if it is empty."""
         key = (study.study_name, topic)
         if text and key not in self._logged:
             self._logged.add(key)
@@ -120,7 +114,7 @@ class TrialReporter:
 
     def warn_of_independent(self, study: Study, number: int, name: str) -> None:
         """Say that the model has not chosen a parameter of a trial."""
-        self.warn(
+        self.log(
             study,
             name,
             f"Parameter {name!r} of trial {number} is sampled independently of the model: no "
@@ -130,7 +124,7 @@ class TrialReporter:
 
     def warn_of_cost(self, study: Study, trial: FrozenTrial, name: str | None) -> None:
         """Say that a trial has ended as complete without its cost."""
-        self.warn(
+        self.log(
             study,
             "<cost>",
             f"The cost of trial {trial.number} is unknown: its user attribute {name!r} is "
@@ -145,8 +139,9 @@ class TrialReporter:
         """
         source = explanation.source
         if source in ANNOUNCEMENTS:
-            self.inform(study, f"<{source}>", ANNOUNCEMENTS[source].format(trial.number))
-        if "fixed_params" not in trial.system_attrs:
+            text = ANNOUNCEMENTS[source].format(trial.number)
+            self.log(study, f"<{source}>", text, logging.INFO)
+        if ENQUEUED_KEY not in trial.system_attrs:
             self.write(study, trial, explanation)
 
     def write(self, study: Study, trial: FrozenTrial, explanation: Explanation) -> None:
@@ -171,7 +166,7 @@ class TrialReporter:
         if problem:
             self._stats["unwritten"] += 1
             about = text.format(number=trial.number, problem=problem)
-            self.warn(study, text, f"{about} Further failures are only counted.")
+            self.log(study, text, f"{about} Further failures are only counted.")
 
 
 class StatedConstraints:
@@ -200,7 +195,7 @@ class StatedConstraints:
             if is_from_signal_handler(error):
                 raise
             self._stats["constraint_errors"] += 1
-            self._reporter.warn(
+            self._reporter.log(
                 study,
                 "<constraints>",
                 f"constraints_func failed in trial {trial.number}, whose constraints count as "
@@ -225,6 +220,6 @@ class StatedConstraints:
             return [*history]
         violated = [self._unwritten.get((study.study_name, trial.number)) for trial in trials]
         return [
-            view if violations is None else replace(view, constraints=violations)
-            for view, violations in zip(history, violated, strict=True)
+            known if violations is None else replace(known, constraints=violations)
+            for known, violations in zip(history, violated, strict=True)
         ]

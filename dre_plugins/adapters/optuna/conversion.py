@@ -20,6 +20,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.domains import choice_of, naming_parameter
+from dre_plugins.adapters.optuna.attributes import ENQUEUED_KEY
 from dre_plugins.adapters.optuna.define_by_run import absences_of
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.recommend.trials import number_of as real_of
@@ -38,7 +39,6 @@ STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.RUNNING: TrialState.RUNNING,
 }
 ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED)
-_FIXED_KEY = "fixed_params"  # where Optuna keeps the values of an enqueued trial
 
 
 def domain_of(
@@ -191,9 +191,9 @@ def learnt_space(
         name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)
         for name, distribution in search_space.items()
     }
-    asked = [
-        _asked(trial, converted.configuration)
-        for trial, converted in zip(trials, history, strict=True)
+    asked = [  # without parameters that a running trial has only claimed
+        {name: value for name, value in known.configuration.items() if name in trial.params}
+        for trial, known in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
     is_always_the_same = len({frozenset(kind) for kind in {tuple(names) for names in asked}}) <= 1
@@ -207,20 +207,6 @@ def learnt_space(
     since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
     conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)
     return SearchSpace(domains, conditions, optional), evidence.is_whole
-
-
-def _asked(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the parameters that a trial asked for, without those that it has only claimed."""
-    if trial.state is not OptunaState.RUNNING:
-        return configuration
-    return {name: value for name, value in configuration.items() if name in trial.params}
-
-
-def as_numbers(
-    search_space: Mapping[str, BaseDistribution], configuration: Mapping[str, Any]
-) -> dict[str, float]:
-    """Return a configuration in internal representation, see `number_of`."""
-    return {name: number_of(search_space[name], value) for name, value in configuration.items()}
 
 
 def within(values: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str, Any]:
@@ -238,7 +224,7 @@ def given_to(trial: FrozenTrial) -> dict[str, Any]:
     An enqueued trial has them in an attribute, the retry of a trial whose worker died as
     parameters.
     """
-    enqueued = trial.system_attrs.get(_FIXED_KEY)
+    enqueued = trial.system_attrs.get(ENQUEUED_KEY)
     return {**trial.params, **(enqueued if isinstance(enqueued, Mapping) else {})}
 
 

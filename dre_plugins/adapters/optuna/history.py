@@ -41,7 +41,7 @@ class _Ended:
 
     source: FrozenTrial
     numbers: Mapping[str, float]
-    view: Trial | str
+    converted: Trial | str
 
 
 class History:
@@ -78,25 +78,25 @@ class History:
             kept = {}
             self._kept = key, kept
         read: list[FrozenTrial] = []
-        views: list[Trial] = []
+        history: list[Trial] = []
         problem = ""
         for trial in trials:
             ended = kept.get(trial.number)
             if ended is not None and ended.source is trial:
-                view = ended.view
+                converted = ended.converted
             else:
-                view = _view_of(trial, search_space, directions, self._cost)
+                converted = _converted(trial, search_space, directions, self._cost)
                 if trial.state.is_finished():
                     if ended is not None:  # of another study, whose entries must all go
                         kept = {}
                         self._kept = key, kept
-                    kept[trial.number] = _Ended(trial, numbers_of(trial), view)
-            if isinstance(view, Trial):
+                    kept[trial.number] = _Ended(trial, numbers_of(trial), converted)
+            if isinstance(converted, Trial):
                 read.append(trial)
-                views.append(view)
+                history.append(converted)
             else:
-                problem = problem or view
-        return read, views, problem
+                problem = problem or converted
+        return read, history, problem
 
     def numbers(self, trial: FrozenTrial) -> Mapping[str, float]:
         """Return the parameters of a trial in internal representation, see `numbers_of`."""
@@ -107,31 +107,31 @@ class History:
 def read(
     trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection]
 ) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]:
-    """Return the search space of trials, those of them that can be read, and their views.
+    """Return the search space of trials, those of them that can be read, and their history.
 
     Conditions of the search space are learnt from the trials.
     """
     distributions = union_of_distributions(trials)
-    readable, views, _ = History().readable(trials, distributions, directions)
-    space, _ = learnt_space(distributions, readable, views)
-    return space, readable, views
+    readable, history, _ = History().readable(trials, distributions, directions)
+    space, _ = learnt_space(distributions, readable, history)
+    return space, readable, history
 
 
 def begun_in(study: Study) -> tuple[SearchSpace, list[FrozenTrial], list[Trial]]:
     """Return what `read` does of the trials that have begun, those that have parameters."""
     begun = [trial for trial in study.get_trials(deepcopy=False) if trial.state in STATES]
-    space, begun, views = read(begun, study.directions)
-    rows = [row for row, view in enumerate(views) if view.configuration]
-    return space, [begun[row] for row in rows], [views[row] for row in rows]
+    space, begun, history = read(begun, study.directions)
+    rows = [row for row, converted in enumerate(history) if converted.configuration]
+    return space, [begun[row] for row in rows], [history[row] for row in rows]
 
 
-def _view_of(
+def _converted(
     trial: FrozenTrial,
     search_space: Mapping[str, BaseDistribution],
     directions: Sequence[StudyDirection],
     cost: str | None,
 ) -> Trial | str:
-    """Return the view of a trial, or a sentence that says why there is none."""
+    """Return a converted trial, or a sentence that says why there is none."""
     try:
         return trial_of(trial, search_space, directions, cost)
     except ValueError as error:
@@ -147,7 +147,7 @@ def trial_of(
     directions: Sequence[StudyDirection],
     cost: str | None = None,
 ) -> Trial:
-    """Return the recommender's view of a trial that is not waiting.
+    """Return the recommender's form of a trial that is not waiting.
 
     Raises:
         ValueError: See `configuration_of`.

@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.common.options import Options
+from dre_plugins.adapters.common.options import check_past, loaded_prior
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.optuna.attributes import explanation_of, logger, storage_of
 from dre_plugins.adapters.optuna.conversion import domains_in
@@ -24,14 +23,17 @@ from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
 from dre_plugins.memory.study import StudyMemory
+from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
+    GivenPrior,
     LoadedPrior,
     PriorLike,
     RecognisedPrior,
     yields_to_memory,
 )
 from dre_plugins.recommend.recommender import Recommender
+from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.transfer.memory_turns import count_memory_turns
@@ -55,27 +57,28 @@ class PriorSource:
     """
 
     def __init__(
-        self, options: Options, past_studies: PastStudies | None, stats: Counter[str]
+        self,
+        prior: GivenPrior,
+        past_studies: PastStudies | None,
+        memory: GivenMemory,
+        settings: RecommenderSettings,
+        stats: Counter[str],
     ) -> None:
-        options.check_past("past_studies", past_studies)
+        check_past("past_studies", past_studies, prior)
         self._stats = stats
-        self._ordered = options.order_numeric_choices
+        self._ordered = settings.order_numeric_choices
         self._metadata = MetaDataset(())
         self._names: frozenset[str] = frozenset()
         self._without: dict[str, StudyPrior] = {}
-        self._memory = Memory.of(options.memory)
-        # Returns the source of past studies for a study, if these are not given.
-        self._source: Callable[[Study], StudiesOfStorage | StudyMemory] | None = None
-        if past_studies == STORAGE:
-            self._source = self._storage_of
-        elif past_studies is None and yields_to_memory(options.prior) and self._memory is not None:
-            self._source = partial(self._memory_of, self._memory)
+        self._memory = Memory.of(memory)
+        self._learns_from_storage = past_studies == STORAGE
+        self._learns_from_memory = past_studies is None and yields_to_memory(prior)
         # By the name of a study.
         self._storages: dict[str, StudiesOfStorage] = {}
         self._memories: dict[str, StudyMemory] = {}
         self._found: dict[tuple[str, tuple[str, ...]], StudyPrior] = {}
         if past_studies is None or past_studies == STORAGE:
-            self._whole = StudyPrior(options.load_prior())
+            self._whole = StudyPrior(loaded_prior(prior, settings.preset))
             return
         if not isinstance(past_studies, MetaDataset):
             past_studies = metadata_from_studies(past_studies)
@@ -96,7 +99,8 @@ class PriorSource:
         self, study: Study, trial: FrozenTrial, state: OptunaState, values: Sequence[float] | None
     ) -> None:
         """Record a trial that has ended with a state and values, if any."""
-        if self._memory is None:
+        memory = self._memory_of(study)
+        if memory is None:
             return
 
         def made() -> tuple[Trial, SearchSpace]:
@@ -108,7 +112,7 @@ class PriorSource:
             return trial_of(ended, ended.distributions, study.directions), SearchSpace(domains)
 
         source = explanation_of(study.get_trials(deepcopy=False)[trial.number]).source
-        self._memory_of(self._memory, study).record(trial.number, made, source=source)
+        memory.record(trial.number, made, source=source)
 
     def of(self, study: Study, space: SearchSpace | str) -> StudyPrior:
         """Return the priors for a trial with the parameters of a space.
@@ -117,24 +121,29 @@ class PriorSource:
         """
         if len(study.directions) > 1 and isinstance(self._whole.prior, RecognisedPrior):
             return StudyPrior(UNIVERSAL)
-        if self._source is None or len(study.directions) > 1:
+        source = None if len(study.directions) > 1 else self._source_of(study)
+        if source is None:
             return self._given_for(study)
         names = (space,) if isinstance(space, str) else tuple(sorted(space.names))
         key = study.study_name, names
         if key not in self._found:
-            prior = self._source(study).prior_for(space)
+            prior = source.prior_for(space)
             self._found[key] = self._whole if prior is None else StudyPrior(prior, prior)
         return self._found[key]
 
-    def _storage_of(self, study: Study) -> StudiesOfStorage:
-        if study.study_name not in self._storages:
-            self._storages[study.study_name] = StudiesOfStorage(study)
-        return self._storages[study.study_name]
+    def _source_of(self, study: Study) -> StudiesOfStorage | StudyMemory | None:
+        """Return where to look for past studies; None if they, or a prior, are given."""
+        name = study.study_name
+        if not self._learns_from_storage:
+            return self._memory_of(study) if self._learns_from_memory else None
+        if name not in self._storages:
+            self._storages[name] = StudiesOfStorage(study)
+        return self._storages[name]
 
-    def _memory_of(self, memory: Memory, study: Study) -> StudyMemory:
+    def _memory_of(self, study: Study) -> StudyMemory | None:
         """Return the access of a study to a memory, by an identity that all workers agree on."""
         name = study.study_name
-        if name not in self._memories:
+        if self._memory is not None and name not in self._memories:
             began = began_at(study)
             header = Header(
                 study=hashlib.sha256(f"{name}\n{began.isoformat()}".encode()).hexdigest()[:16],
@@ -143,8 +152,10 @@ class PriorSource:
                 directions=tuple(direction.name.lower() for direction in study.directions),
                 began=began.timestamp(),
             )
-            self._memories[name] = StudyMemory(memory, header, stats=self._stats, logger=logger)
-        return self._memories[name]
+            self._memories[name] = StudyMemory(
+                self._memory, header, stats=self._stats, logger=logger
+            )
+        return self._memories.get(name)
 
     def _given_for(self, study: Study) -> StudyPrior:
         """Return the given priors, or one of the given past studies except the study itself.
@@ -211,12 +222,9 @@ class StudyPrior:
 
     def summary(self, space: SearchSpace, recommender: Recommender) -> str:
         """Return a text about the parameters that the priors know; empty if they know none."""
-        if not isinstance(self.prior, RecognisedPrior):
-            return recommender.prior_summary
         names = tuple(space.names)
-        if names not in self._summaries:
-            aligned = self.prior.on(space)
-            self._summaries[names] = "" if aligned is None else aligned.summary
+        if names not in self._summaries or not isinstance(self.prior, RecognisedPrior):
+            self._summaries[names] = recommender.prior_summary
         return self._summaries[names]
 
     def place(self, number: int, is_branch: bool) -> int:
@@ -237,16 +245,16 @@ class StudyPrior:
 
     def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
         """Return whether a prior knows a parameter; those `beside` it tell the learner."""
-        return any(_knows(prior, name, domain, beside) for prior in self._priors())
+        return any(_knows(prior, name, domain, beside) for prior in self._trained())
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return a space of the domains and the priors' others, see `Prior.completed`."""
         space = SearchSpace(domains)
-        for prior in self._priors():
+        for prior in self._trained():
             space = prior.completed(space.domains)
         return space
 
-    def _priors(self) -> list[PriorLike]:
+    def _trained(self) -> list[PriorLike]:
         given = self.prior if isinstance(self.prior, tuple) else (self.prior,)
         return [prior for prior in given if isinstance(prior, PriorLike)]
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
+import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
@@ -55,7 +57,7 @@ class StudyRules:
         if not self._is_broken_by(trial):
             return
         self._stats["invalid"] += 1
-        self._reporter.warn(
+        self._reporter.log(
             study,
             "<given invalid>",
             f"A configuration that you gave (trial {trial.number}) breaks the rule `valid`; it is "
@@ -74,7 +76,7 @@ class StudyRules:
         return self._rule
 
     def permits(self, study: Study, trial: FrozenTrial, name: str, value: Any) -> bool:
-        """Return whether the rule allows a value with the trial's other and planned values."""
+        """Return whether the rule allows a value beside the trial's others, given or suggested."""
         if self._valid is None:
             return True
         others = {**self._process.choice(study, trial).values, **given_to(trial), **trial.params}
@@ -87,32 +89,23 @@ class StudyRules:
         n_values = domain.n_values or 1
         for shift in range(min(n_values, MAX_MOVES) + 1):
             first = (unit + shift / n_values) % 1.0 if shift else unit
-
-            def draw(number: int, first: float = first) -> Any:
-                return domain.from_unit((first + number * GOLDEN_SECTION) % 1.0)
-
-            yield self._first(study, trial, name, domain.from_unit(first), draw)
+            steps = GOLDEN_SECTION * np.arange(1, MAX_DRAWS)
+            units = [first, *((first + steps) % 1.0).tolist()]
+            yield self._first(study, trial, name, map(domain.from_unit, units))
 
     def drawn(self, study: Study, trial: FrozenTrial, name: str, draw: Callable[[], Any]) -> Any:
         """Return the first of several draws of a parameter for which the rule holds."""
-        return self._first(study, trial, name, draw(), lambda _: draw())
+        return self._first(study, trial, name, (draw() for _ in range(MAX_DRAWS)))
 
-    def _first(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        name: str,
-        first: Any,
-        draw: Callable[[int], Any],
-    ) -> Any:
-        if self.permits(study, trial, name, first) or self._is_broken_by(trial):
+    def _first(self, study: Study, trial: FrozenTrial, name: str, draws: Iterator[Any]) -> Any:
+        first = next(draws)
+        if self._is_broken_by(trial):
             return first
-        for number in range(1, MAX_DRAWS):
-            value = draw(number)
+        for value in chain([first], draws):
             if self.permits(study, trial, name, value):
                 return value
         self._stats["invalid"] += 1
-        self._reporter.warn(
+        self._reporter.log(
             study,
             "<invalid>",
             f"Trial {trial.number} breaks the rule `valid`: no value of {name!r} was found that "

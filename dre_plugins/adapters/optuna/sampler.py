@@ -6,6 +6,7 @@ a suggestion → parameter values. It decides nothing about the search; `dre_plu
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -17,9 +18,10 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.common.options import DURATION, Options, checked_cost_name, seed_from
+from dre_plugins.adapters.common.options import DURATION, checked_cost_name, seed_from
 from dre_plugins.adapters.optuna import claims, conversion
 from dre_plugins.adapters.optuna.attributes import (
+    ENQUEUED_KEY,
     ConstraintsFunc,
     StatedConstraints,
     TrialReporter,
@@ -36,9 +38,10 @@ from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
-from dre_plugins.recommend.settings import Settings
+from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space import Domain, SearchSpace, sobol_point
+from dre_plugins.space import Domain, SearchSpace
+from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.rules import Valid
 
 
@@ -170,21 +173,15 @@ class DRESampler(BaseSampler):
         memory: GivenMemory = None,
     ) -> None:
         self._seed = seed_from(seed)
-        options = Options(
-            prior=prior,
-            n_startup_trials=n_startup_trials,
-            allow_duplicates=allow_duplicates,
-            failed=failed,
-            settings=settings,
-            memory=memory,
+        self._settings = checked_settings(settings).for_recommender(
+            n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
         )
-        self._settings = options.for_recommender()
-        self._ordered = options.order_numeric_choices
+        self._ordered = self._settings.order_numeric_choices
         self._independent_sampler = independent_sampler
         n_startup = N_STARTUP_TRIALS if n_startup_trials is None else n_startup_trials
         self._warns_from = n_startup if warn_independent_sampling else float("inf")
         self.stats: Counter[str] = Counter()
-        self._past = PriorSource(options, past_studies, self.stats)
+        self._past = PriorSource(prior, past_studies, memory, self._settings, self.stats)
         self._reporter = TrialReporter(self.stats)
         self._constraints = StatedConstraints(constraints_func, self.stats, self._reporter)
         self._process = ThisProcess()
@@ -201,7 +198,7 @@ class DRESampler(BaseSampler):
         """Mark enqueued trials."""
         self._process.begin(study, trial)
         self._past.begin(study, trial)
-        if "fixed_params" in trial.system_attrs:
+        if ENQUEUED_KEY in trial.system_attrs:
             self._reporter.write(study, trial, Explanation("enqueued"))
         self._rules.begin(study, trial)
         if self._independent_sampler is not None:
@@ -258,7 +255,10 @@ class DRESampler(BaseSampler):
         trials = self._process.trials(study, trial)
         for _ in range(claims.MAX_MOVES):
             space, suggestion = self._suggest(study, trial, search_space, trials)
-            numbers = conversion.as_numbers(search_space, suggestion.configuration)
+            numbers = {
+                name: conversion.number_of(search_space[name], value)
+                for name, value in suggestion.configuration.items()
+            }
             self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):
@@ -319,14 +319,14 @@ class DRESampler(BaseSampler):
     def _prior_value(self, study: Study, trial: FrozenTrial, name: str, domain: Domain) -> Any:
         """Return the prior's value of a parameter, given those that the trial has so far."""
         choice = self._process.choice(study, trial)
-        planned = choice.planned(trial)
-        if name in planned and domain.contains(planned[name]):
-            return planned[name]
+        from_prior = choice.prior_values(trial)
+        if name in from_prior and domain.contains(from_prior[name]):
+            return from_prior[name]
         domains = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
         space = self._study_prior(study, trial, name).completed({**domains, name: domain})
         # A trial counts as one suggestion, however many parameters it asks for one by one. If the
         # model's suggestion is completed here, its source stays "model".
-        is_first = choice.plan is None and not (choice.source and domains)
+        is_first = choice.prior_suggestion is None and not (choice.source and domains)
         if is_first and choice.source:  # the prior replaces the model's suggestion
             self.stats.subtract([choice.source, "suggestions"])
         stats = self.stats if is_first else Counter(fallbacks=self.stats["fallbacks"])
@@ -337,7 +337,7 @@ class DRESampler(BaseSampler):
         suggestion = recommender.suggest((), 1, index=index, fixed=fixed)[0]
         if is_first:
             self._reporter.explain(study, trial, suggestion.explanation)
-        choice.plan = suggestion.configuration
+        choice.prior_suggestion = suggestion.configuration
         return suggestion.configuration[name]
 
     def _study_prior(
@@ -372,7 +372,7 @@ class DRESampler(BaseSampler):
         recommender, problem = self._study_prior(study, trial, space).recommender(
             new, space, n_objectives, history, trial.number, stats
         )
-        self._reporter.warn(study, "<unused prior>", problem)
+        self._reporter.log(study, "<unused prior>", problem)
         return recommender
 
     def _suggest(
@@ -384,13 +384,14 @@ class DRESampler(BaseSampler):
     ) -> tuple[SearchSpace, Suggestion]:
         begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self._history.readable(begun, search_space, study.directions)
-        self._reporter.warn(study, "<unreadable>", problem)
+        self._reporter.log(study, "<unreadable>", problem)
         history = self._constraints.added(study, others, history)
         space, whole = conversion.learnt_space(search_space, others, history, self._ordered)
         recommender = self._recommender(study, trial, space, self.stats, history)
         text = self._study_prior(study, trial, space).summary(space, recommender)
-        self._reporter.inform(study, text, text)  # again only where the study shows new parameters
-        rows = [row for row, view in enumerate(history) if view.configuration]
+        # Again only where the study shows new parameters.
+        self._reporter.log(study, text, text, logging.INFO)
+        rows = [row for row, known in enumerate(history) if known.configuration]
         fixed = conversion.within(conversion.given_to(trial), space.domains)
         history = [history[row] for row in rows]
         suggestions = recommender.suggest(

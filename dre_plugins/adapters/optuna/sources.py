@@ -153,15 +153,10 @@ def _task(study: optuna.Study, trials: list[FrozenTrial], skipped: Counter[str])
         if n_unreadable:
             skipped["trial with a value that its parameter cannot have"] += n_unreadable
         if not space.domains:
-            _check_domains(trials)
+            for trial in trials:
+                for name, distribution in trial.distributions.items():
+                    domain_of(name, distribution)  # says why it cannot be searched
         return Task.from_trials(study.study_name, space, history)
     except ValueError as error:  # a parameter that cannot be searched: the text names it
         skipped[f"study that cannot be used: {error}"] += 1
         return None
-
-
-def _check_domains(trials: Sequence[FrozenTrial]) -> None:
-    """Raise an UnsupportedDomainError if a parameter of the trials cannot be searched."""
-    for trial in trials:
-        for name, distribution in trial.distributions.items():
-            domain_of(name, distribution)

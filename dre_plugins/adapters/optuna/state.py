@@ -17,7 +17,7 @@ from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
 
 # Spaces up to this size are checked for conflicts even if no other trial was running.
-CROWDED_SPACE = 10_000
+SMALL_SPACE = 10_000
 
 
 @dataclass(slots=True)
@@ -28,22 +28,22 @@ class Choice:
     values: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
     # The prior's suggestion for a trial that asks for parameters one by one; None: not made yet.
-    plan: Mapping[str, Any] | None = None
-    # Priors for the trial; None: not chosen yet.
+    prior_suggestion: Mapping[str, Any] | None = None
+    # StudyPrior for the trial; None: not chosen yet.
     study_prior: StudyPrior | None = None
 
-    def planned(self, trial: FrozenTrial) -> Mapping[str, Any]:
+    def prior_values(self, trial: FrozenTrial) -> Mapping[str, Any]:
         """Return what the prior suggested, as long as the trial follows it.
 
         It is made once for a trial, as a new one for each of 14 parameters took .2 s.
         """
-        plan = self.plan or {}
+        suggested = self.prior_suggestion or {}
         follows = all(
-            name in plan and match_key(plan[name]) == match_key(value)
+            name in suggested and match_key(suggested[name]) == match_key(value)
             for name, value in trial.params.items()
             if not trial.distributions[name].single()
         )
-        return plan if follows else {}
+        return suggested if follows else {}
 
 
 class ThisProcess:
@@ -94,9 +94,9 @@ class ThisProcess:
 
         Threads of this process may have begun trials since the study was read.
         """
-        is_crowded = space.n_configurations is not None and space.n_configurations <= CROWDED_SPACE
+        is_small = space.n_configurations is not None and space.n_configurations <= SMALL_SPACE
         return (
-            is_crowded
+            is_small
             or len(self._choices) > 1
             or any(
                 other.state is OptunaState.RUNNING and other.number != trial.number

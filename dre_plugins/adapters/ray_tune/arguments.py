@@ -3,56 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from dre_plugins.adapters.common.options import Options
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import numbers_of
 from dre_plugins.adapters.ray_tune.sources import Source, metadata_from_results
-from dre_plugins.recommend.ask_tell import AskTell
-from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset
 
 PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
 
+# A configuration that was evaluated elsewhere, and further arguments of `AskTell.add`.
+Evaluated: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
+
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """Hold a configuration that was evaluated elsewhere, until the parameter space is known."""
-
-    config: Mapping[str, Any]
-    value: float | tuple[float, ...]
-    state: TrialState | None
-    rungs: Mapping[float, float]
-
-    def add_to(self, study: AskTell, param_space: ParamSpace) -> None:
-        configuration = param_space.to_configuration(self.config)
-        study.add(configuration, self.value, state=self.state, rungs=self.rungs)
+def rule_on(valid: Valid | None, param_space: ParamSpace) -> Valid | None:
+    """Return a rule on flat configurations, of one on configurations as trials get them."""
+    return None if valid is None else partial(_is_valid, valid, param_space)
 
 
-@dataclass(frozen=True, slots=True)
-class FlatRule:
-    """Apply a rule to flat configurations, converted to the form in which trials get them."""
-
-    valid: Valid
-    param_space: ParamSpace
-
-    def __call__(self, configuration: Mapping[str, Any]) -> bool:
-        return self.valid(self.param_space.to_config(configuration))
-
-
-def in_flat_form(options: Options, param_space: ParamSpace) -> Options:
-    """Return the options with a rule on flat configurations, if there is any."""
-    if options.valid is None:
-        return options
-    return replace(options, valid=FlatRule(options.valid, param_space))
+def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str, Any]) -> bool:
+    return valid(param_space.to_config(configuration))
 
 
 def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[str]:
@@ -93,7 +70,7 @@ def only(name: str, ours: Any, given: Any) -> Any:
     return given if ours is None else ours
 
 
-def warm_start(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], list[Evaluated]]:
+def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], list[Evaluated]]:
     """Return the points to run and those that were evaluated."""
     points = [] if points is None else points
     is_list = isinstance(points, Sequence) and all(isinstance(point, Mapping) for point in points)
@@ -107,7 +84,7 @@ def warm_start(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], list
             f"points_to_evaluate, got {len(rewards)}."
         )
     return [], [
-        Evaluated(dict(point), numbers_of(reward), None, {})
+        (dict(point), {"value": numbers_of(reward)})
         for point, reward in zip(points, rewards, strict=True)
     ]
 

@@ -292,14 +292,11 @@ class _Layout:
             if has_domain or (place.parent is None and type(value) is dict):
                 return self.group(value, place)
         domain = domain_of(name, value, order_numeric_choices=self._order_numeric_choices)
-        if isinstance(domain, Constant):
-            return self._constant(value, place)
-        return Parameter(self._add(domain, place), domain)
-
-    def _constant(self, value: Any, place: _Place) -> Node:
+        if not isinstance(domain, Constant):
+            return Parameter(self._add(domain, place), domain)
         if place.parent is None and not is_placeholder(value):
-            self._add(Constant(value), place)
-        return Fixed(place.names[0], value)
+            self._add(domain, place)
+        return Fixed(name, value)
 
     def _choice(self, choices: Sequence[Any], place: _Place) -> Choice:
         choices = distinct(choices)

@@ -15,7 +15,7 @@ from ray.tune.result import TIME_TOTAL_S
 from ray.tune.search import Searcher
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.options import cost_from
+from dre_plugins.adapters.common.options import cost_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.trials import TrialState, number_of
@@ -40,15 +40,6 @@ def value_in(
         return None
     values = tuple(number_of(result[name]) for name in names)
     return values if len(values) > 1 else values[0]
-
-
-def mean_of_repeats(result: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a result if it is the mean that a `Repeater` hands on, otherwise None.
-
-    The mean is that of the repeats that did not fail, even if the last one did. It has no
-    iteration, unlike every result of a trial.
-    """
-    return None if result is None or TRAINING_ITERATION in result else result
 
 
 def meets(criteria: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
@@ -112,20 +103,24 @@ class LearningSearcher(Searcher):
         del self._running[trial_id]
         if error:
             self._failed[trial_id] = trial.number
-            result = mean_of_repeats(result)
+            # A mean that a `Repeater` hands on counts, as it is that of the repeats that did not
+            # fail. It has no iteration, unlike every result of a trial.
+            result = None if TRAINING_ITERATION in (result or {}) else result
         value = value_in(self._metric, result or {})
         is_missing = value is None or bool(np.isnan(value).any())
         if result and is_missing and not error:
             self._warn_once(
                 f"Trial {trial_id} has ended without a number for {self._metric!r}, so that it "
                 "counts by its earlier reports, or as failed; it reports "
-                f"{sorted(name for name in result if not name.startswith('config/'))}.",
+                f"{sorted(name for name in result if not name.startswith('config/'))}. "
+                "Further ones are not mentioned.",
                 "missing",
             )
         constraints = self._limits.violations(result or {})
-        tell = partial(
-            study.tell, trial.number, constraints=constraints, cost=self._cost_in(trial_id, result)
-        )
+        cost = None
+        if result is not None:
+            cost = cost_in(result, self._cost, trial_id, self._warn_once)
+        tell = partial(study.tell, trial.number, constraints=constraints, cost=cost)
         if error and is_missing:
             tell(None)
         elif result is None or value is None:
@@ -148,19 +143,6 @@ class LearningSearcher(Searcher):
                 # A scheduler has stopped it, or it is a class that reported `done=True`, which
                 # ends in the same way: complete if no other trial has got further.
                 study.stop(trial.number, constraints=constraints)
-
-    def _cost_in(self, trial_id: str, result: Mapping[str, Any] | None) -> float | None:
-        """Return what a trial has cost; None if no cost is wanted, or its result has none."""
-        if self._cost is None or result is None:
-            return None
-        cost = cost_from(result.get(self._cost))
-        if cost is None:
-            self._warn_once(
-                f"The cost of trial {trial_id} is unknown: its last result has no number above 0 "
-                f"for {self._cost!r}.",
-                "cost",
-            )
-        return cost
 
     def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> Running | None:
         """Return a trial that runs, also one that crashed before and runs again.
@@ -186,7 +168,7 @@ class LearningSearcher(Searcher):
         except ValueError as error:
             self._numbers[trial_id] = None
             text = f"Nothing is learnt from trial {trial_id}, which this search did not suggest: "
-            self._warn_once(f"{text}{error}", "unknown")
+            self._warn_once(f"{text}{error} Further ones are not mentioned.", "unknown")
         else:
             self._numbers[trial_id] = number = len(self._study.trials) - 1
             self._running[trial_id] = Running(number)
@@ -194,7 +176,7 @@ class LearningSearcher(Searcher):
     def _warn_once(self, text: str, topic: str) -> None:
         if topic not in self._warned:
             self._warned.add(topic)
-            logger.warning("%s Further ones are not mentioned.", text)
+            logger.warning("%s", text)
 
     def _report(self, study: AskTell, trial: Running, result: Mapping[str, Any]) -> None:
         """Report an intermediate value; with several objectives only final values count."""

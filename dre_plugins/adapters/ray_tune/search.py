@@ -9,23 +9,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.options import DURATION, Options, checked_cost_name, seed_from
+from dre_plugins.adapters.common.options import (
+    DURATION,
+    check_past,
+    checked_cost_name,
+    loaded_prior,
+    seed_from,
+)
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
-    Evaluated,
     PastResults,
     check_objectives,
     directions_of,
-    in_flat_form,
+    initial_points,
     only,
     past_tasks,
-    warm_start,
+    rule_on,
 )
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import Running, logger, numbers_of
@@ -35,7 +39,7 @@ from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior, LoadedPrior
-from dre_plugins.recommend.settings import Settings
+from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import TrialState, number_of
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
@@ -179,24 +183,22 @@ class DRESearch(RestorableSearcher):
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
         self._seed = None if seed is None else seed_from(seed)
         self._stopped = stopped
-        options = Options(
-            prior=prior,
-            n_startup_trials=n_startup_trials,
-            allow_duplicates=allow_duplicates,
-            failed=failed,
-            settings=settings,
-            memory=memory,
-            valid=valid,
-        )
-        options.check_past("past_results", past_results)
-        self._prior = options.load_prior()
-        # The loaded prior would make every saved state larger.
-        self._options = replace(options, prior=None)
+        options: dict[str, Any] = {
+            "n_startup_trials": n_startup_trials,
+            "allow_duplicates": allow_duplicates,
+            "failed": failed,
+        }
+        checked = checked_settings(settings).for_recommender(**options)
+        self._ordered = checked.order_numeric_choices
+        self._options: dict[str, Any] = {**options, "settings": settings, "memory": memory}
+        self._valid = valid
+        check_past("past_results", past_results, prior)
+        self._prior = loaded_prior(prior, checked.preset)
         self._past_results = past_results
         self._limits = Limits.of(constraints)
         name = checked_cost_name(cost, "a metric")
         self._cost = TIME_TOTAL_S if name == DURATION else name
-        self._points, self._evaluated = warm_start(points_to_evaluate, evaluated_rewards)
+        self._points, self._evaluated = initial_points(points_to_evaluate, evaluated_rewards)
         self._param_space = None if space is None else self._converted(space)
         if self._param_space is not None and metric and mode:
             self._begin(self._param_space)
@@ -279,7 +281,7 @@ class DRESearch(RestorableSearcher):
     def _converted(self, space: Mapping[str, Any]) -> ParamSpace:
         if not isinstance(space, Mapping):
             raise ValueError(f"space must be a dictionary of Ray Tune's domains, got {space!r}.")
-        return ParamSpace.of(space, order_numeric_choices=self._options.order_numeric_choices)
+        return ParamSpace.of(space, order_numeric_choices=self._ordered)
 
     def _set_up(self, param_space: ParamSpace) -> AskTell:
         """Begin the study, now that the parameter space is known."""
@@ -291,16 +293,17 @@ class DRESearch(RestorableSearcher):
             param_space.space,
             direction=directions_of(self._mode),
             seed=self._seed,
-            prior=None if is_empty else self._knowledge(param_space.space),
+            prior=None if is_empty else self._prior_for(param_space.space),
             logger=logger,
             framework="ray-tune",
             name=self._metric if isinstance(self._metric, str) else "",
-            **in_flat_form(self._options, param_space).for_study(),
+            valid=rule_on(self._valid, param_space),
+            **self._options,
         )
         for point in self._points:
             study.enqueue(param_space.to_configuration(point))
-        for evaluated in self._evaluated:
-            evaluated.add_to(study, param_space)
+        for config, result in self._evaluated:
+            study.add(param_space.to_configuration(config), **result)
         self._study, self._param_space = study, param_space
         # Deleted, as the study has them now and they would make every saved state larger.
         self._points, self._evaluated, self._prior, self._past_results = [], [], None, None
@@ -316,7 +319,7 @@ class DRESearch(RestorableSearcher):
                 "of a Tuner with a param_space."
             )
 
-    def _knowledge(self, space: SearchSpace) -> LoadedPrior:
+    def _prior_for(self, space: SearchSpace) -> LoadedPrior:
         if self._past_results is None:
             return self._prior
         tasks = past_tasks(self._past_results, self._metric, self._mode, space)
@@ -371,8 +374,8 @@ class DRESearch(RestorableSearcher):
         values = [number_of(reported) for reported in intermediate_values or ()]
         rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
         state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
-        point = Evaluated(dict(parameters), numbers_of(value), state, rungs)
+        result: dict[str, Any] = {"value": numbers_of(value), "state": state, "rungs": rungs}
         if self._study is None or self._param_space is None:
-            self._evaluated.append(point)
+            self._evaluated.append((dict(parameters), result))
         else:
-            point.add_to(self._study, self._param_space)
+            self._study.add(self._param_space.to_configuration(parameters), **result)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -267,12 +267,11 @@ def _flat(report: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _without_objects(item: Any) -> Any:
-    if isinstance(item, dict):
-        kept = {key: _without_objects(value) for key, value in item.items()}
-        return {key: value for key, value in kept.items() if not _is_object(value)}
-    return item
-
-
-def _is_object(value: Any) -> bool:
-    values: Iterable[Any] = value if isinstance(value, list) else [value]
-    return any(isinstance(part, str) and _OBJECT.fullmatch(part) for part in values)
+    if not isinstance(item, dict):
+        return item
+    kept = {}
+    for key, value in item.items():
+        parts = value if isinstance(value, list) else [value]
+        if not any(isinstance(part, str) and _OBJECT.fullmatch(part) for part in parts):
+            kept[key] = _without_objects(value)
+    return kept

@@ -51,7 +51,7 @@ class RestorableSearcher(LearningSearcher):
     """A searcher all of whose attributes are its state."""
 
     # Ids of trials that Ray has forgotten.
-    _lost: tuple[str, ...] = ()
+    _forgotten: tuple[str, ...] = ()
     _n_saved = 0
     _n_unsaved = 0
     _superseded: tuple[str, ...] = ()
@@ -151,19 +151,18 @@ class RestorableSearcher(LearningSearcher):
                     trial.trial_id, dict(trial.result) or None, error=has_failed
                 )
         stored = {trial.trial_id for trial in trials}
-        self._lost = tuple(trial_id for trial_id in self._running if trial_id not in stored)
+        self._forgotten = tuple(trial_id for trial_id in self._running if trial_id not in stored)
 
     def _take_over(self, trial_id: str) -> None:
         """Give the configuration of a trial that Ray has forgotten to a new trial."""
-        self._lost = tuple(lost for lost in self._lost if lost in self._running)
-        if self._study is None or not self._lost or trial_id in self._running:
+        self._forgotten = tuple(known for known in self._forgotten if known in self._running)
+        if self._study is None or not self._forgotten or trial_id in self._running:
             return
-        lost, *others = self._lost
-        number = self._running.pop(lost).number
-        del self._numbers[lost]
+        forgotten, self._forgotten = self._forgotten[0], self._forgotten[1:]
+        number = self._running.pop(forgotten).number
+        del self._numbers[forgotten]
         self._study.restart(number)
         self._numbers[trial_id], self._running[trial_id] = number, Running(number)
-        self._lost = tuple(others)
 
 
 def _write(path: Path, state: dict[str, Any]) -> None:

@@ -72,10 +72,10 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             require(isinstance(point, Mapping), "points_to_evaluate", point, "dictionaries")
             self._study.enqueue(cast(point, config_space))
         # Suggestions without a trial id yet: number in the study -> configuration.
-        self._waiting: dict[int, Hashable] = {}
+        self._without_id: dict[int, Hashable] = {}
         # Trial id -> configuration and number in the study, None if it is not of the space.
         self._by_trial_id: dict[int, tuple[Hashable, int | None]] = {}
-        self._lost: list[int] = []
+        self._to_restart: list[int] = []
         # Trials that `restart_running` stopped; errors of these may still be reported.
         self._presumed_stopped: set[int] = set()
         self._n_reports: Counter[int] = Counter()
@@ -118,15 +118,17 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     def suggest(self, **kwargs: Any) -> dict[str, Any] | None:
         """Return the next configuration, or None when a finite space is used up."""
         self._fail_silent_trials()
-        self._lost = [number for number in self._lost if self._study.is_running(number)]
-        if self._lost:
-            number = self._lost.pop(0)
+        self._to_restart = [
+            number for number in self._to_restart if self._study.is_running(number)
+        ]
+        if self._to_restart:
+            number = self._to_restart.pop(0)
             configuration = dict(self._study.trials[number].configuration)
         elif self._study.is_exhausted:
             return None
         else:
             number, configuration = self._study.ask()
-        self._waiting[number] = self._key(configuration)
+        self._without_id[number] = self._key(configuration)
         return configuration
 
     def restart_running(self) -> None:
@@ -140,9 +142,9 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
                 if trial.rungs:
                     self._study.stop(number)
                     self._presumed_stopped.add(number)
-                elif number not in self._lost:
-                    self._lost.append(number)
-        self._waiting.clear()
+                elif number not in self._to_restart:
+                    self._to_restart.append(number)
+        self._without_id.clear()
 
     # ---- hearing of trials
 
@@ -151,7 +153,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         key = self._key(config)
         if (
             self._by_trial_id.get(trial_id, (None, None))[0] != key
-            or key in self._waiting.values()
+            or key in self._without_id.values()
         ):
             self._by_trial_id[trial_id] = key, self._number_for(trial_id, key, config)
 
@@ -192,7 +194,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         suggested before the first report; older ones without a report must have ended.
         """
         if self._n_at_once is not None:
-            silent = [number for number in self._waiting if self._study.is_running(number)]
+            silent = [number for number in self._without_id if self._study.is_running(number)]
             for number in silent[: max(0, len(silent) + 1 - self._n_at_once)]:
                 self._study.tell(number, None)
 
@@ -206,7 +208,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     def _reporting(self, trial_id: int, config: Mapping[str, Any]) -> int | None:
         """Return the number of a trial with an intermediate report, see `_running`."""
         if not self._by_trial_id:  # nobody has said that the trial began
-            self._n_at_once = max(1, len(self._waiting))
+            self._n_at_once = max(1, len(self._without_id))
         return self._running(trial_id, config)
 
     def _running(self, trial_id: int, config: Mapping[str, Any] | None) -> int | None:
@@ -221,9 +223,9 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
 
     def _number_for(self, trial_id: int, key: Hashable, config: Mapping[str, Any]) -> int | None:
         """Return the number of what was suggested, or of a new trial of the study."""
-        for number, waiting in self._waiting.items():
+        for number, waiting in self._without_id.items():
             if waiting == key:
-                del self._waiting[number]
+                del self._without_id[number]
                 if not self._study.is_running(number):  # given up too early
                     self._study.restart(number)
                 return number

@@ -18,7 +18,7 @@ from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
 from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObjectiveScheduler
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.options import DURATION, checked_cost_name, cost_from
+from dre_plugins.adapters.common.options import DURATION, checked_cost_name, cost_in
 from dre_plugins.adapters.common.past_tasks import Mode
 from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, random_seed_from
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
@@ -178,19 +178,8 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
             trial.config,
             self._value_in(trial, result),
             constraints=self._limits.violations(result),
-            cost=self._cost_in(trial, result),
+            cost=cost_in(result, self._cost, trial.trial_id, self._warn_once),
         )
-
-    def _cost_in(self, trial: Trial, result: Mapping[str, Any]) -> float | None:
-        """Return what a trial has cost; None if no cost is wanted, or its report has none."""
-        cost = None if self._cost is None else cost_from(result.get(self._cost))
-        if self._cost is not None and cost is None:
-            self._warn_once(
-                f"The cost of trial {trial.trial_id} is unknown: its last report has no number "
-                f"above 0 for {self._cost!r}. Further ones are not mentioned.",
-                "cost",
-            )
-        return cost
 
     def _value_in(self, trial: Trial, result: Mapping[str, Any]) -> float | None:
         if not self._is_complete(trial, result, [self.metric]):

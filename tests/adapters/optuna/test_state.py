@@ -149,7 +149,7 @@ def test_how_long_a_trial_takes_to_ask_changes_nothing(
     time.sleep(0.1)
     read = study.get_trials
     monkeypatch.setattr(study, "get_trials", lambda **_: pytest.fail("it was read already"))
-    monkeypatch.setattr(optuna_process, "CROWDED_SPACE", 0)
+    monkeypatch.setattr(optuna_process, "SMALL_SPACE", 0)
     assert sampler.sample_relative(study, frozen, search_space).keys() == search_space.keys()
     monkeypatch.setattr(study, "get_trials", read)
     asked = study.ask().number
