@@ -7,18 +7,16 @@ What only one framework has is in `optuna/test_valid.py`, `ray_tune/test_search.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from presets import TINY
-from searches import EVERY, OptunaSearch, Search, every_framework
+from searches import EVERY, MakeSearch, OptunaSearch, every_framework
 
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.rules import RuleError
 
-MakeSearch = Callable[..., Search]
 FAST = Settings(preset=replace(TINY, universal_turns=True))
 # Optuna shows its space as trials ask for it.
 space_is_given = pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from searches import Search, every_framework
+from searches import MakeSearch, every_framework
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.interruptions import is_from_signal_handler, is_interruption
@@ -20,7 +20,6 @@ from dre_plugins.recommend.interruptions import is_from_signal_handler, is_inter
 if not hasattr(signal, "SIGALRM"):
     pytest.skip("needs signals of Unix", allow_module_level=True)
 
-MakeSearch = Callable[..., Search]
 N_STARTUP = 4
 
 

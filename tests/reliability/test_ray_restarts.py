@@ -22,14 +22,10 @@ pytest.importorskip("ray.tune")
 import drivers
 import ray
 import ray_driver as driver
+from marks import of_tuners
 from ray import tune
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.slow,
-    pytest.mark.timeout(900),
-    pytest.mark.filterwarnings("ignore"),
-]
+pytestmark = of_tuners("ray", 900)
 
 # Seconds after which Ray has stored that a trial has ended, on a busy machine.
 WITHIN = 3.0

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("ray.tune")
 
 from faults import full_disk
+from marks import of_tuners
 from ray import tune
 from ray_tune_worker import MIXED_SPACE, RunConfig, mixed, started_cluster, tiny_search
 
@@ -25,12 +26,7 @@ except ImportError:  # before Ray 2.44
 
 from dre_plugins.adapters.ray_tune import DRESearch
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.slow,
-    pytest.mark.timeout(300),
-    pytest.mark.filterwarnings("ignore"),
-]
+pytestmark = of_tuners("ray", 300)
 
 N_TRIALS = 8
 FIRST = {"kind": {"name": "a", "depth": 3}, "rate": 0.125}

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 from presets import TINY
-from searches import Search, every_framework
+from searches import MakeSearch, every_framework
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
@@ -23,7 +23,6 @@ from dre_plugins.recommend.settings import Settings
 
 N_TRIALS, N_STARTUP = 12, 4
 META, CUDA = b"\x8c\x04meta", b"\x8c\x04cuda"  # short strings of four characters in a pickle
-MakeSearch = Callable[..., Search]
 # "meta" is a device that is there and cannot compute, like a GPU whose memory is full.
 ON_META = Settings(preset=TINY, device="meta")
 

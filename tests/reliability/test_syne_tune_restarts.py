@@ -17,18 +17,14 @@ pytest.importorskip("dill")
 
 import drivers
 import syne_tune_driver as driver
+from marks import of_tuners
 from syne_tune import Tuner
 from syne_tune_tuning import reap
 
 from dre_plugins.adapters.syne_tune import load_tuner
 from dre_plugins.recommend import Trial, TrialState
 
-pytestmark = [
-    pytest.mark.syne_tune,
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.filterwarnings("ignore"),
-]
+pytestmark = of_tuners("syne_tune", 600)
 
 # Seconds after which a report is saved, on a busy machine.
 WITHIN = 3.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -11,12 +11,10 @@ from typing import Any
 
 import pytest
 from faults import write_prior
-from searches import Search, every_framework
+from searches import MakeSearch, every_framework
 
 from dre_plugins.space import Float, Integer, SearchSpace
 from dre_plugins.transfer.prior import Prior, PriorError
-
-MakeSearch = Callable[..., Search]
 
 
 @pytest.fixture

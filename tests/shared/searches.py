@@ -151,6 +151,7 @@ class SyneTuneSearch:
 
 
 Search = OptunaSearch | RaySearch | SyneTuneSearch
+MakeSearch = Callable[..., Search]
 EVERY = [
     pytest.param(kind, id=name, marks=marks)
     for name, package, kind, marks in [

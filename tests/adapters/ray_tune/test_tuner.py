@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from marks import of_tuners
 from presets import TINY
 from ray import tune
 from ray.tune import schedulers
@@ -28,12 +29,7 @@ from ray_tune_worker import (
 from dre_plugins.adapters.ray_tune import DRESearch, ExpectedGainStopper, recommend
 from dre_plugins.recommend.settings import Settings
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.slow,
-    pytest.mark.timeout(300),
-    pytest.mark.filterwarnings("ignore"),
-]
+pytestmark = of_tuners("ray", 300)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -19,6 +19,7 @@ from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
 from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
+from syne_tune_loop import states
 from syne_tune_rows import OPTIONS
 
 from dre_plugins.adapters.syne_tune import MODRE, MultiObjectiveDRESearcher
@@ -89,10 +90,6 @@ def run(
                 end(scheduler, trial, (report or reporting())(trial))
             running = []
     return configs
-
-
-def states(scheduler: TrialScheduler) -> list[str]:
-    return [trial.state.value for trial in scheduler.searcher.trials]
 
 
 # ---- directions

@@ -9,18 +9,14 @@ import pytest
 from syne_tune import StoppingCriterion, Tuner
 from syne_tune import config_space as cs
 from syne_tune.backend import PythonBackend
-from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.results_callback import StoreResultsCallback
+from syne_tune_loop import states
 from syne_tune_rows import OPTIONS
 from syne_tune_tuning import SaveOften, reap
 
 from dre_plugins.adapters.syne_tune import MODRE, load_tuner
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.recommend import TrialState
-
-
-def states(scheduler: TrialScheduler) -> list[str]:
-    return [trial.state.value for trial in scheduler.searcher.trials]
 
 
 def trained(x: float, epochs: int) -> None:
