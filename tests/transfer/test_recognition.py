@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from dre_plugins.space import Categorical, Domain, Float, Integer, Ordinal
@@ -43,140 +45,128 @@ def space_of(names: str, **domains: Domain) -> dict[str, Domain]:
     return {name: DOMAINS.get(name, SHARE) for name in names.split()} | domains
 
 
-TUTORIALS: dict[str, tuple[str | None, dict[str, Domain]]] = {
-    "Optuna's LightGBM example": (
-        "lightgbm",
-        space_of(
+# By the learner that each of them tunes; none that is known, for the last.
+TUTORIALS: dict[str | None, dict[str, dict[str, Domain]]] = {
+    "lightgbm": {
+        "Optuna's LightGBM example": space_of(
             "lambda_l1 lambda_l2 num_leaves feature_fraction bagging_fraction bagging_freq"
             " min_child_samples"
         ),
-    ),
-    "LightGBM in a pipeline": ("lightgbm", space_of("lgbm-lr lgbm-num-leaves lgbm-max-depth")),
-    "Optuna's XGBoost example": (
-        "xgboost",
-        space_of(
+        "LightGBM in a pipeline": space_of("lgbm-lr lgbm-num-leaves lgbm-max-depth"),
+    },
+    "xgboost": {
+        "Optuna's XGBoost example": space_of(
             "booster lambda alpha subsample colsample_bytree max_depth min_child_weight eta"
             " gamma grow_policy",
             gamma=PENALTY,
         ),
-    ),
-    "XGBoost by its scikit-learn interface": (
-        "xgboost",
-        space_of(
+        "XGBoost by its scikit-learn interface": space_of(
             "n_estimators max_depth learning_rate subsample colsample_bytree gamma"
             " min_child_weight",
             gamma=Float(0.0, 5.0),
         ),
-    ),
-    "a random forest": (
-        "random-forest",
-        space_of("n_estimators max_depth min_samples_split min_samples_leaf bootstrap"),
-    ),
-    "a forest in make_pipeline": (
-        "random-forest",
-        space_of("randomforestclassifier__n_estimators randomforestclassifier__max_depth"),
-    ),
-    "a support vector machine": ("svm", space_of("svc__C svc__gamma")),
-    "a support vector machine by logarithms": ("svm", space_of("log10_C log10_gamma")),
-    "logistic regression": ("logistic-regression", space_of("clf__C clf__penalty")),
-    "an elastic net": ("elastic-net", space_of("alpha l1_ratio")),
-    "neighbours": ("k-nearest-neighbours", space_of("n_neighbors weights")),
-    "a perceptron of scikit-learn": (
-        "mlp",
-        space_of("mlp__hidden_layer_sizes mlp__alpha mlp__learning_rate_init"),
-    ),
-    "a grid of perceptrons": (
-        "mlp",
-        space_of(
+    },
+    "random-forest": {
+        "a random forest": space_of(
+            "n_estimators max_depth min_samples_split min_samples_leaf bootstrap"
+        ),
+        "a forest in make_pipeline": space_of(
+            "randomforestclassifier__n_estimators randomforestclassifier__max_depth"
+        ),
+    },
+    "svm": {
+        "a support vector machine": space_of("svc__C svc__gamma"),
+        "a support vector machine by logarithms": space_of("log10_C log10_gamma"),
+        "a branch of a pipeline": space_of("scaler classifier svc__C"),
+    },
+    "logistic-regression": {
+        "logistic regression": space_of("clf__C clf__penalty"),
+    },
+    "elastic-net": {
+        "an elastic net": space_of("alpha l1_ratio"),
+    },
+    "k-nearest-neighbours": {
+        "neighbours": space_of("n_neighbors weights"),
+        "neighbours after components": space_of("n_components knn__n_neighbors"),
+    },
+    "mlp": {
+        "a perceptron of scikit-learn": space_of(
+            "mlp__hidden_layer_sizes mlp__alpha mlp__learning_rate_init"
+        ),
+        "a grid of perceptrons": space_of(
             "hidden_layer_sizes solver learning_rate",
             hidden_layer_sizes=Categorical(("50,50", "100")),
             solver=Categorical(("sgd", "adam")),
             learning_rate=Categorical(("constant", "adaptive")),
         ),
-    ),
-    "a network with dropout, whose layers are a list": (
-        "network",
-        space_of(
+    },
+    "network": {
+        "a network with dropout, whose layers are a list": space_of(
             "hidden_layer_sizes learning_rate dropout",
             hidden_layer_sizes=Categorical(("64,64", "128")),
         ),
-    ),
-    "CatBoost, the shortest": ("catboost", space_of("iterations learning_rate depth")),
-    "a field of radiance": (
-        None,
-        space_of("iterations learning_rate depth width", width=Integer(64, 256)),
-    ),
-    "histogram boosting": (
-        "hist-gradient-boosting",
-        space_of("learning_rate max_iter max_leaf_nodes min_samples_leaf"),
-    ),
-    "histogram boosting in scikit-learn's course": (
-        "hist-gradient-boosting",
-        space_of(
-            "classifier__l2_regularization classifier__learning_rate classifier__max_leaf_nodes"
-            " classifier__min_samples_leaf classifier__max_bins"
+        "a network in PyTorch": space_of("lr batch_size weight_decay dropout"),
+        "a network in Keras": space_of(
+            "learning_rate units num_layers dropout_rate", dropout_rate=Float(0.0, 0.5)
         ),
-    ),
-    "CatBoost": ("catboost", space_of("depth learning_rate l2_leaf_reg")),
-    "a network in PyTorch": ("network", space_of("lr batch_size weight_decay dropout")),
-    "a network in Keras": (
-        "network",
-        space_of("learning_rate units num_layers dropout_rate", dropout_rate=Float(0.0, 0.5)),
-    ),
-    "Transformers' trainer": (
-        "network",
-        space_of(
+        "Transformers' trainer": space_of(
             "learning_rate per_device_train_batch_size weight_decay num_train_epochs",
             learning_rate=WIDE,
         ),
-    ),
-    "fine-tuning, whose learning rates are smaller": (
-        None,
-        space_of(
+    },
+    "catboost": {
+        "CatBoost, the shortest": space_of("iterations learning_rate depth"),
+        "CatBoost": space_of("depth learning_rate l2_leaf_reg"),
+    },
+    "hist-gradient-boosting": {
+        "histogram boosting": space_of("learning_rate max_iter max_leaf_nodes min_samples_leaf"),
+        "histogram boosting in scikit-learn's course": space_of(
+            "classifier__l2_regularization classifier__learning_rate classifier__max_leaf_nodes"
+            " classifier__min_samples_leaf classifier__max_bins"
+        ),
+    },
+    None: {
+        "a field of radiance": space_of(
+            "iterations learning_rate depth width", width=Integer(64, 256)
+        ),
+        "fine-tuning, whose learning rates are smaller": space_of(
             "learning_rate per_device_train_batch_size weight_decay num_train_epochs",
             learning_rate=FINE,
         ),
-    ),
-    "a learning rate and a batch": (None, space_of("lr batch_size")),
-    "stable baselines": (
-        None,
-        space_of("learning_rate batch_size gamma gae_lambda n_epochs", learning_rate=WIDE),
-    ),
-    "neighbours after components": (
-        "k-nearest-neighbours",
-        space_of("n_components knn__n_neighbors"),
-    ),
-    "a branch of a pipeline": ("svm", space_of("scaler classifier svc__C")),
-    "reinforcement learning": (None, space_of("learning_rate gamma n_steps ent_coef")),
-    "a little of reinforcement learning": (
-        None,
-        space_of("learning_rate gamma alpha", alpha=Float(0.0, 1.0)),
-    ),
-    "UMAP": (None, space_of("n_neighbors min_dist metric")),
-    "gradient boosting of scikit-learn": (
-        None,
-        space_of("learning_rate n_estimators max_depth min_samples_leaf subsample"),
-    ),
-    "Optuna's choice between two learners": (None, space_of("classifier svc_c rf_max_depth")),
-    "two learners at length": (
-        None,
-        space_of("svc_c svc_gamma rf_n_estimators rf_max_depth rf_max_features"),
-    ),
-    "a tree or a forest": (None, space_of("max_depth min_samples_split min_samples_leaf")),
-    "penalties without their strength": (None, space_of("penalty l1_ratio")),
-    "kernels of others": (None, space_of("C kernel", kernel=Categorical(("own", "linear")))),
-    "functions": (None, space_of("x y")),
+        "a learning rate and a batch": space_of("lr batch_size"),
+        "stable baselines": space_of(
+            "learning_rate batch_size gamma gae_lambda n_epochs", learning_rate=WIDE
+        ),
+        "reinforcement learning": space_of("learning_rate gamma n_steps ent_coef"),
+        "a little of reinforcement learning": space_of(
+            "learning_rate gamma alpha", alpha=Float(0.0, 1.0)
+        ),
+        "UMAP": space_of("n_neighbors min_dist metric"),
+        "gradient boosting of scikit-learn": space_of(
+            "learning_rate n_estimators max_depth min_samples_leaf subsample"
+        ),
+        "Optuna's choice between two learners": space_of("classifier svc_c rf_max_depth"),
+        "two learners at length": space_of(
+            "svc_c svc_gamma rf_n_estimators rf_max_depth rf_max_features"
+        ),
+        "a tree or a forest": space_of("max_depth min_samples_split min_samples_leaf"),
+        "penalties without their strength": space_of("penalty l1_ratio"),
+        "kernels of others": space_of("C kernel", kernel=Categorical(("own", "linear"))),
+        "functions": space_of("x y"),
+    },
 }
 
 
-@pytest.mark.parametrize("tutorial", TUTORIALS)
-def test_what_a_tutorial_tunes(tutorial: str) -> None:
-    expected, space = TUTORIALS[tutorial]
-    assert recognised(space) == expected, scores_of(space)
+@pytest.mark.parametrize(
+    ("learner", "tutorial"), [(key, name) for key, group in TUTORIALS.items() for name in group]
+)
+def test_what_a_tutorial_tunes(learner: str | None, tutorial: str) -> None:
+    space = TUTORIALS[learner][tutorial]
+    assert recognised(space) == learner, scores_of(space)
 
 
 def test_one_parameter_is_too_little_unless_a_prefix_names_the_learner() -> None:
-    for _, space in TUTORIALS.values():
+    for space in chain.from_iterable(group.values() for group in TUTORIALS.values()):
         for name, domain in space.items():
             assert recognised({name: domain}) in (None, learner_of_prefix(name))
     assert recognised({"svc__C": COST}) == recognised({"svc__gamma": COST}) == "svm"
