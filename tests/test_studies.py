@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from presets import DEFAULT, of_steps
 
-from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float, SearchSpace
@@ -20,8 +20,7 @@ from dre_plugins.space import Float, SearchSpace
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-DEFAULT = get_preset("default")
-QUICK = replace(DEFAULT, from_random=replace(DEFAULT.from_random, n_steps=50))
+QUICK = of_steps(50)
 
 
 def run(name: str, *arguments: str) -> str:
@@ -57,11 +56,7 @@ def test_2000_suggestions_leave_no_memory_behind() -> None:
         Trial(space.to_configuration(units), TrialState.COMPLETE, float(units.sum()))
         for units in rng.random((50, 5))
     ]
-    tiny = replace(
-        DEFAULT,
-        scorer=replace(DEFAULT.scorer, n_members=2, hidden=(8,)),
-        from_random=replace(DEFAULT.from_random, n_steps=1),
-    )
+    tiny = of_steps(1, scorer=replace(DEFAULT.scorer, n_members=2, hidden=(8,)))
     recommender = Recommender(space, RecommenderSettings(preset=tiny), seed=0)
 
     def peak_megabytes(indices: range) -> float:

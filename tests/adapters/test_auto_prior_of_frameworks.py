@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from presets import TINY
+from small_spaces import told
 
 from dre_plugins.adapters.common.options import loaded_prior
 from dre_plugins.recommend.ask_tell import AskTell
@@ -102,10 +103,7 @@ def test_no_member_is_tried_that_was_tried_or_breaks_the_rule() -> None:
 
 
 def test_start_up_trials_are_as_many_as_the_user_says() -> None:
-    study = study_of(BOOSTING, n_startup_trials=2)
-    for _ in range(3):
-        number, configuration = study.ask()
-        study.tell(number, configuration["lgbm-lr"])
+    study = told(study_of(BOOSTING, n_startup_trials=2), 3, lambda c: c["lgbm-lr"])
     assert [study.explain(n).source for n in range(3)] == ["prior", "prior", "model"]
 
 

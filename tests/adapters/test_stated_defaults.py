@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from searches import OptunaSearch, RaySearch, Search, SyneTuneSearch
-from small_spaces import PLANE
+from small_spaces import PLANE, told
 from syne_tune.backend.trial_status import Trial as SyneTuneTrial
 from syne_tune.config_space import uniform
 from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
@@ -74,9 +74,7 @@ def in_its_own_scheduler(config_space: Any, random_seed: int, **stated: Any) -> 
 
 def by_ask_and_tell(stated: Mapping[str, Any]) -> Run:
     study = AskTell(**{"space": PLANE, "seed": 1, **stated})
-    for _ in range(N_TRIALS):
-        number, configuration = study.ask()
-        study.tell(number, value(**configuration))
+    told(study, N_TRIALS, lambda configuration: value(**configuration))
     points = [(trial.configuration["x"], trial.configuration["y"]) for trial in study.trials]
     return points, study.stats["universal-prior"]
 

@@ -12,6 +12,7 @@ import pytest
 import scipy.optimize  # noqa: F401 - brings the BLAS that L-BFGS-B uses
 import torch
 from presets import TINY
+from small_spaces import told
 from threadpoolctl import ThreadpoolController
 
 from dre_plugins import Settings
@@ -55,9 +56,7 @@ def suggested() -> list[dict[str, Any]]:
     """Return what a study tries, of the ensemble and of the universal prior."""
     space = {"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0), "k": Categorical(["a", "b"])}
     study = AskTell(space, seed=3, settings=Settings(preset=TINY), n_startup_trials=4)
-    for _ in range(9):
-        number, configuration = study.ask()
-        study.tell(number, configuration["x"] ** 2 + configuration["y"])
+    told(study, 9, lambda configuration: configuration["x"] ** 2 + configuration["y"])
     assert study.stats["fallbacks"] == 0 and study.stats["model"]
     return [trial.configuration for trial in study.trials]
 

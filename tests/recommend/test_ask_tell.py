@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 from presets import QUICK
-from small_spaces import GRID, PLANE, sphere
+from small_spaces import GRID, PLANE, sphere, told
 
 from dre_plugins.recommend import AskTell, Trial, TrialState
 from dre_plugins.recommend.settings import Settings
@@ -42,9 +42,7 @@ def test_it_survives_failures_of_objective_and_surrogate(monkeypatch) -> None:
 
     monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
     monkeypatch.setattr("dre_plugins.recommend.proposers.universal.load_network", broken)
-    study = AskTell(
-        GRID, direction="maximize", settings=Settings(preset=QUICK), n_startup_trials=4
-    )
+    study = study_of(GRID, direction="maximize", seed=None)
     seen = []
     for i in range(18):
         number, configuration = study.ask()
@@ -176,13 +174,8 @@ def test_what_was_evaluated_elsewhere_is_known() -> None:
     study.add({"a": 2, "b": "u"}, 3.0, state=TrialState.PRUNED, rungs={1: 2.0})
     study.add({"a": 2, "b": "v"}, math.nan, rungs={1: 4.0})
     study.add({"a": 7, "b": "v"}, 0.5)  # out of range
-    assert [trial.state.value for trial in study.trials] == [
-        "complete",
-        "failed",
-        "pruned",
-        "failed",
-        "complete",
-    ]
+    states = "complete failed pruned failed complete"
+    assert [trial.state.value for trial in study.trials] == states.split()
     assert study.best == Trial({"a": 7, "b": "v"}, TrialState.COMPLETE, 0.5)
     asked = [tuple(study.ask()[1].values()) for _ in range(14)]
     assert len(set(asked)) == 14
@@ -213,9 +206,7 @@ def test_a_space_without_parameters_is_never_exhausted() -> None:
 def test_the_model_announces_itself_once(caplog) -> None:
     caplog.set_level(logging.INFO, logger="dre_plugins")
     study = study_of(direction="maximize")
-    for _ in range(7):
-        number, configuration = study.ask()
-        study.tell(number, sphere(configuration))
+    told(study, 7, sphere)
     assert [r.getMessage() for r in caplog.records] == [
         "The ranking ensemble suggests from trial 4 on.",
         "The universal prior suggests from trial 5 on.",
@@ -225,13 +216,7 @@ def test_the_model_announces_itself_once(caplog) -> None:
 def test_several_objectives_push_the_front() -> None:
     extremes = []
     for seed in range(3):
-        study = AskTell(
-            PLANE,
-            direction=["minimize", "maximize"],
-            seed=seed,
-            settings=Settings(preset=QUICK),
-            n_startup_trials=6,
-        )
+        study = study_of(direction=["minimize", "maximize"], seed=seed, n_startup_trials=6)
         for _ in range(20):
             number, c = study.ask()
             # What is best lies between (0, 0) and (1, 1), where x = y.

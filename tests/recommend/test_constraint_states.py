@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import optuna
 import pytest
-from test_feasibility import PLANE, QUICK
+from test_feasibility import PLANE, QUICK, spread
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.engine.runtime import isolated
@@ -33,11 +33,7 @@ def leaders(history: list[Trial]) -> list[int]:
 
 def infeasible(n: int) -> list[Trial]:
     """Return spread trials that all violate a limit, the more the larger x is."""
-    rows = np.random.default_rng(0).random((n, 2)).tolist()
-    return [
-        Trial({"x": x, "y": y}, TrialState.COMPLETE, x + y, constraints={"limit": x + 0.1})
-        for x, y in rows
-    ]
+    return spread(n, lambda x, y: {"limit": x + 0.1})
 
 
 def test_absent_and_not_a_number_are_both_unknown() -> None:
@@ -118,11 +114,7 @@ def test_what_is_best_meets_all_constraints() -> None:
 
 
 def test_unknown_constraints_are_no_violation_to_the_universal_prior() -> None:
-    rows = np.random.default_rng(0).random((8, 2)).tolist()
-    met = [
-        Trial({"x": x, "y": y}, TrialState.COMPLETE, x + y, constraints={"c": -1.0})
-        for x, y in rows
-    ]
+    met = spread(8, lambda x, y: {"c": -1.0})
     unknown = [replace(trial, constraints={"c": math.nan}) for trial in met[:2]]
     for history in (met, [*unknown, *met[2:]], [replace(met[0], constraints={}), *met[1:]]):
         (suggestion,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=9)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from presets import TINY
+from small_spaces import told
 
 from dre_plugins import Prior
 from dre_plugins.recommend import AskTell
@@ -25,11 +26,8 @@ def study_of(space: Any = PLANE, **arguments: Any) -> AskTell:
     )
 
 
-def told(study: AskTell, n: int, sign: float = 1.0) -> AskTell:
-    for _ in range(n):
-        number, configuration = study.ask()
-        study.tell(number, sign * sum(v for v in configuration.values() if v != "u"))
-    return study
+def summed(study: AskTell, n: int, sign: float = 1.0) -> AskTell:
+    return told(study, n, lambda c: sign * sum(v for v in c.values() if v != "u"))
 
 
 def sources(study: AskTell) -> list[str]:
@@ -37,7 +35,7 @@ def sources(study: AskTell) -> list[str]:
 
 
 def test_from_start_up_to_model() -> None:
-    study = told(study_of(), 6)
+    study = summed(study_of(), 6)
     assert sources(study) == ["random"] * 4 + ["model"] * 2
     assert study.explain(3) == Explanation("random")
     explanation = study.explain(5)
@@ -59,7 +57,7 @@ def test_each_trial_of_a_batch_has_its_own(monkeypatch: pytest.MonkeyPatch) -> N
         suggested[:] = suggest(self, *arguments, **keywords)
         return suggested
 
-    study = told(study_of(), 5)
+    study = summed(study_of(), 5)
     monkeypatch.setattr(Recommender, "suggest", kept)
     numbers = [number for number, _ in study.ask_batch(3)]
     explained = [study.explain(number) for number in numbers]
@@ -69,15 +67,15 @@ def test_each_trial_of_a_batch_has_its_own(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_with_a_prior_its_weight_is_told() -> None:
     prior = Prior.of_beliefs(PLANE, [{"x": 0.0}])
-    right = told(study_of(prior=prior, n_startup_trials=None), 8)
+    right = summed(study_of(prior=prior, n_startup_trials=None), 8)
     assert (right.explain(0).source, right.explain(0).prior_weight) == ("prior", 1.0)
     assert right.explain(7).prior_weight is not None and right.explain(7).prior_weight > 0.5
-    wrong = told(study_of(prior=prior, n_startup_trials=None), 15, sign=-1.0)
+    wrong = summed(study_of(prior=prior, n_startup_trials=None), 15, sign=-1.0)
     assert wrong.explain(14).prior_weight == 0.0
 
 
 def test_enqueued_whole_or_in_part_and_added() -> None:
-    study = told(study_of(), 5)
+    study = summed(study_of(), 5)
     study.enqueue({"x": 0.5, "y": 0.5})
     study.enqueue({"x": 0.25})
     study.ask_batch(3)
@@ -87,18 +85,18 @@ def test_enqueued_whole_or_in_part_and_added() -> None:
 
 def test_exhausted_and_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     space = SearchSpace({"a": Integer(0, 2), "b": Categorical(("u",))})
-    study = told(study_of(space, n_startup_trials=2), 4)
+    study = summed(study_of(space, n_startup_trials=2), 4)
     assert sources(study) == ["random", "random", "model", "exhausted"]
 
     def broken(*_: Any, **__: Any) -> Any:
         raise MemoryError
 
     monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
-    assert sources(told(study_of(), 5))[-1] == "fallback"
+    assert sources(summed(study_of(), 5))[-1] == "fallback"
 
 
 def test_an_explanation_stays_whatever_becomes_of_the_trial() -> None:
-    study = told(study_of(), 5)
+    study = summed(study_of(), 5)
     number, _ = study.ask()
     before = study.explain(number)
     study.report(number, 1, 0.5)
@@ -109,7 +107,7 @@ def test_an_explanation_stays_whatever_becomes_of_the_trial() -> None:
 
 
 def test_explanations_are_part_of_the_state() -> None:
-    study = told(study_of(), 6)
+    study = summed(study_of(), 6)
     for copied in (pickle.loads(pickle.dumps(study)), copy.deepcopy(study)):
         assert [copied.explain(n) for n in range(6)] == [study.explain(n) for n in range(6)]
 
@@ -117,7 +115,7 @@ def test_explanations_are_part_of_the_state() -> None:
 @pytest.mark.parametrize("number", [2, -1])
 def test_no_such_trial(number: int) -> None:
     with pytest.raises(ValueError, match="number must be a number that ask returned"):
-        told(study_of(), 2).explain(number)
+        summed(study_of(), 2).explain(number)
 
 
 def test_directions_are_told() -> None:

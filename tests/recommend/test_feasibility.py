@@ -28,6 +28,15 @@ def trial(**constraints: float) -> Trial:
     return Trial({"x": 0.5, "y": 0.5}, TrialState.COMPLETE, 0.0, constraints=constraints)
 
 
+def spread(n: int, violations_of) -> list[Trial]:
+    """Return trials anywhere, whose values are x + y."""
+    rows = np.random.default_rng(0).random((n, 2)).tolist()
+    return [
+        Trial({"x": x, "y": y}, TrialState.COMPLETE, x + y, constraints=violations_of(x, y))
+        for x, y in rows
+    ]
+
+
 def tuned(violation_of, n: int = 30, seed: int = 0, **settings) -> AskTell:
     """Maximise x + y, under constraints."""
     options = {"settings": Settings(preset=QUICK), "n_startup_trials": 8, **settings}
@@ -133,14 +142,7 @@ def test_nothing_feasible_is_no_best_trial() -> None:
 
 
 def test_a_batch_under_constraints_is_diverse() -> None:
-    rng = np.random.default_rng(0)
-    history = []
-    for x, y in rng.random((12, 2)):
-        configuration = {"x": float(x), "y": float(y)}
-        violations = {"ball": x * x + y * y - 0.5}
-        history.append(
-            Trial(configuration, TrialState.COMPLETE, float(x + y), constraints=violations)
-        )
+    history = spread(12, lambda x, y: {"ball": x * x + y * y - 0.5})
     settings = RecommenderSettings(preset=QUICK, n_startup_trials=4)
     suggestions = Recommender(PLANE, settings, seed=0).suggest(history, 4, index=12)
     assert {suggestion.source for suggestion in suggestions} == {"model", "universal-prior"}

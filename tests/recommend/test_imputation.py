@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 
 import numpy as np
 import optuna
 import pytest
-from test_universal_proposer import PLANE, QUICK, SETTINGS, bowl, history_of
+from small_spaces import PLANE, sphere
+from test_lists import complete, pruned
+from test_universal_proposer import QUICK, SETTINGS, history_of
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
 from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks
 from dre_plugins.recommend.lists import FAILED_RANK, trial_lists
 from dre_plugins.recommend.settings import Settings
-
-
-def complete(value: float, **rungs: float) -> Trial:
-    steps = {float(step[1:]): reported for step, reported in rungs.items()}
-    return Trial({}, TrialState.COMPLETE, value, steps)
-
-
-def pruned(**rungs: float) -> Trial:
-    return Trial({}, TrialState.PRUNED, None, complete(0.0, **rungs).rungs)
 
 
 def order(*history: Trial) -> list[int]:
@@ -148,16 +142,10 @@ def test_without_complete_trials_there_are_no_values() -> None:
 
 def with_reports(history: list[Trial], n_pruned: int) -> list[Trial]:
     """Return the trials with a report each, of which the last ones went no further."""
-    rungs = [{1.0: trial.value} for trial in history]
+    reported = [replace(trial, rungs={1.0: trial.value}) for trial in history]
     n = len(history) - n_pruned
-    ended = [
-        Trial(t.configuration, TrialState.COMPLETE, t.value, r)
-        for t, r in zip(history[:n], rungs[:n], strict=True)
-    ]
-    return ended + [
-        Trial(t.configuration, TrialState.PRUNED, None, r)
-        for t, r in zip(history[n:], rungs[n:], strict=True)
-    ]
+    stopped = [replace(trial, state=TrialState.PRUNED, value=None) for trial in reported[n:]]
+    return [*reported[:n], *stopped]
 
 
 @pytest.mark.parametrize("n_pruned", [1, 10, 20])
@@ -166,15 +154,13 @@ def test_the_universal_prior_reads_pruned_trials(n_pruned: int) -> None:
     history = with_reports(history_of(20), n_pruned)
     (suggestion,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=21)
     assert suggestion.source == "universal-prior"
-    assert bowl(suggestion.configuration) > -0.15
+    assert sphere(suggestion.configuration) > -0.15
 
 
 def test_what_pruned_trials_reported_changes_its_suggestion() -> None:
     def suggested(sign: float) -> dict[str, float]:
         history = with_reports(history_of(12), 6)
-        history[6:] = [
-            Trial(t.configuration, t.state, None, {1.0: sign * t.rungs[1.0]}) for t in history[6:]
-        ]
+        history[6:] = [replace(t, rungs={1.0: sign * t.rungs[1.0]}) for t in history[6:]]
         (suggestion,) = Recommender(PLANE, SETTINGS, seed=0).suggest(history, index=13)
         return suggestion.configuration
 
@@ -206,10 +192,10 @@ def test_stopped_and_running_trials_of_other_frameworks_are_read_likewise() -> N
     study = AskTell(PLANE, direction="maximize", seed=0, settings=Settings(preset=QUICK))
     for number in range(14):
         _, configuration = study.ask()
-        study.report(number, 1, bowl(configuration))
+        study.report(number, 1, sphere(configuration))
         if number % 3 == 0:
             study.stop(number)
         elif number % 3 == 1:
-            study.report(number, 2, bowl(configuration))
-            study.tell(number, bowl(configuration))
+            study.report(number, 2, sphere(configuration))
+            study.tell(number, sphere(configuration))
     assert study.stats["universal-prior"] >= 4 and study.stats["skipped_turns"] == 0

@@ -9,8 +9,9 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
+from presets import of_steps
 
-from dre_plugins.engine import PRESETS, FittingSettings, ScorerSettings
+from dre_plugins.engine import FittingSettings, ScorerSettings
 from dre_plugins.engine.ranks import ranks_against
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
@@ -25,13 +26,7 @@ SCORER = ScorerSettings(
     n_members=4, hidden=(16, 16), activation="silu", range_limit=None, centred=True
 )
 FITTING = FittingSettings(n_steps=150, learning_rate=0.03)
-DEFAULT = PRESETS["default"]
-PRESET = replace(
-    DEFAULT,
-    scorer=SCORER,
-    from_random=replace(DEFAULT.from_random, n_steps=40),
-    from_prior=replace(DEFAULT.from_prior, n_steps=20),
-)
+PRESET = of_steps(40, 20, scorer=SCORER)
 # What is good for the first objective, and for the second.
 BEST_X, BEST_Y = 0.2, 0.8
 GRID = np.random.default_rng(0).random((60, 2))

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from presets import of_steps
 
-from dre_plugins.engine import PRESETS, ContextSettings, ScorerSettings
+from dre_plugins.engine import ContextSettings, ScorerSettings
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
@@ -19,13 +20,7 @@ from dre_plugins.space.seen import keys
 
 SPACE = SearchSpace({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 SCORER = ScorerSettings(n_members=4, hidden=(8,), range_limit=None)
-DEFAULT = PRESETS["default"]
-PRESET = replace(
-    DEFAULT,
-    scorer=SCORER,
-    from_random=replace(DEFAULT.from_random, n_steps=20),
-    from_prior=replace(DEFAULT.from_prior, n_steps=20),
-)
+PRESET = of_steps(20, 20, scorer=SCORER)
 FAVOURITES = np.array([[0.1, 0.2], [0.8, np.nan], [0.5, 0.5]])
 
 

@@ -7,8 +7,9 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from small_spaces import PLANE, sphere, told
 from syne_tune.config_space import uniform
-from test_universal_proposer import PLANE, QUICK, SETTINGS, bowl, history_of
+from test_universal_proposer import QUICK, SETTINGS, history_of
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.ray_tune import DRESearch
@@ -156,12 +157,9 @@ def test_beside_a_prior_they_begin_later(given, first) -> None:
 def test_a_batch_takes_turns_and_repeats_nothing(count: int) -> None:
     recommender = Recommender(PLANE, SETTINGS, seed=0)
     batch = recommender.suggest(history_of(12), count, index=12)
-    assert [suggestion.source for suggestion in batch] == (["model", "universal-prior"] * 3)[
-        :count
-    ]
-    points = np.array(
-        [[suggestion.configuration["x"], suggestion.configuration["y"]] for suggestion in batch]
-    )
+    turns = ["model", "universal-prior"] * 3
+    assert [suggestion.source for suggestion in batch] == turns[:count]
+    points = np.array([[*suggestion.configuration.values()] for suggestion in batch])
     distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
     assert distances[np.triu_indices(count, 1)].min() > 1e-3
 
@@ -178,7 +176,7 @@ def in_order(n: int, **arguments) -> list[str]:
     for _ in range(n):
         number, configuration = study.ask()
         found.append(study.explain(number).source)
-        study.tell(number, bowl(configuration))
+        study.tell(number, sphere(configuration))
     return found
 
 
@@ -189,9 +187,8 @@ def test_the_universal_prior_begins_after_four_trials_and_is_alone_until_the_twe
 
 def test_start_up_trials_that_are_asked_for_are_space_filling() -> None:
     assert in_order(10, n_startup_trials=8)[:8] == ["random"] * 8
-    assert in_order(6, n_startup_trials=3) == ["random"] * 3 + ["universal-prior", "model"] + [
-        "universal-prior"
-    ]
+    early = ["universal-prior", "model", "universal-prior"]
+    assert in_order(6, n_startup_trials=3) == ["random"] * 3 + early
 
 
 def test_only_trials_that_have_ended_let_it_join() -> None:
@@ -214,10 +211,7 @@ def test_a_batch_before_the_twentieth_trial_is_the_universal_priors() -> None:
 def test_early_turns_are_worth_more_than_space_filling_points() -> None:
     def best(n_startup_trials: int | None, seed: int) -> float:
         study = AskTell(PLANE, direction="maximize", seed=seed, n_startup_trials=n_startup_trials)
-        for _ in range(10):
-            number, configuration = study.ask()
-            study.tell(number, bowl(configuration))
-        return max(trial.value for trial in study.trials)
+        return max(trial.value for trial in told(study, 10, sphere).trials)
 
     gains = [best(None, seed) - best(10, seed) for seed in range(8)]
     assert np.mean(gains) > 0.0 and np.median(gains) > 0.0
@@ -225,13 +219,7 @@ def test_early_turns_are_worth_more_than_space_filling_points() -> None:
 
 def test_the_prior_says_whether_there_are_turns() -> None:
     def made(prior) -> list[str]:
-        study = AskTell(
-            PLANE, seed=0, settings=Settings(preset=QUICK), n_startup_trials=2, prior=prior
-        )
-        for _ in range(4):
-            number, configuration = study.ask()
-            study.tell(number, bowl(configuration))
-        return [study.explain(number).source for number in range(4)]
+        return in_order(4, n_startup_trials=2, prior=prior)
 
     assert made("universal") == ["random"] * 2 + ["model", "universal-prior"]
     assert made(None) == ["random"] * 2 + ["model"] * 2

@@ -4,16 +4,15 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from test_universal_proposer import PLANE, QUICK, history_of
+from small_spaces import PLANE
+from test_universal_proposer import SETTINGS, history_of
 
-from dre_plugins.recommend import Recommender, RecommenderSettings, surrogates
+from dre_plugins.recommend import Recommender, surrogates
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
 from dre_plugins.space.seen import Seen
-
-SETTINGS = RecommenderSettings(preset=QUICK, n_startup_trials=4)
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_spaces import PLANE
+from presets import of_steps
+from small_spaces import PLANE, sphere
 
-from dre_plugins.engine import get_preset
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
@@ -19,22 +18,14 @@ from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
 from dre_plugins.space.rules import Rule
 
-DEFAULT = get_preset("default")
-QUICK = replace(DEFAULT, from_random=replace(DEFAULT.from_random, n_steps=20))
+QUICK = of_steps(20)
 SETTINGS = RecommenderSettings(preset=QUICK, n_startup_trials=4)
 
 
-def bowl(configuration) -> float:
-    return -((configuration["x"] - 0.4) ** 2) - (configuration["y"] + 0.7) ** 2
-
-
-def history_of(n: int, f=bowl) -> list[Trial]:
+def history_of(n: int, f=sphere) -> list[Trial]:
     draws = np.random.default_rng(0).uniform(-1.0, 1.0, (n, 2))
     configurations = [{"x": float(x), "y": float(y)} for x, y in draws]
-    return [
-        Trial(configuration, TrialState.COMPLETE, f(configuration))
-        for configuration in configurations
-    ]
+    return [Trial(c, TrialState.COMPLETE, f(c)) for c in configurations]
 
 
 # ------------------------------------------------------------------------------ what it suggests
@@ -48,9 +39,8 @@ def test_it_finds_a_smooth_optimum_alone() -> None:
         assert suggestion.source == "universal-prior"
         expected = suggestion.explanation
         assert 0.0 < expected.predicted_rank <= expected.n_reference and expected.spread >= 0.0
-        history.append(
-            Trial(suggestion.configuration, TrialState.COMPLETE, bowl(suggestion.configuration))
-        )
+        value = sphere(suggestion.configuration)
+        history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
     assert max(trial.value for trial in history) > -0.02
 
 
@@ -79,7 +69,7 @@ def test_given_values_are_kept() -> None:
 
 def test_a_table_is_searched_whole() -> None:
     rows = np.random.default_rng(1).random((300, 2))
-    values = [bowl({"x": 2 * x - 1, "y": 2 * y - 1}) for x, y in rows]
+    values = [sphere({"x": 2 * x - 1, "y": 2 * y - 1}) for x, y in rows]
     (suggestion,) = Recommender(PLANE, SETTINGS, seed=0).suggest(
         history_of(21), index=21, candidates=PLANE.canonical(rows)
     )
@@ -182,7 +172,9 @@ def proposer_of(history: list[Trial], rule: Rule) -> UniversalProposer:
     return UniversalProposer(UNIVERSAL, evidence, expectation, search, None, None, rng)
 
 
-@pytest.mark.parametrize(("f", "place"), [(bowl, 1), (lambda c: -math.exp(-30.0 * bowl(c)), 0)])
+@pytest.mark.parametrize(
+    ("f", "place"), [(sphere, 1), (lambda c: -math.exp(-30.0 * sphere(c)), 0)]
+)
 def test_a_smooth_function_is_read_as_it_is_and_decades_are_blended(f, place) -> None:
     history = history_of(40, f)
     values = np.array([trial.value for trial in history])

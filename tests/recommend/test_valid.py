@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from presets import TINY
+from small_spaces import rising, told
 
 from dre_plugins.recommend import AskTell, Recommender, Settings, Trial, TrialState
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
@@ -38,10 +39,6 @@ FINITE = SearchSpace({"low": Integer(1, 4), "high": Integer(1, 4)})
 FAST = Settings(preset=replace(TINY, universal_turns=True))
 
 
-def rising(c: dict[str, Any]) -> bool:
-    return c["low"] <= c["high"]
-
-
 def is_shared(c: dict[str, Any]) -> bool:
     return 0.99 <= c["x"] + c["y"] <= 1.01 and rising(c)
 
@@ -51,12 +48,7 @@ def loss(c: dict[str, Any]) -> float:
 
 
 def tuned(study: AskTell, n: int, value: Any = loss) -> list[dict[str, Any]]:
-    found = []
-    for _ in range(n):
-        number, configuration = study.ask()
-        found.append(configuration)
-        study.tell(number, value(configuration))
-    return found
+    return [trial.configuration for trial in told(study, n, value).trials[-n:]]
 
 
 @pytest.mark.parametrize("valid", [rising, is_shared])

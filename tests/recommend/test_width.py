@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from small_spaces import told
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell
@@ -44,8 +45,6 @@ def test_a_wide_space_is_searched_by_narrow_members(monkeypatch) -> None:
     monkeypatch.setattr(DeepRankingEnsemble, "fit", noting)
     space = {f"x{i}": Categorical(tuple("abcdefghij")) for i in range(40)}
     study = AskTell(space, direction="maximize", seed=0, n_startup_trials=4)
-    for _ in range(8):
-        number, configuration = study.ask()
-        study.tell(number, sum(value == "a" for value in configuration.values()))
+    told(study, 8, lambda c: sum(value == "a" for value in c.values()))
     assert widths and set(widths) == {(MAX_FEATURES, MAX_FEATURES)}
     assert study.stats["fallbacks"] == 0 and study.stats["universal-prior"] > 0

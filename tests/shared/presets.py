@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from dre_plugins.engine import FittingSettings, Preset, ScorerSettings, get_preset
 
@@ -15,9 +16,17 @@ TINY = Preset(
 )
 
 DEFAULT = get_preset("default")
+
+
+def of_steps(n_random: int, n_prior: int = DEFAULT.from_prior.n_steps, **changed: Any) -> Preset:
+    """Return the default preset with fits of so many steps, and with other fields changed."""
+    return replace(
+        DEFAULT,
+        from_random=replace(DEFAULT.from_random, n_steps=n_random),
+        from_prior=replace(DEFAULT.from_prior, n_steps=n_prior),
+        **changed,
+    )
+
+
 # Large enough to find an optimum.
-QUICK = replace(
-    DEFAULT,
-    scorer=replace(DEFAULT.scorer, n_members=5, hidden=(32, 32)),
-    from_random=replace(DEFAULT.from_random, n_steps=100),
-)
+QUICK = of_steps(100, scorer=replace(DEFAULT.scorer, n_members=5, hidden=(32, 32)))

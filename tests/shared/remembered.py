@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+from small_spaces import told
 
 from dre_plugins import AskTell
 from dre_plugins.memory import Memory
@@ -63,10 +64,7 @@ def tune(
 
 
 def continued(study: AskTell, n_trials: int) -> AskTell:
-    for _ in range(n_trials):
-        number, configuration = study.ask()
-        study.tell(number, loss(configuration))
-    return study
+    return told(study, n_trials, loss)
 
 
 def files_of(memory: Memory) -> list[Path]:

@@ -1,10 +1,11 @@
-"""A plane with a smooth function, and a space that is soon exhausted."""
+"""A plane with a smooth function, a space that is soon exhausted, and studies of spaces."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from dre_plugins.recommend import AskTell
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace
 
 PLANE = SearchSpace({"x": Float(-1.0, 1.0), "y": Float(-1.0, 1.0)})
@@ -14,3 +15,16 @@ GRID = SearchSpace({"a": Integer(0, 2), "b": Categorical(tuple("uvwxyz"))})  # 1
 def sphere(configuration: Mapping[str, Any]) -> float:
     """Return a value on the plane, 0 at best."""
     return -((configuration["x"] - 0.4) ** 2) - (configuration["y"] + 0.7) ** 2
+
+
+def rising(configuration: Mapping[str, Any]) -> bool:
+    """Return whether a rule is kept."""
+    return configuration["low"] <= configuration["high"]
+
+
+def told(study: AskTell, n: int, value: Callable[[dict[str, Any]], float]) -> AskTell:
+    """Return the study after so many more trials, each of which is told its value."""
+    for _ in range(n):
+        number, configuration = study.ask()
+        study.tell(number, value(configuration))
+    return study

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from presets import of_steps
 from syne_tune import config_space as cs
 from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.scheduler import SchedulerDecision, TrialScheduler
@@ -24,11 +25,9 @@ from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObje
 from syne_tune_rows import KNOWING, OPTIONS, SETTINGS, SPACE, evaluations
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer
-from dre_plugins.engine import get_preset
 
 GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.ordinal([0.1, 0.2, 0.5], kind="nn"), "epochs": 9}
-DEFAULT = get_preset("default")
-QUICK = replace(DEFAULT, from_random=replace(DEFAULT.from_random, n_steps=100))
+QUICK = of_steps(100)
 
 
 def asha(searcher: Any, space: dict[str, Any] = SPACE) -> AsynchronousSuccessiveHalving:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_spaces import rising
 
 from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
 from dre_plugins.space.candidates import mutate, sobol
@@ -32,10 +33,6 @@ BRANCHES = SearchSpace(
 
 def free(space: SearchSpace) -> np.ndarray:
     return np.full(space.n_parameters, np.nan)
-
-
-def rising(c: dict[str, Any]) -> bool:
-    return c["low"] <= c["high"]
 
 
 def is_shared(c: dict[str, Any]) -> bool:

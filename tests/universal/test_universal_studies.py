@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from presets import TINY
+from small_spaces import told
 from small_universal import untrained, write
 
 from dre_plugins import AskTell, DRESampler, Settings
@@ -56,9 +57,7 @@ def test_a_study_keeps_to_the_prior_that_it_began_with(
         )
 
     def run(study: AskTell) -> list[float]:
-        for _ in range(9):
-            number, configuration = study.ask()
-            study.tell(number, configuration["x"] ** 2)
+        told(study, 9, lambda configuration: configuration["x"] ** 2)
         return [trial.configuration["x"] for trial in study.trials]
 
     whole, cut = study(), study()
