@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
-from presets import TINY
-
-from dre_plugins.recommend.settings import Settings
-
-if TYPE_CHECKING:
-    from dre_plugins.adapters.optuna import DRESampler
 
 # Each extra of the package can be tested alone.
 FRAMEWORKS = {"optuna": "optuna", "ray_tune": "ray", "syne_tune": "syne_tune"}
@@ -29,16 +21,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for folder, mark in MARKS.items():
             if HERE / folder in item.path.parents:
                 item.add_marker(mark)
-
-
-@pytest.fixture
-def tiny_sampler() -> Callable[..., DRESampler]:
-    """Build samplers with a tiny surrogate; arguments override."""
-    from dre_plugins.adapters.optuna import DRESampler
-
-    def build(**arguments: Any) -> DRESampler:
-        return DRESampler(
-            **{"seed": 0, "n_startup_trials": 4, "settings": Settings(preset=TINY), **arguments}
-        )
-
-    return build

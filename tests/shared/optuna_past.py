@@ -1,27 +1,22 @@
 """Past studies in Optuna, a small preset, and samplers that learn from them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import optuna
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
+from optuna_worker import optimized
+from presets import of_steps
 
 from dre_plugins import DRESampler
-from dre_plugins.engine import PRESETS, ScorerSettings
+from dre_plugins.engine import ScorerSettings
 from dre_plugins.recommend.settings import Settings
 
 SMALL = ScorerSettings(
     n_members=4, hidden=(16, 16), activation="silu", range_limit=None, centred=True
 )
-DEFAULT = PRESETS["default"]
-PRESET = replace(
-    DEFAULT,
-    scorer=SMALL,
-    from_random=replace(DEFAULT.from_random, n_steps=40),
-    from_prior=replace(DEFAULT.from_prior, n_steps=40),
-)
+PRESET = of_steps(40, 40, scorer=SMALL)
 SPACE = {
     "rate": FloatDistribution(1e-4, 1.0, log=True),
     "depth": IntDistribution(1, 10),
@@ -81,9 +76,7 @@ def sampler_of(**arguments) -> DRESampler:
 
 
 def tuned(sampler: DRESampler, n_trials: int, of=objective) -> optuna.Study:
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(of, n_trials=n_trials)
-    return study
+    return optimized(sampler, of, n_trials)
 
 
 def source_of(trial: optuna.trial.FrozenTrial) -> str:

@@ -9,6 +9,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import optuna
+from optuna.samplers import BaseSampler
 from optuna.trial import Trial
 from presets import TINY
 
@@ -23,6 +24,22 @@ def open_storage(name: str) -> Any:
 
         return optuna.storages.JournalStorage(JournalFileBackend(name.removeprefix("journal:")))
     return name
+
+
+def tiny_sampler(**arguments: Any) -> DRESampler:
+    """Return a sampler with a tiny surrogate; arguments override."""
+    return DRESampler(
+        **{"seed": 0, "n_startup_trials": 4, "settings": Settings(preset=TINY), **arguments}
+    )
+
+
+def optimized(
+    sampler: BaseSampler, objective: Callable[[Trial], Any], n_trials: int, **of_study: Any
+) -> optuna.Study:
+    """Return a new study after so many trials."""
+    study = optuna.create_study(sampler=sampler, **of_study)
+    study.optimize(objective, n_trials=n_trials)
+    return study
 
 
 def params_of(study: optuna.Study) -> list[dict[str, Any]]:
@@ -70,7 +87,7 @@ def _meet(meeting: Any, results: Any, job: Callable[..., Any], *arguments: Any) 
 
 def leave_pending(storage: str) -> dict[str, int]:
     """Leave four trials pending and return the statistics of the sampler."""
-    sampler = DRESampler(seed=7, n_startup_trials=1, settings=Settings(preset=TINY))
+    sampler = tiny_sampler(seed=7, n_startup_trials=1)
     study = optuna.load_study(study_name="s", storage=open_storage(storage), sampler=sampler)
     for _ in range(4):
         small_objective(study.ask())
@@ -102,4 +119,4 @@ def optimize(
         ),
     )
     study.optimize(mixed_objective, n_trials=n_trials)
-    return [trial.params for trial in study.trials]
+    return params_of(study)

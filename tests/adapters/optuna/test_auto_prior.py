@@ -9,6 +9,7 @@ from typing import Any
 
 import optuna
 import pytest
+from optuna_worker import optimized
 from presets import TINY
 
 from dre_plugins import DRESampler
@@ -31,8 +32,7 @@ def reinforcement(trial: optuna.Trial) -> float:
 
 
 def tuned(objective, prior: str, n_trials: int = 4) -> optuna.Study:
-    study = optuna.create_study(sampler=DRESampler(seed=0, prior=prior, settings=SETTINGS))
-    study.optimize(objective, n_trials=n_trials)
+    study = optimized(DRESampler(seed=0, prior=prior, settings=SETTINGS), objective, n_trials)
     assert not study.sampler.stats["fallbacks"]
     return study
 
@@ -71,8 +71,7 @@ def test_each_branch_begins_with_the_prior_of_its_learner() -> None:
     assert {*firsts} == {"neighbours", "trees"}
     for number in range(3):  # the same first values whatever the seed
         sampler = DRESampler(seed=number + 5, prior="auto", settings=SETTINGS)
-        again = optuna.create_study(sampler=sampler)
-        again.optimize(choice, n_trials=1)
+        again = optimized(sampler, choice, 1)
         first = again.trials[0]
         recognised = {name: value for name, value in first.params.items() if "__" in name}
         expected = firsts[first.params["classifier"]].params
@@ -84,8 +83,9 @@ def test_several_objectives_have_no_prior_that_was_not_given() -> None:
     found = []
     for prior in ("auto", "universal"):
         sampler = DRESampler(seed=0, prior=prior, settings=SETTINGS)
-        study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
-        study.optimize(lambda trial: (boosting(trial), 1.0), n_trials=4)
+        study = optimized(
+            sampler, lambda trial: (boosting(trial), 1.0), 4, directions=["minimize", "maximize"]
+        )
         found.append([trial.params for trial in study.trials[1:]])
     assert found[0] == found[1]
 
@@ -101,8 +101,7 @@ def test_where_nothing_is_recognised_it_is_the_universal_prior(
 
 
 def first_of(**arguments: Any) -> optuna.trial.FrozenTrial:
-    study = optuna.create_study(sampler=DRESampler(**{"settings": SETTINGS, **arguments}))
-    study.optimize(boosting, n_trials=1)
+    study = optimized(DRESampler(**{"settings": SETTINGS, **arguments}), boosting, 1)
     return study.trials[0]
 
 

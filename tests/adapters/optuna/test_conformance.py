@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from optuna.samplers import BaseSampler
+from optuna_worker import tiny_sampler
 
 pytest_samplers = pytest.importorskip(
     "optuna.testing.pytest_samplers", reason="Optuna publishes its conformance classes since 4.8"
@@ -18,5 +19,5 @@ class TestDRESampler(
     pytest_samplers.MultiObjectiveSamplerTestCase,
 ):
     @pytest.fixture
-    def sampler(self, tiny_sampler: Callable[..., BaseSampler]) -> Callable[[], BaseSampler]:
+    def sampler(self) -> Callable[[], BaseSampler]:
         return lambda: tiny_sampler(n_startup_trials=0)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
 from optuna.trial import Trial, TrialState, create_trial
-from optuna_worker import mixed_objective
+from optuna_worker import mixed_objective, optimized, tiny_sampler
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend.explanation import Explanation
 
-MakeSampler = Callable[..., DRESampler]
 KEY = "dre:explanation"
 
 
@@ -32,18 +30,15 @@ def sources(study: optuna.Study) -> list[str]:
     return [explanation.source for explanation in explained(study)]
 
 
-def test_a_study_from_start_up_to_model(tiny_sampler: MakeSampler) -> None:
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.optimize(slope, n_trials=8)
+def test_a_study_from_start_up_to_model() -> None:
+    study = optimized(tiny_sampler(), slope, 8)
     assert sources(study) == ["independent"] + ["random"] * 3 + ["model"] * 4
     # 512 spread points, and the trials that had ended.
     n_reference = [explanation.n_reference for explanation in explained(study)]
     assert n_reference == [None] * 4 + [512 + number for number in range(4, 8)]
 
 
-def test_the_stored_figures_are_those_of_the_suggestion(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_stored_figures_are_those_of_the_suggestion(monkeypatch: pytest.MonkeyPatch) -> None:
     from dre_plugins.recommend.recommender import Recommender
 
     suggested = []
@@ -54,8 +49,7 @@ def test_the_stored_figures_are_those_of_the_suggestion(
         return suggested[-1:]
 
     monkeypatch.setattr(Recommender, "suggest", kept)
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.optimize(slope, n_trials=7)
+    study = optimized(tiny_sampler(), slope, 7)
     explanation, wanted = explained(study)[-1], suggested[-1]
     assert explanation.predicted_rank == pytest.approx(wanted.explanation.predicted_rank, rel=1e-3)
     assert explanation.spread == pytest.approx(wanted.explanation.spread, rel=1e-3)
@@ -63,9 +57,8 @@ def test_the_stored_figures_are_those_of_the_suggestion(
 
 
 @pytest.mark.parametrize("wanted", [{"x": 0.5, "y": 0.5}, {"x": 0.5}])
-def test_enqueued(tiny_sampler: MakeSampler, wanted: dict[str, float]) -> None:
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.optimize(slope, n_trials=5)
+def test_enqueued(wanted: dict[str, float]) -> None:
+    study = optimized(tiny_sampler(), slope, 5)
     study.enqueue_trial(wanted)
     waiting = study.get_trials(states=[TrialState.WAITING])[0]
     assert study.sampler.explain(study, waiting).source == "enqueued"
@@ -73,7 +66,7 @@ def test_enqueued(tiny_sampler: MakeSampler, wanted: dict[str, float]) -> None:
     assert explained(study)[-1] == Explanation("enqueued")
 
 
-def test_pruned_failed_and_running_trials_are_explained(tiny_sampler: MakeSampler) -> None:
+def test_pruned_failed_and_running_trials_are_explained() -> None:
     study = optuna.create_study(sampler=tiny_sampler())
 
     def objective(trial: Trial) -> float:
@@ -92,10 +85,9 @@ def test_pruned_failed_and_running_trials_are_explained(tiny_sampler: MakeSample
     assert sources(study)[5:] == ["model"] * 3
 
 
-def test_a_study_that_is_loaded_says_the_same(tmp_path: Path, tiny_sampler: MakeSampler) -> None:
+def test_a_study_that_is_loaded_says_the_same(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path / 'study.db'}"
-    study = optuna.create_study(sampler=tiny_sampler(), storage=storage, study_name="s")
-    study.optimize(mixed_objective, n_trials=7)
+    study = optimized(tiny_sampler(), mixed_objective, 7, storage=storage, study_name="s")
     loaded = optuna.load_study(study_name="s", storage=storage)
     assert explained(loaded) == explained(study)
     assert sources(loaded)[-1] == "model"
@@ -106,11 +98,8 @@ def test_a_study_that_is_loaded_says_the_same(tmp_path: Path, tiny_sampler: Make
     assert len(json.dumps(shown)) < 200
 
 
-def test_a_suggestion_costs_three_writes(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.optimize(slope, n_trials=6)
+def test_a_suggestion_costs_three_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = optimized(tiny_sampler(), slope, 6)
     writes: list[str] = []
     for kind in ("user", "system"):
 
@@ -125,33 +114,27 @@ def test_a_suggestion_costs_three_writes(
 
 
 def test_a_trial_of_another_sampler_is_unknown() -> None:
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(slope, n_trials=1)
+    study = optimized(optuna.samplers.RandomSampler(seed=0), slope, 1)
     study.add_trial(create_trial(value=0.0, user_attrs={KEY: "not ours"}))
     assert explained(study) == [Explanation("unknown")] * 2
 
 
 @pytest.mark.parametrize("trial", [3, -1, "0", None])
 def test_no_such_trial(trial: Any) -> None:
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(slope, n_trials=1)
+    study = optimized(optuna.samplers.RandomSampler(seed=0), slope, 1)
     with pytest.raises(ValueError, match=r"number of one of the study's 1 trials, got"):
         DRESampler().explain(study, trial)
 
 
-def test_a_branch_that_a_prior_knows_does_not_change_what_chose(
-    tiny_sampler: MakeSampler,
-) -> None:
+def test_a_branch_that_a_prior_knows_does_not_change_what_chose() -> None:
     def objective(trial: Trial) -> float:
         value = trial.suggest_float("x", 0.0, 1.0)
         # Entered first by trial 3, long after the model has begun.
         return value + (trial.suggest_float("y", 0.0, 1.0) if trial.number >= 3 else 0.0)
 
-    past = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    past.optimize(slope, n_trials=12)
+    past = optimized(optuna.samplers.RandomSampler(seed=0), slope, 12)
     sampler = tiny_sampler(past_studies=past, n_startup_trials=None)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(objective, n_trials=6)
+    study = optimized(sampler, objective, 6)
     found = sources(study)
     assert found[0] == "prior" and "prior" not in found[1:]
     counted = {source: sampler.stats[source] for source in set(found)}

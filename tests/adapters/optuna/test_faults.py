@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import optuna
 import pytest
 from optuna.trial import Trial
-from optuna_worker import mixed_objective
+from optuna_worker import mixed_objective, optimized, tiny_sampler
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.space import UnsupportedDomainError
 
-MakeSampler = Callable[..., DRESampler]
 
-
-def test_a_study_in_which_every_trial_fails_goes_on(tiny_sampler: MakeSampler) -> None:
+def test_a_study_in_which_every_trial_fails_goes_on() -> None:
     def objective(trial: Trial) -> float:
         return trial.suggest_float("x", 0, 1) * math.nan
 
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.optimize(objective, n_trials=10)
+    study = optimized(tiny_sampler(), objective, 10)
     assert len({trial.params["x"] for trial in study.trials}) == 10
     assert study.sampler.stats["fallbacks"] == 0
 
@@ -37,11 +33,10 @@ def test_a_study_in_which_every_trial_fails_goes_on(tiny_sampler: MakeSampler) -
     ids=repr,
 )
 def test_a_storage_that_takes_no_attributes_costs_no_trial(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch, error: Exception
+    monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
-    expected = optuna.create_study(sampler=tiny_sampler())
-    expected.optimize(mixed_objective, n_trials=8)
+    expected = optimized(tiny_sampler(), mixed_objective, 8)
 
     def refuse(*_: Any) -> None:
         raise error
@@ -53,11 +48,8 @@ def test_a_storage_that_takes_no_attributes_costs_no_trial(
 
 
 @pytest.mark.parametrize("n_trials_before", [0, 3])
-def test_a_range_without_end_is_an_error_that_names_it(
-    tiny_sampler: MakeSampler, n_trials_before: int
-) -> None:
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.optimize(mixed_objective, n_trials=n_trials_before)
+def test_a_range_without_end_is_an_error_that_names_it(n_trials_before: int) -> None:
+    study = optimized(tiny_sampler(), mixed_objective, n_trials_before)
     with pytest.raises(UnsupportedDomainError, match="'width'"):
         study.optimize(lambda trial: trial.suggest_float("width", 0, math.inf), n_trials=1)
 

@@ -19,14 +19,13 @@ from optuna.distributions import (
 )
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
-from optuna_worker import mixed_objective, params_of
+from optuna_worker import mixed_objective, optimized, params_of, tiny_sampler
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna import history as optuna_history
 from dre_plugins.adapters.optuna.conversion import numbers_of
 from dre_plugins.adapters.optuna.history import History, trial_of
 
-MakeSampler = Callable[..., DRESampler]
 Space = dict[str, BaseDistribution]
 MINIMIZE = [StudyDirection.MINIMIZE]
 
@@ -71,9 +70,7 @@ def violations(trial: FrozenTrial) -> Sequence[float]:
 
 @pytest.mark.parametrize("objective", [mixed_objective, eventful_objective])
 def test_no_suggestion_depends_on_what_was_kept(
-    tiny_sampler: MakeSampler,
-    monkeypatch: pytest.MonkeyPatch,
-    objective: Callable[[Trial], float],
+    monkeypatch: pytest.MonkeyPatch, objective: Callable[[Trial], float]
 ) -> None:
     def sampler() -> DRESampler:
         return tiny_sampler(constraints_func=violations, warn_independent_sampling=False)
@@ -89,9 +86,7 @@ def test_no_suggestion_depends_on_what_was_kept(
     assert run(sampler(), objective) == kept
 
 
-def test_another_study_of_the_same_name_is_not_mistaken_for_the_first(
-    tiny_sampler: MakeSampler,
-) -> None:
+def test_another_study_of_the_same_name_is_not_mistaken_for_the_first() -> None:
     def run_and_delete(sampler: DRESampler, sign: float) -> list[dict[str, Any]]:
         study = optuna.create_study(study_name="s", storage=storage, sampler=sampler)
         study.optimize(lambda trial: sign * trial.suggest_float("x", 0.0, 1.0), n_trials=8)
@@ -104,9 +99,7 @@ def test_another_study_of_the_same_name_is_not_mistaken_for_the_first(
     assert second == run_and_delete(tiny_sampler(), -1.0) != first
 
 
-def test_a_suggestion_converts_what_is_new(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_suggestion_converts_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
     converted: list[int] = []
 
     def counted(trial: FrozenTrial, *arguments: Any) -> Any:
@@ -114,8 +107,7 @@ def test_a_suggestion_converts_what_is_new(
         return trial_of(trial, *arguments)
 
     monkeypatch.setattr(optuna_history, "trial_of", counted)
-    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=100))
-    study.optimize(mixed_objective, n_trials=20)
+    study = optimized(tiny_sampler(n_startup_trials=100), mixed_objective, 20)
     running = study.ask()
     mixed_objective(running)
     for _ in range(3):
@@ -176,7 +168,7 @@ def test_the_direction_counts() -> None:
     assert [trial.value for trial in up[3::3]] == [3.0, 6.0, 9.0]
 
 
-def test_a_trial_that_ends_is_converted_anew(tiny_sampler: MakeSampler) -> None:
+def test_a_trial_that_ends_is_converted_anew() -> None:
     history, study = History(), optuna.create_study(sampler=tiny_sampler())
     space: Space = {"x": UNIT, "y": UNIT}
     trial = study.ask()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -15,16 +14,16 @@ from optuna_worker import (
     leave_pending,
     mixed_objective,
     open_storage,
+    optimized,
     run_start_up,
     run_together,
     small_objective,
     table_objective,
+    tiny_sampler,
 )
 
 from dre_plugins.adapters.optuna import DRESampler, claims
 from dre_plugins.adapters.optuna.attributes import explanation_of
-
-MakeSampler = Callable[..., DRESampler]
 
 
 def points_of(study: optuna.Study) -> list[tuple[Any, ...]]:
@@ -36,29 +35,22 @@ BEGINNINGS = pytest.mark.parametrize("n_ended", [0, 2], ids=["startup", "model"]
 
 
 @BEGINNINGS
-def test_16_pending_trials_in_a_space_of_18_are_distinct(
-    tiny_sampler: MakeSampler, n_ended: int
-) -> None:
-    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
-    study.optimize(small_objective, n_trials=n_ended)
+def test_16_pending_trials_in_a_space_of_18_are_distinct(n_ended: int) -> None:
+    study = optimized(tiny_sampler(n_startup_trials=1), small_objective, n_ended)
     for _ in range(16):
         small_objective(study.ask())
     assert len(set(points_of(study))) == 16 + n_ended
 
 
-def test_trials_that_are_all_asked_before_any_suggests_are_distinct(
-    tiny_sampler: MakeSampler,
-) -> None:
-    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
-    study.optimize(small_objective, n_trials=2)
+def test_trials_that_are_all_asked_before_any_suggests_are_distinct() -> None:
+    study = optimized(tiny_sampler(n_startup_trials=1), small_objective, 2)
     for trial in [study.ask() for _ in range(16)]:
         small_objective(trial)
     assert len(set(points_of(study))) == 18
 
 
-def test_a_claim_is_seen_before_its_parameters_are_asked_for(tiny_sampler: MakeSampler) -> None:
-    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
-    study.optimize(small_objective, n_trials=2)
+def test_a_claim_is_seen_before_its_parameters_are_asked_for() -> None:
+    study = optimized(tiny_sampler(n_startup_trials=1), small_objective, 2)
     trials = [study.ask() for _ in range(16)]
     for trial in trials:
         trial.suggest_int("y", 0, 5)
@@ -68,13 +60,12 @@ def test_a_claim_is_seen_before_its_parameters_are_asked_for(tiny_sampler: MakeS
 
 
 @BEGINNINGS
-def test_8_threads_share_a_sampler(tiny_sampler: MakeSampler, n_ended: int) -> None:
+def test_8_threads_share_a_sampler(n_ended: int) -> None:
     """Nothing is repeated, unless seven trials take the same x before any of them asks for y.
 
     The threads may all begin before any of them has asked for its second parameter.
     """
-    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
-    study.optimize(small_objective, n_trials=n_ended)
+    study = optimized(tiny_sampler(n_startup_trials=1), small_objective, n_ended)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: small_objective(study.ask()), range(16)))
     points = points_of(study)
@@ -94,7 +85,7 @@ def test_8_threads_share_a_sampler(tiny_sampler: MakeSampler, n_ended: int) -> N
     ],
 )
 def test_4_processes_with_the_same_seed_share_a_storage(
-    tmp_path: Path, kind: str, n_ended: int, tiny_sampler: MakeSampler
+    tmp_path: Path, kind: str, n_ended: int
 ) -> None:
     storage = f"{kind}{tmp_path / 'storage'}"
     study = optuna.create_study(
@@ -123,7 +114,7 @@ def test_20_processes_share_a_journal(tmp_path: Path) -> None:
     assert len(set(points)) == 41
 
 
-def test_zombies_do_not_stop_a_study(tiny_sampler: MakeSampler) -> None:
+def test_zombies_do_not_stop_a_study() -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     for _ in range(3):
         study.ask()  # never asks for anything
@@ -147,7 +138,7 @@ def study_of_two_claims(sampler: DRESampler) -> tuple[optuna.Study, Any, Any]:
 
 
 def test_an_earlier_trial_waits_for_a_later_one_to_give_way(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """If two trials claim the same values, and none is in use yet, only the later one moves."""
     study = optuna.create_study(sampler=tiny_sampler())
@@ -169,7 +160,7 @@ def test_an_earlier_trial_waits_for_a_later_one_to_give_way(
 
 
 def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The earlier one looked before the later began, and never looks again."""
     study, early, late = study_of_two_claims(tiny_sampler())
@@ -186,11 +177,10 @@ def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
 
 
 def test_no_trial_waits_for_one_that_has_asked_for_nothing(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A worker that loads its data first, or has another sampler, claims later or never."""
-    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
-    study.optimize(mixed_objective, n_trials=3)
+    study = optimized(tiny_sampler(n_startup_trials=1), mixed_objective, 3)
     pauses: list[float] = []
     monkeypatch.setattr(claims.time, "sleep", pauses.append)
     silent = study.ask()
@@ -201,7 +191,7 @@ def test_no_trial_waits_for_one_that_has_asked_for_nothing(
 
 
 def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     first = study.ask()
@@ -216,7 +206,7 @@ def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
 
 
 def test_a_trial_waits_for_no_claim_of_a_worker_that_was_killed_long_ago(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     study, _, late = study_of_two_claims(tiny_sampler())
     pauses: list[float] = []

@@ -5,6 +5,7 @@ import optuna
 import pytest
 from optuna.trial import create_trial
 from optuna_past import PRESET, SMALL, loss_of, objective, past_study, sampler_of, source_of, tuned
+from optuna_worker import optimized
 
 from dre_plugins import DRESampler, Prior
 from dre_plugins.adapters.optuna.sources import metadata_from_studies
@@ -137,8 +138,7 @@ def two_objectives(trial: optuna.Trial) -> tuple[float, float]:
 
 
 def tuned_twofold(sampler: DRESampler, n_trials: int) -> optuna.Study:
-    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    study.optimize(two_objectives, n_trials=n_trials)
+    study = optimized(sampler, two_objectives, n_trials, directions=["minimize", "minimize"])
     return study
 
 
@@ -275,7 +275,6 @@ def test_a_partly_enqueued_first_trial_is_completed_by_the_prior(prior):
 
 
 def test_objectives_that_always_fail_end_with_all_trials(prior):
-    study = optuna.create_study(sampler=sampler_of(prior=prior))
-    study.optimize(lambda trial: objective(trial) * float("nan"), n_trials=8)
+    study = tuned(sampler_of(prior=prior), 8, lambda trial: objective(trial) * float("nan"))
     assert len({repr(trial.params) for trial in study.trials}) == 8
     assert study.sampler.stats["fallbacks"] == 0

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
 from typing import Any
 
 import optuna
 import pytest
-from optuna_worker import params_of
+from optuna_worker import optimized, params_of, tiny_sampler
 
 from dre_plugins.adapters.optuna import DRESampler
-
-MakeSampler = Callable[..., DRESampler]
 
 
 def plane(trial: optuna.Trial) -> tuple[float, float]:
@@ -30,14 +27,12 @@ def constrained_by_trial(sampler: DRESampler, n_trials: int = 12) -> optuna.Stud
         trial.set_constraint("circle", circle(x, y))
         return x + y
 
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(objective, n_trials=n_trials)
+    study = optimized(sampler, objective, n_trials, direction="maximize")
     return study
 
 
 def constrained_by_function(sampler: DRESampler, n_trials: int = 12) -> optuna.Study:
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(lambda trial: sum(plane(trial)), n_trials=n_trials)
+    study = optimized(sampler, lambda trial: sum(plane(trial)), n_trials, direction="maximize")
     return study
 
 
@@ -51,7 +46,7 @@ needs_set_constraint = pytest.mark.skipif(
 
 
 @needs_set_constraint
-def test_both_ways_of_stating_constraints_are_the_same(tiny_sampler: MakeSampler) -> None:
+def test_both_ways_of_stating_constraints_are_the_same() -> None:
     by_trial = constrained_by_trial(tiny_sampler())
     by_function = constrained_by_function(tiny_sampler(constraints_func=circle_of))
     unconstrained = constrained_by_function(tiny_sampler())
@@ -68,9 +63,7 @@ def broken_of(trial: optuna.trial.FrozenTrial) -> list[float]:
     return [1.0] * (trial.number % 4)  # of varying length
 
 
-def test_broken_constraints_end_no_study(
-    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_broken_constraints_end_no_study(caplog: pytest.LogCaptureFixture) -> None:
     sampler = tiny_sampler(constraints_func=broken_of)
     study = constrained_by_function(sampler)
     assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 12
@@ -80,7 +73,7 @@ def test_broken_constraints_end_no_study(
     assert len(warnings) == 1 and "no measurement" in warnings[0]
 
 
-def test_several_objectives_are_resumed_and_reproducible(tiny_sampler: MakeSampler) -> None:
+def test_several_objectives_are_resumed_and_reproducible() -> None:
     def objective(trial: optuna.Trial) -> tuple[float, float]:
         x, y = plane(trial)
         return x**2 + y, (x - 1) ** 2 + y
@@ -105,7 +98,7 @@ def test_several_objectives_are_resumed_and_reproducible(tiny_sampler: MakeSampl
     assert len(whole.best_trials) >= 2
 
 
-def test_failed_trials_of_several_objectives_are_survived(tiny_sampler: MakeSampler) -> None:
+def test_failed_trials_of_several_objectives_are_survived() -> None:
     def objective(trial: optuna.Trial) -> tuple[float, float]:
         x, y = plane(trial)
         if trial.number % 4 == 0:
@@ -119,13 +112,12 @@ def test_failed_trials_of_several_objectives_are_survived(tiny_sampler: MakeSamp
     assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 6
 
 
-def test_objectives_of_changing_number_end_no_study(tiny_sampler: MakeSampler) -> None:
+def test_objectives_of_changing_number_end_no_study() -> None:
     def objective(trial: optuna.Trial) -> tuple[float, ...]:
         return (*plane(trial), 1.0)[: 1 + trial.number % 3]
 
     sampler = tiny_sampler()
-    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
-    study.optimize(objective, n_trials=18)
+    study = optimized(sampler, objective, 18, directions=["minimize", "maximize"])
     states = [trial.state.name for trial in study.trials]
     assert states == ["FAIL", "COMPLETE", "FAIL"] * 6
     assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 6
@@ -133,7 +125,7 @@ def test_objectives_of_changing_number_end_no_study(tiny_sampler: MakeSampler) -
 
 @pytest.mark.filterwarnings("ignore:All-NaN slice encountered")  # Optuna's median of NaN
 @pytest.mark.parametrize("pruner", ["halving", "hyperband", "median", "patient", "own"])
-def test_rungs_that_are_missing_end_no_study(tiny_sampler: MakeSampler, pruner: str) -> None:
+def test_rungs_that_are_missing_end_no_study(pruner: str) -> None:
     """Trials report at some of the steps, a NaN among the values, or nothing at all."""
     pruners: dict[str, Any] = {
         "halving": optuna.pruners.SuccessiveHalvingPruner(min_resource=1),
@@ -153,8 +145,7 @@ def test_rungs_that_are_missing_end_no_study(tiny_sampler: MakeSampler, pruner: 
         return x + y
 
     sampler = tiny_sampler()
-    study = optuna.create_study(sampler=sampler, pruner=pruners[pruner])
-    study.optimize(objective, n_trials=24)
+    study = optimized(sampler, objective, 24, pruner=pruners[pruner])
     assert len(study.trials) == 24
     # Under Hyperband, Optuna shows a sampler the trials of its bracket only.
     assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 6
@@ -163,14 +154,13 @@ def test_rungs_that_are_missing_end_no_study(tiny_sampler: MakeSampler, pruner: 
 
 
 @needs_set_constraint
-def test_constraints_of_several_objectives(tiny_sampler: MakeSampler) -> None:
+def test_constraints_of_several_objectives() -> None:
     def objective(trial: optuna.Trial) -> tuple[float, float]:
         x, y = plane(trial)
         trial.set_constraint("circle", circle(x, y))
         return x, y
 
     sampler = tiny_sampler()
-    study = optuna.create_study(directions=["maximize", "maximize"], sampler=sampler)
-    study.optimize(objective, n_trials=16)
+    study = optimized(sampler, objective, 16, directions=["maximize", "maximize"])
     assert sampler.stats["fallbacks"] == 0
     assert all(trial.constraints["circle"] <= 0.0 for trial in study.best_trials)

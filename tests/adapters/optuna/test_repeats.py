@@ -11,10 +11,10 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import Trial, TrialState, create_trial
+from optuna_worker import tiny_sampler
 
 from dre_plugins.adapters.optuna import DRESampler
 
-MakeSampler = Callable[..., DRESampler]
 Objective = Callable[[Trial], float]
 SEEDS = range(3)
 
@@ -63,9 +63,7 @@ def second_phase(trial: Trial) -> float:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_child_of_two_branches_ends_in_an_exhausted_space(
-    tiny_sampler: MakeSampler, seed: int
-) -> None:
+def test_a_child_of_two_branches_ends_in_an_exhausted_space(seed: int) -> None:
     sampler = tiny_sampler(seed=seed)
     study = run_study(sampler, shared_child, 32)
     assert n_repeats(study) == sampler.stats["exhausted"] == 32 - 28
@@ -73,11 +71,11 @@ def test_a_child_of_two_branches_ends_in_an_exhausted_space(
 
 @pytest.mark.parametrize("objective", [conjunction, second_phase])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_trial_is_a_repeat(tiny_sampler: MakeSampler, seed: int, objective: Objective) -> None:
+def test_no_trial_is_a_repeat(seed: int, objective: Objective) -> None:
     assert n_repeats(run_study(tiny_sampler(seed=seed), objective, 30)) == 0
 
 
-def test_repeats_are_allowed_where_the_user_wants_them(tiny_sampler: MakeSampler) -> None:
+def test_repeats_are_allowed_where_the_user_wants_them() -> None:
     sampler = tiny_sampler(allow_duplicates=True)
     assert n_repeats(run_study(sampler, conjunction, 20)) > 5
     assert sampler.stats["exhausted"] == 0
@@ -87,7 +85,7 @@ def test_repeats_are_allowed_where_the_user_wants_them(tiny_sampler: MakeSampler
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_parameter_that_was_swapped_for_another(tiny_sampler: MakeSampler, seed: int) -> None:
+def test_a_parameter_that_was_swapped_for_another(seed: int) -> None:
     """Values that the old script exhausted may be tried again with the new parameter."""
 
     def objective(trial: Trial) -> float:
@@ -102,9 +100,7 @@ def test_a_parameter_that_was_swapped_for_another(tiny_sampler: MakeSampler, see
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_trials_of_a_smaller_space_do_not_stand_for_the_larger_one(
-    tiny_sampler: MakeSampler, seed: int
-) -> None:
+def test_trials_of_a_smaller_space_do_not_stand_for_the_larger_one(seed: int) -> None:
     def objective(trial: Trial) -> float:
         x = trial.suggest_int("x", 0, 3)
         if trial.number < 4:  # all there was
@@ -138,13 +134,13 @@ def kernel_that_raises(trial: Trial) -> float:
 @pytest.mark.parametrize("objective", [nan_for_lbfgs, kernel_that_raises])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_fails_before_it_asks_for_more_is_tried_twice_at_most(
-    tiny_sampler: MakeSampler, seed: int, objective: Objective
+    seed: int, objective: Objective
 ) -> None:
     study = run_study(tiny_sampler(seed=seed), objective, 30)
     assert sum(trial.state is TrialState.FAIL for trial in study.trials) in (1, 2)
 
 
-def test_one_accident_does_not_close_a_branch(tiny_sampler: MakeSampler) -> None:
+def test_one_accident_does_not_close_a_branch() -> None:
     entered: Counter[str] = Counter()
 
     def objective(trial: Trial) -> float:
@@ -164,9 +160,7 @@ def test_one_accident_does_not_close_a_branch(tiny_sampler: MakeSampler) -> None
 
 @pytest.mark.parametrize("way", ["retry", "enqueue"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_waiting_trial_gets_the_rest_chosen_for_what_it_has(
-    tiny_sampler: MakeSampler, seed: int, way: str
-) -> None:
+def test_a_waiting_trial_gets_the_rest_chosen_for_what_it_has(seed: int, way: str) -> None:
     """A retry has its parameters as such, an enqueued trial in an attribute."""
     x, y = IntDistribution(0, 1), CategoricalDistribution(["a", "b", "c", "d"])
     study = optuna.create_study(sampler=tiny_sampler(seed=seed))

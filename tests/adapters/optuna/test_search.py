@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial, TrialState
-from optuna_worker import small_objective
+from optuna_worker import optimized, small_objective, tiny_sampler
 from presets import TINY
 
 from dre_plugins.adapters.optuna import DRESampler
@@ -21,7 +20,6 @@ from dre_plugins.adapters.optuna.conversion import learnt_space
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Ordinal
 
-MakeSampler = Callable[..., DRESampler]
 N_STARTUP = 4  # of tiny_sampler
 
 
@@ -77,7 +75,7 @@ def test_conditional_parameters_are_sampled_by_the_model(
 
 
 def test_a_new_parameter_is_warned_of_once_and_then_modelled(
-    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def objective(trial: Trial) -> float:
         value = trial.suggest_float("x", 0, 1)
@@ -101,7 +99,7 @@ def test_a_new_parameter_is_warned_of_once_and_then_modelled(
     assert messages(caplog, logging.WARNING) == []
 
 
-def test_the_independent_sampler_of_the_user_is_asked(tiny_sampler: MakeSampler) -> None:
+def test_the_independent_sampler_of_the_user_is_asked() -> None:
     class Fixed(optuna.samplers.RandomSampler):
         hooks = 0
 
@@ -115,8 +113,8 @@ def test_the_independent_sampler_of_the_user_is_asked(tiny_sampler: MakeSampler)
             self.hooks += 1
 
     independent = Fixed()
-    study = optuna.create_study(sampler=tiny_sampler(independent_sampler=independent))
-    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    sampler = tiny_sampler(independent_sampler=independent)
+    study = optimized(sampler, lambda trial: trial.suggest_float("x", 0, 1), 2)
     assert study.trials[0].params == {"x": 0.25}
     assert study.trials[1].params != {"x": 0.25}
     assert independent.hooks == 4
@@ -132,8 +130,7 @@ def test_a_widened_range_keeps_what_was_learnt() -> None:
         return abs(trial.suggest_float("x", 0, high) - 0.8)
 
     sampler = Counted(seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(lambda trial: objective(trial, 1.0), n_trials=20)
+    study = optimized(sampler, lambda trial: objective(trial, 1.0), 20)
     study.optimize(lambda trial: objective(trial, 5.0), n_trials=12)
     assert sampler.independent == [(0, "x")]
     later = [trial.params["x"] for trial in study.trials[20:]]
@@ -143,7 +140,7 @@ def test_a_widened_range_keeps_what_was_learnt() -> None:
     assert study.sampler.infer_relative_search_space(study, study.trials[-1])["x"].high == 5.0
 
 
-def test_a_narrowed_or_moved_range_is_re_encoded(tiny_sampler: MakeSampler) -> None:
+def test_a_narrowed_or_moved_range_is_re_encoded() -> None:
     sampler = tiny_sampler()
     study = optuna.create_study(sampler=sampler)
     for low, high in [(0, 10), (0, 3), (20, 30)]:
@@ -168,9 +165,7 @@ def test_numeric_choices_may_be_left_unordered() -> None:
     assert {trial.params["size"] for trial in study.trials} == {16, 32, 64}
 
 
-def test_a_small_space_is_exhausted_without_repeats(
-    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_small_space_is_exhausted_without_repeats(caplog: pytest.LogCaptureFixture) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     with caplog.at_level(logging.INFO, logger="optuna.dre_plugins"):
         study.optimize(small_objective, n_trials=18)
@@ -200,7 +195,7 @@ def objective_of_space(trial: Trial) -> float:
     )
 
 
-def test_enqueued_trials_come_first_and_in_order(tiny_sampler: MakeSampler) -> None:
+def test_enqueued_trials_come_first_and_in_order() -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     study.enqueue_trial({"x": 0.25, "n": 7, "kind": "b"})
     study.enqueue_trial({"n": 9})
@@ -233,9 +228,7 @@ def test_the_model_fills_in_what_an_enqueued_trial_leaves_open() -> None:
     assert low["x"] < 5 < high["x"]
 
 
-def test_added_trials_are_learnt_from(
-    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_added_trials_are_learnt_from(caplog: pytest.LogCaptureFixture) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     for i in range(6):
         params = {"x": i / 5, "n": i + 1, "kind": "ab"[i % 2]}
@@ -252,7 +245,7 @@ def test_added_trials_are_learnt_from(
     assert len(messages(caplog, logging.WARNING)) <= 1
 
 
-def test_both_ways_of_ask_and_tell(tiny_sampler: MakeSampler) -> None:
+def test_both_ways_of_ask_and_tell() -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     for number in range(10):
         trial = study.ask({"x": SPACE["x"]} if number % 2 else None)
@@ -265,9 +258,8 @@ def test_both_ways_of_ask_and_tell(tiny_sampler: MakeSampler) -> None:
 # --- pruners and other samplers ----------------------------------------------------------------
 
 
-def test_partially_fixed(tiny_sampler: MakeSampler) -> None:
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.optimize(objective_of_space, n_trials=8)
+def test_partially_fixed() -> None:
+    study = optimized(tiny_sampler(), objective_of_space, 8)
     fixed = {"kind": "b"}
     study.sampler = optuna.samplers.PartialFixedSampler(fixed, study.sampler)
     study.optimize(objective_of_space, n_trials=22)
@@ -275,17 +267,14 @@ def test_partially_fixed(tiny_sampler: MakeSampler) -> None:
     assert set(sources(study)[8:]) <= {"model", "exploration"}
 
 
-def test_a_study_may_change_its_sampler_midway(tiny_sampler: MakeSampler) -> None:
-    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
-    study.optimize(objective_of_space, n_trials=6)
+def test_a_study_may_change_its_sampler_midway() -> None:
+    study = optimized(optuna.samplers.TPESampler(seed=0), objective_of_space, 6)
     study.sampler = tiny_sampler()
     study.optimize(objective_of_space, n_trials=2)
-    assert [trial.user_attrs["dre:explanation"]["source"] for trial in study.trials[6:]] == [
-        "model"
-    ] * 2
+    assert sources(study)[6:] == ["model"] * 2
 
 
-def test_mixed_up_choices_of_one_true_and_nan_are_all_tried(tiny_sampler: MakeSampler) -> None:
+def test_mixed_up_choices_of_one_true_and_nan_are_all_tried() -> None:
     choices = [1, True, 1.0, None, math.nan, "1"]
     seen: list[int] = []
 
@@ -294,6 +283,5 @@ def test_mixed_up_choices_of_one_true_and_nan_are_all_tried(tiny_sampler: MakeSa
         seen.append(next(i for i, choice in enumerate(choices) if choice is value))
         return float(seen[-1])
 
-    study = optuna.create_study(sampler=tiny_sampler())
-    study.optimize(objective, n_trials=6)
+    optimized(tiny_sampler(), objective, 6)
     assert sorted(seen) == [0, 1, 2, 3, 4, 5]

@@ -17,26 +17,27 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial
-from optuna_worker import mixed_objective, optimize, params_of, run_together
+from optuna_worker import (
+    mixed_objective,
+    optimize,
+    optimized,
+    params_of,
+    run_together,
+    tiny_sampler,
+)
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna import state as optuna_process
 
-MakeSampler = Callable[..., DRESampler]
-
 
 def run_here(sampler: DRESampler, n_trials: int = 15, **arguments: Any) -> optuna.Study:
-    study = optuna.create_study(sampler=sampler, **arguments)
-    study.optimize(mixed_objective, n_trials=n_trials)
-    return study
+    return optimized(sampler, mixed_objective, n_trials, **arguments)
 
 
 # --- seeds -------------------------------------------------------------------------------------
 
 
-def test_the_same_seed_gives_the_same_suggestions_in_every_process(
-    tmp_path: Path, tiny_sampler: MakeSampler
-) -> None:
+def test_the_same_seed_gives_the_same_suggestions_in_every_process(tmp_path: Path) -> None:
     """With several threads of torch, and from where another process has stopped."""
     whole = params_of(run_here(tiny_sampler(seed=3, n_startup_trials=5), 12))
     assert run_together(1, optimize, "memory", 7, 3, 2) == [whole[:7]]
@@ -45,17 +46,17 @@ def test_the_same_seed_gives_the_same_suggestions_in_every_process(
     assert run_together(1, optimize, storage, 4, 3) == [whole]
 
 
-def test_other_seeds_give_other_suggestions(tiny_sampler: MakeSampler) -> None:
+def test_other_seeds_give_other_suggestions() -> None:
     studies = [run_here(tiny_sampler(seed=seed), 1) for seed in range(10)]
     assert len({study.trials[0].params["rate"] for study in studies}) == 10
 
 
-def test_without_a_seed_studies_differ(tiny_sampler: MakeSampler) -> None:
+def test_without_a_seed_studies_differ() -> None:
     studies = [run_here(tiny_sampler(seed=None), 3) for _ in range(2)]
     assert params_of(studies[0])[0]["rate"] != params_of(studies[1])[0]["rate"]
 
 
-def test_reseeding_keeps_the_seed_of_the_user(tiny_sampler: MakeSampler) -> None:
+def test_reseeding_keeps_the_seed_of_the_user() -> None:
     sampler = tiny_sampler(independent_sampler=optuna.samplers.RandomSampler(seed=0))
     sampler.reseed_rng()
     sampler = tiny_sampler()
@@ -76,7 +77,7 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", COPIES)
 @pytest.mark.parametrize("seed", [5, None])
-def test_a_copy_suggests_the_same(tiny_sampler: MakeSampler, name: str, seed: int | None) -> None:
+def test_a_copy_suggests_the_same(name: str, seed: int | None) -> None:
     study = run_here(tiny_sampler(seed=seed), 8)
     twin = copy.deepcopy(study)
     twin.sampler = COPIES[name](study.sampler)
@@ -91,9 +92,7 @@ def test_a_copy_suggests_the_same(tiny_sampler: MakeSampler, name: str, seed: in
 
 
 @pytest.mark.parametrize("change", ["meta", "float64"])
-def test_defaults_that_a_user_has_changed_do_not_matter(
-    tiny_sampler: MakeSampler, change: str
-) -> None:
+def test_defaults_that_a_user_has_changed_do_not_matter(change: str) -> None:
     torch = pytest.importorskip("torch")
     expected = params_of(run_here(tiny_sampler()))
     try:
@@ -119,9 +118,7 @@ MIXED_SPACE = {
 }
 
 
-def test_a_trial_reads_the_history_once(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_reads_the_history_once(monkeypatch: pytest.MonkeyPatch) -> None:
     study = optuna.create_study(sampler=tiny_sampler())
     reads = []
     get_trials = optuna.Study.get_trials
@@ -138,9 +135,7 @@ def test_a_trial_reads_the_history_once(
             assert reads == [False]
 
 
-def test_how_long_a_trial_takes_to_ask_changes_nothing(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_how_long_a_trial_takes_to_ask_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = tiny_sampler()
     study = run_here(sampler, 6)
     asked = study.ask().number
@@ -157,9 +152,7 @@ def test_how_long_a_trial_takes_to_ask_changes_nothing(
     assert sampler.sample_relative(study, other, search_space)  # which was not read for it
 
 
-def test_attributes_are_few_and_explanations_small_with_hundreds_of_parameters(
-    tiny_sampler: MakeSampler,
-) -> None:
+def test_attributes_are_few_and_explanations_small_with_hundreds_of_parameters() -> None:
     study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
     space = {f"a_parameter_with_a_name_{i}": FloatDistribution(0, 1) for i in range(200)}
     for number in range(3):
@@ -171,7 +164,6 @@ def test_attributes_are_few_and_explanations_small_with_hundreds_of_parameters(
 
 
 def test_a_default_run_logs_one_line_and_prints_nothing(
-    tiny_sampler: MakeSampler,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
     recwarn: pytest.WarningsRecorder,

@@ -5,18 +5,14 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial, TrialState, create_trial
-from optuna_worker import open_storage
+from optuna_worker import open_storage, optimized, tiny_sampler
 
-from dre_plugins.adapters.optuna import DRESampler
-
-MakeSampler = Callable[..., DRESampler]
 UNIT = FloatDistribution(0.0, 1.0)
 
 
@@ -39,7 +35,7 @@ def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.filterwarnings("ignore:Fixed parameter")
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 1e308, -7, "0.5", True])
 def test_an_enqueued_value_of_any_kind_ends_no_study(
-    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture, storage: Any, value: Any
+    caplog: pytest.LogCaptureFixture, storage: Any, value: Any
 ) -> None:
     sampler = tiny_sampler()
     study = optuna.create_study(storage=storage, sampler=sampler)
@@ -65,20 +61,13 @@ def test_an_enqueued_value_of_any_kind_ends_no_study(
     ],
     ids=repr,
 )
-def test_added_trials_may_have_had_another_kind_of_parameter(
-    tiny_sampler: MakeSampler, then: Any, now: Any
-) -> None:
+def test_added_trials_may_have_had_another_kind_of_parameter(then: Any, now: Any) -> None:
     """Such as those of a study before a choice was added."""
     drawn = then.choices[0] if isinstance(then, CategoricalDistribution) else 0.3
     study = optuna.create_study(sampler=tiny_sampler())
     for number in range(6):
-        study.add_trial(
-            create_trial(
-                params={"p": drawn, "x": number / 6},
-                distributions={"p": then, "x": UNIT},
-                value=float(number),
-            )
-        )
+        params, space = {"p": drawn, "x": number / 6}, {"p": then, "x": UNIT}
+        study.add_trial(create_trial(params=params, distributions=space, value=float(number)))
     for number in range(8):
         trial = study.ask({"p": now, "x": UNIT})
         study.tell(trial, trial.params["x"] + number % 2)
@@ -86,18 +75,14 @@ def test_added_trials_may_have_had_another_kind_of_parameter(
     assert study.sampler.stats["suggestions"] == 8
 
 
-def test_a_choice_that_has_kept_its_name_keeps_its_results(tiny_sampler: MakeSampler) -> None:
+def test_a_choice_that_has_kept_its_name_keeps_its_results() -> None:
     """Places of choices have changed, so that places say nothing."""
     study = optuna.create_study(sampler=tiny_sampler())
     then, now = CategoricalDistribution(["bad", "good"]), CategoricalDistribution(["good", "bad"])
     for number in range(12):
-        study.add_trial(
-            create_trial(
-                params={"k": ("bad", "good")[number % 2], "x": number / 12},
-                distributions={"k": then, "x": UNIT},
-                value=float(number % 2 == 0),
-            )
-        )
+        params = {"k": ("bad", "good")[number % 2], "x": number / 12}
+        space, value = {"k": then, "x": UNIT}, float(number % 2 == 0)
+        study.add_trial(create_trial(params=params, distributions=space, value=value))
     first = study.ask({"k": now, "x": UNIT})
     study.tell(first, 0.5)
     later = [study.ask({"k": now, "x": UNIT}).params["k"] for _ in range(6)]
@@ -107,7 +92,7 @@ def test_a_choice_that_has_kept_its_name_keeps_its_results(tiny_sampler: MakeSam
 @pytest.mark.parametrize(
     "choices", [[1, 1, 2], [0.0, -0.0], [math.nan, math.nan], ["a", "b", "a", "c"]], ids=repr
 )
-def test_choices_may_be_listed_twice(tiny_sampler: MakeSampler, choices: list[Any]) -> None:
+def test_choices_may_be_listed_twice(choices: list[Any]) -> None:
     sampler = tiny_sampler(allow_duplicates=True)
     study = optuna.create_study(sampler=sampler)
     study.optimize(
@@ -116,9 +101,7 @@ def test_choices_may_be_listed_twice(tiny_sampler: MakeSampler, choices: list[An
     assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 0
 
 
-def test_a_grid_of_huge_integers_is_modelled(
-    tiny_sampler: MakeSampler, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_grid_of_huge_integers_is_modelled(caplog: pytest.LogCaptureFixture) -> None:
     """Optuna itself cannot say whether such a number is on its grid."""
     sampler = tiny_sampler()
     study = optuna.create_study(sampler=sampler)
@@ -131,17 +114,16 @@ def test_a_grid_of_huge_integers_is_modelled(
 
 
 @pytest.mark.parametrize("huge", [10**400, -(10**400)])
-def test_constraints_beyond_the_floats(tiny_sampler: MakeSampler, huge: int) -> None:
+def test_constraints_beyond_the_floats(huge: int) -> None:
     sampler = tiny_sampler(constraints_func=lambda trial: [huge])
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(line, n_trials=8)
+    study = optimized(sampler, line, 8)
     assert sampler.stats["constraint_errors"] == sampler.stats["fallbacks"] == 0
     stored = study.trials[-1].system_attrs["constraints"]
     assert stored == [math.inf if huge > 0 else -math.inf]
 
 
 def test_constraints_that_a_storage_refuses_are_remembered(
-    tiny_sampler: MakeSampler, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def run(is_refused: bool) -> optuna.Study:
         sampler = tiny_sampler(constraints_func=lambda trial: [trial.params["x"] - 0.3])

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from optuna_worker import optimized
 from presets import TINY
+from small_spaces import rising
 
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space.rules import RuleError
@@ -17,10 +19,6 @@ optuna = pytest.importorskip("optuna")
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
 
 FAST = Settings(preset=replace(TINY, universal_turns=True))
-
-
-def rising(c: dict[str, Any]) -> bool:
-    return c["low"] <= c["high"]
 
 
 def is_shared(c: dict[str, Any]) -> bool:
@@ -38,16 +36,14 @@ def shares(trial: Any) -> float:
 
 
 def tuned(objective: Any, n: int, **options: Any) -> Any:
-    study = optuna.create_study(sampler=DRESampler(seed=1, settings=FAST, **options))
-    study.optimize(objective, n_trials=n)
+    study = optimized(DRESampler(seed=1, settings=FAST, **options), objective, n)
     return study
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_first_trial_makes_up_for_what_it_has_sampled(seed) -> None:
     sampler = DRESampler(seed=seed, settings=FAST, valid=rising)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(leaves, n_trials=1)
+    study = optimized(sampler, leaves, 1)
     assert rising(study.trials[0].params) and sampler.stats["invalid"] == 0
 
 
