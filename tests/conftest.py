@@ -1,7 +1,5 @@
 """What holds for all tests."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import os

@@ -1,7 +1,5 @@
 """The import rules of docs/architecture.md, read from the source of every module."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Callable, Iterator

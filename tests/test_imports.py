@@ -1,7 +1,5 @@
 """``import dre_plugins`` is cheap and needs no framework; each test in a fresh interpreter."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

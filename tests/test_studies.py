@@ -1,7 +1,5 @@
 """The paper's and the thesis's studies (slow)."""
 
-from __future__ import annotations
-
 import re
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """A sampler small enough to run hundreds of trials in a test; nothing here needs a framework."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

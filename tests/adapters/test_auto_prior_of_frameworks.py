@@ -1,7 +1,5 @@
 """`prior="auto"` where a framework gives the whole search space at once."""
 
-from __future__ import annotations
-
 import logging
 import pickle
 from dataclasses import replace

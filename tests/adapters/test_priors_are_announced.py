@@ -3,8 +3,6 @@
 Ray Tune and Syne Tune leave it to `AskTell`, in their own logs (`test_logs.py`).
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The same trials give the same recommendation in every framework, as its own kind of trial."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The same history and seed give the same next configuration in every framework."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """`settings=` and other arguments are the same in every framework."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import fields

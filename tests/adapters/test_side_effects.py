@@ -1,7 +1,5 @@
 """Suggestions change nothing that is the user's, and need no network."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import socket

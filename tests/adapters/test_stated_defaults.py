@@ -1,7 +1,5 @@
 """Stating a default changes no suggestion, whichever framework asks for it."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields

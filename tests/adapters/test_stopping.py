@@ -1,7 +1,5 @@
 """A study ends when the next trials are expected to gain too little, in every framework."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """`cost=` in every framework: what trials have cost is read, weighed and explained."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from datetime import datetime

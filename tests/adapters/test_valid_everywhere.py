@@ -4,8 +4,6 @@ What only one framework has is in `optuna/test_valid.py`, `ray_tune/test_search.
 `syne_tune/test_schedulers.py`.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from typing import Any

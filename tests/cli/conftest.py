@@ -1,7 +1,5 @@
 """Real inputs of the command line, made once."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Callable

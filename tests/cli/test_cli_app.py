@@ -1,7 +1,5 @@
 """What holds for all commands: help, versions, missing packages, errors."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

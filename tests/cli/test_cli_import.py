@@ -1,7 +1,5 @@
 """`dre import` on real storages, tables and folders."""
 
-from __future__ import annotations
-
 import pytest
 from readers import make_ray, make_syne_tune
 

@@ -1,7 +1,5 @@
 """`dre memory`."""
 
-from __future__ import annotations
-
 import pytest
 from remembered import SPACE, files_of, loss, tune, write_study
 

@@ -1,7 +1,5 @@
 """`dre meta-train` and `dre priors`."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """What strangers have written into files is printed, and not obeyed by the terminal."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

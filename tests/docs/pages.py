@@ -1,7 +1,5 @@
 """The pages that people read, and the Python in them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

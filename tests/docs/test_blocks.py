@@ -1,7 +1,5 @@
 """All Python that is shown on pages and in notebooks runs, with fewer trials."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import re

@@ -5,8 +5,6 @@ them. Whoever measures anew writes a page of the notebook, then changes the entr
 this names. Tables of the benchmarks and figures of decisions are compared with the notebook.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

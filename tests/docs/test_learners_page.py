@@ -1,7 +1,5 @@
 """The page of learners lists the priors that `prior="auto"` takes, with their figures."""
 
-from __future__ import annotations
-
 import re
 
 from pages import ROOT

@@ -1,7 +1,5 @@
 """What pages say of the repository is so: links, names, messages, the table of features."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

@@ -1,7 +1,5 @@
 """The gradient that is written out, against autograd's."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 Expected values are written as the arithmetic that gives them.
 """
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The grid of google/rax for each loss: masks, shapes, invariances, errors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

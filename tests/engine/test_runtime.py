@@ -1,7 +1,5 @@
 """Whatever the user does with torch: suggestions are the same, and what was set returns."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """All frameworks write to one memory and start from it."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The index says which studies there are, whatever happens to it."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """A study learns from those before it, and no trouble with the memory ends it."""
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import pickle

@@ -1,7 +1,5 @@
 """Priors that are trained ahead, and found by the studies that begin later."""
 
-from __future__ import annotations
-
 import pytest
 from remembered import LOGGER, SPACE, header, tune, write_studies
 

@@ -1,7 +1,5 @@
 """What is written about a study is what is read."""
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import os

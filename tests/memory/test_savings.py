@@ -1,7 +1,5 @@
 """What past studies have saved, as far as records tell."""
 
-from __future__ import annotations
-
 import pytest
 from remembered import SPACE, header, objective, tune, write_study
 

@@ -1,7 +1,5 @@
 """A team: several processes tune three studies at once in one memory, and some are killed."""
 
-from __future__ import annotations
-
 import multiprocessing
 import random
 import signal

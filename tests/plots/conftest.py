@@ -1,7 +1,5 @@
 """Small studies and a small surrogate, and figures that are closed again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any

@@ -1,7 +1,5 @@
 """Pictures of what `AskTell` holds, and so of searches in Ray Tune and Syne Tune."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any

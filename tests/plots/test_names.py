@@ -1,7 +1,5 @@
 """Names and choices of any letters are drawn as they are written."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

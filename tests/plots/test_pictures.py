@@ -1,7 +1,5 @@
 """Importances and calibration; styles, several objectives, missing packages."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

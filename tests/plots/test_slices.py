@@ -1,7 +1,5 @@
 """Predicted ranks, acquisition and members over parameters."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import matplotlib.pyplot as plt

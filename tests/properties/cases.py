@@ -4,8 +4,6 @@ The numbers beside `@cases` are those of CI, where the cases are the same each t
 FACTOR for a long run and a seed by which its cases differ.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """A small search effort: hundreds of suggestions take seconds, through the same code."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Outcomes of trials: every state, and extreme or invalid values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

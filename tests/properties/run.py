@@ -4,8 +4,6 @@ Each job is a pytest of its own with its own seed, so that its cases are its own
 the case. Cases that failed once belong into a plain test.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """The smallest surrogate that still has all parts."""
 
-from __future__ import annotations
-
 from dre_plugins.engine import FittingSettings, Preset, ScorerSettings
 
 FITTING = FittingSettings(n_steps=4, learning_rate=0.02)

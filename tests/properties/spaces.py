@@ -3,8 +3,6 @@
 The rules share no code with `dre_plugins.space`: they are about plain values, in exact arithmetic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal

@@ -3,8 +3,6 @@
 Frameworks report late, twice, of trials that nobody knows, and what users' code returns.
 """
 
-from __future__ import annotations
-
 import copy
 import datetime
 import pickle

@@ -1,7 +1,5 @@
 """Whatever happened in whatever space, `AskTell` suggests what can be tried, and says why."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from typing import Any

@@ -13,8 +13,6 @@ Suggestions are compared exactly. Three invariances hold less far; what holds of
   known, which only a change of unit leaves alone.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

@@ -5,8 +5,6 @@ parameters depend on several others and branches share them; it fails, or is pru
 Which of its runs there are is counted by running it on every assignment of values.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping

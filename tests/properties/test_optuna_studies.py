@@ -1,7 +1,5 @@
 """Random studies of Optuna: any parameters, asked for one by one or as a whole, any end."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Random parameter spaces of Ray Tune, nested in any way, and trials that end in any way."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

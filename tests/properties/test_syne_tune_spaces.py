@@ -1,7 +1,5 @@
 """Random configuration spaces of Syne Tune, and trials that end in any way."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

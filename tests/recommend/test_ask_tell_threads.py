@@ -1,7 +1,5 @@
 """A study that several threads ask and tell."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """Constraints are met, violated or unknown, and what that means for the search."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What trials are expected to cost, and how that is weighed against what they may gain."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

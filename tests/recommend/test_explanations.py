@@ -1,7 +1,5 @@
 """What `AskTell` says of where its configurations come from."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any

@@ -1,7 +1,5 @@
 """Pruned trials among complete ones: their places, their values, and who reads them."""
 
-from __future__ import annotations
-
 import logging
 import math
 from dataclasses import replace

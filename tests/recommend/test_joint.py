@@ -1,7 +1,5 @@
 """Members that rank by several objectives, each by an ensemble of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """Members of several origins in one ensemble."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

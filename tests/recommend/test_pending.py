@@ -1,7 +1,5 @@
 """What running trials and batches cost, counted in fits and in fantasies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which trial is recommended: the best by the model under noise, the best observed without."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A recommender with a prior, and one that may choose from given rows only."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What running trials have reported counts, and counts the same in every framework."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

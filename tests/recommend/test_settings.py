@@ -1,7 +1,5 @@
 """`Settings`: checked where they are built, and stating a default changes nothing."""
 
-from __future__ import annotations
-
 import doctest
 import pickle
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """When a study ends: the expected gain of the next trials falls as a study closes in."""
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How far a prior is trusted, by what was observed."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`valid=` in `AskTell`: all that is suggested satisfies the rule, whoever proposes it."""
 
-from __future__ import annotations
-
 import logging
 import math
 import pickle

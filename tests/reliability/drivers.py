@@ -1,7 +1,5 @@
 """What tests of killed drivers share: where drivers are forked, and the ledger of their trials."""
 
-from __future__ import annotations
-
 import time
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext

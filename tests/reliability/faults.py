@@ -1,7 +1,5 @@
 """What tests break on purpose: fits of the surrogate, the disk, the file of a prior."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

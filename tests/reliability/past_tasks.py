@@ -1,7 +1,5 @@
 """Past tasks whose values say how long they are, and hence which writer they are from."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace

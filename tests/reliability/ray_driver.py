@@ -4,8 +4,6 @@ Drivers are forked from a server that has imported everything and join a cluster
 that one works within seconds.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle

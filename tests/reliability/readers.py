@@ -1,7 +1,5 @@
 """Files of every kind that the package reads, made small and whole, for tests that break them."""
 
-from __future__ import annotations
-
 import json
 import random
 import zipfile

@@ -3,8 +3,6 @@
 Processes are forked from a server that has imported everything, so that one starts in moments.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -8,8 +8,6 @@ a process. Exits with 1 if a configuration was tried twice, a trial is missing, 
 failed, or something grows that should not.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

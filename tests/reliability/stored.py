@@ -1,7 +1,5 @@
 """Trials as a storage may hold them, whoever wrote them; for test_stored_trials.py."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import dataclass

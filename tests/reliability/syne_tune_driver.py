@@ -1,7 +1,5 @@
 """A driver of Syne Tune that tests kill at any moment, forked from a server of imports."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A training script that begins in moments: it reports as Syne Tune's `Reporter` does."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

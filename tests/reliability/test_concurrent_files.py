@@ -1,7 +1,5 @@
 """Files that several threads or processes write, and files that a crash interrupts."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

@@ -4,8 +4,6 @@ The limit on the size of files is the operating system's own: writing fails as o
 after the first kilobyte.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path

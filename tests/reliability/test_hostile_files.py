@@ -1,7 +1,5 @@
 """Files from strangers: a clear error or a correct load, never code, never all of the memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

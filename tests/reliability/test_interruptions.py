@@ -1,7 +1,5 @@
 """What a signal handler raises within a suggestion reaches the user, in any framework."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import gc

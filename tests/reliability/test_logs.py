@@ -1,7 +1,5 @@
 """Messages come from the logger of each framework, and before what takes seconds."""
 
-from __future__ import annotations
-
 import logging
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A database server that is killed and started again during a study with eight workers."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -4,8 +4,6 @@ What Ray itself loses (docs/reliability.md) is allowed, and no more: trials that
 last state was stored, and the whole experiment where a file of its own was being copied.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 import shutil

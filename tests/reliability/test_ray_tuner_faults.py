@@ -1,7 +1,5 @@
 """What breaks under a `Tuner` of Ray: each run ends with all its trials, and says so."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

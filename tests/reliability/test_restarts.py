@@ -3,8 +3,6 @@
 Drivers of Ray Tune and Syne Tune are in `test_ray_restarts.py` and `test_syne_tune_restarts.py`.
 """
 
-from __future__ import annotations
-
 import random
 import sqlite3
 import threading

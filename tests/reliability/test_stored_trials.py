@@ -1,7 +1,5 @@
 """Whatever a storage holds ends no study: what runs with random search runs with `DRESampler`."""
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Whole runs through the tuners of Ray and Syne Tune are in `test_ray_tuner_faults
 `test_syne_tune_tuner_faults.py`.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable

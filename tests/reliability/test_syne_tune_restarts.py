@@ -4,8 +4,6 @@ What Syne Tune itself loses (docs/reliability.md) is allowed, and no more: repor
 the last save. Their trials run again.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What breaks under a `Tuner` of Syne Tune: each run ends with all its trials, and says so."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What changes under a search while it runs: the file of its prior, the clock."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Alignments of search spaces, and a real space with many conditions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Circles of imports in a package, read from the source of its modules."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Collection, Iterator
 from graphlib import CycleError, TopologicalSorter

@@ -1,7 +1,5 @@
 """Small lists of past tasks, and settings to meta-train with them in a moment."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -1,7 +1,5 @@
 """Groups of losses, and scores and values drawn for them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

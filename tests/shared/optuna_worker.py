@@ -1,7 +1,5 @@
 """Problems of the tests, and what worker processes do with them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Surrogates small enough for hundreds of suggestions in a test."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

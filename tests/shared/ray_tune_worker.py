@@ -1,7 +1,5 @@
 """Searches, spaces, results and trainables that tests of Ray Tune share."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -1,7 +1,5 @@
 """Studies for the tests of the memory."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterable

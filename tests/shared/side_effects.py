@@ -3,8 +3,6 @@
 As a program it makes suggestions in all frameworks that are installed, in a process of its own.
 """
 
-from __future__ import annotations
-
 import decimal
 import gc
 import logging

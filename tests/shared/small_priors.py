@@ -1,7 +1,5 @@
 """Small priors, trained on tasks that a formula makes."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

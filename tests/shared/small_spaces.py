@@ -1,7 +1,5 @@
 """A plane with a smooth function, a space that is soon exhausted, and studies of spaces."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

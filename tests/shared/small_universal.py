@@ -1,7 +1,5 @@
 """Small universal priors with random weights, and their files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Our schedulers, and our searcher in those of Syne Tune, with a loop like that of its tuner."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What the tests of Syne Tune share: settings, every domain, a space, past evaluations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

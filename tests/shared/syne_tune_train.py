@@ -1,7 +1,5 @@
 """A training script for tuners: reports a loss each epoch, and crashes where it is told to."""
 
-from __future__ import annotations
-
 import argparse
 import math
 

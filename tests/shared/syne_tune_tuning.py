@@ -1,7 +1,5 @@
 """Runs of Syne Tune's own `Tuner`, in this process or with processes of trials."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

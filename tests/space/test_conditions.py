@@ -1,7 +1,5 @@
 """Conditions learnt from configurations of define-by-run studies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

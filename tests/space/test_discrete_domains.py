@@ -1,7 +1,5 @@
 """Choices, ordinals, constants, domains of one value, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

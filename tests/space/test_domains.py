@@ -1,7 +1,5 @@
 """Every domain, and numbers: membership, grid, Python type, equal bins, round trips, features."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

@@ -1,7 +1,5 @@
 """Rules known beforehand: every candidate satisfies them, however few configurations do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

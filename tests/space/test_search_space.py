@@ -1,7 +1,5 @@
 """Search spaces: units, activity, features, counting, membership, JSON."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

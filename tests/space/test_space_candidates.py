@@ -1,7 +1,5 @@
 """Sobol points, mutation, enumeration and de-duplication."""
 
-from __future__ import annotations
-
 import itertools
 import time
 

@@ -1,7 +1,5 @@
 """Names that mean the same, and those that only look like it."""
 
-from __future__ import annotations
-
 import doctest
 from itertools import combinations
 

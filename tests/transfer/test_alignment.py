@@ -1,7 +1,5 @@
 """Configurations of one search space in another one: matching, conditions, the report."""
 
-from __future__ import annotations
-
 import pickle
 import time
 

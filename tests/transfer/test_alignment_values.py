@@ -1,7 +1,5 @@
 """Values of one search space in another one: numbers, categories, constants, defaults."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

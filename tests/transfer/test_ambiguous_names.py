@@ -1,7 +1,5 @@
 """A word that learners use for different things is matched where the learners are the same."""
 
-from __future__ import annotations
-
 import pytest
 
 from dre_plugins.space import Categorical, Domain, Float, Integer, SearchSpace

@@ -1,7 +1,5 @@
 """What meta-training draws: lists, supports and queries, also for validation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

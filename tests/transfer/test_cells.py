@@ -1,7 +1,5 @@
 """Cells of tables: numbers that are written in any way, and what is none."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

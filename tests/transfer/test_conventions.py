@@ -1,7 +1,5 @@
 """Names, prefixes and conventions of parameters: matched, and converted by value."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

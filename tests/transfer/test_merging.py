@@ -1,7 +1,5 @@
 """Several search spaces in one, with one name for what they call differently."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Meta-training: that it learns, that it can be interrupted and repeated."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Metadata: trials in, trials out, one file in between."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`AskTell` takes a prior by its name or path, as the adapters do."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Priors: trained on metadata of any spaces, used on any space."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Priors as files: what is written, read back, and refused."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

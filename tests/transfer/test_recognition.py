@@ -1,7 +1,5 @@
 """Which learner a study tunes, from search spaces as tutorials write them."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import pytest

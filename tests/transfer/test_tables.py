@@ -1,7 +1,5 @@
 """Tables of evaluations: CSV files, data frames, columns."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

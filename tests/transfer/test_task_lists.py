@@ -1,7 +1,5 @@
 """Lists of past tasks: what is ranked, what is left out, how it is padded."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

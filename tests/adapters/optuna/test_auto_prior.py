@@ -1,7 +1,5 @@
 """`prior="auto"`: the learner is recognised as the study shows its parameters."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from pathlib import Path

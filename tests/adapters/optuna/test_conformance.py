@@ -1,7 +1,5 @@
 """Optuna's own conformance classes, unmodified."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

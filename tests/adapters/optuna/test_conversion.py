@@ -1,7 +1,5 @@
 """Conversion: distributions → domains → values, and Optuna's trials → the recommender's."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from typing import Any

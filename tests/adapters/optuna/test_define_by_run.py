@@ -1,7 +1,5 @@
 """What trials show by the parameters that they did not ask for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What `DRESampler.explain` says of trials of every source."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What goes wrong in surrogates, objectives and arguments."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Trials that have ended are converted once, which changes no suggestion."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import weakref

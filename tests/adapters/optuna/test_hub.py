@@ -1,7 +1,5 @@
 """The package for OptunaHub: its registry's layout, loaded by `optunahub`, and its example."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 from typing import Any

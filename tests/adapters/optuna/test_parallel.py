@@ -1,7 +1,5 @@
 """Workers in threads and processes, and pending trials."""
 
-from __future__ import annotations
-
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta

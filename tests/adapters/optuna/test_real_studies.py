@@ -1,7 +1,5 @@
 """Constraints and several objectives through Optuna."""
 
-from __future__ import annotations
-
 import logging
 import math
 from typing import Any

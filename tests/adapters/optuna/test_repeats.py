@@ -1,7 +1,5 @@
 """What was evaluated is not run again, whatever decides which parameters an objective asks for."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable

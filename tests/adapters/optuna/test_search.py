@@ -1,7 +1,5 @@
 """Conditions, moving ranges, small spaces, queues, pruners, other samplers."""
 
-from __future__ import annotations
-
 import logging
 import math
 import time

@@ -1,7 +1,5 @@
 """Metadata from real Optuna studies in real storages."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Seeds and resuming, serialisation, side effects, storage traffic."""
 
-from __future__ import annotations
-
 import copy
 import json
 import logging

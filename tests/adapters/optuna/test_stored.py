@@ -1,7 +1,5 @@
 """Trials that a study finds in its storage; random ones are in tests/reliability (make fuzz)."""
 
-from __future__ import annotations
-
 import logging
 import math
 import warnings

@@ -1,7 +1,5 @@
 """`DRESampler(valid=…)` in studies whose parameters appear one by one."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Parameter spaces of Ray Tune: what is searched, and what trials are given."""
 
-from __future__ import annotations
-
 import copy
 import math
 from typing import Any

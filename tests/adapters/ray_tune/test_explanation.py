@@ -1,7 +1,5 @@
 """What `DRESearch` says of where its configurations come from."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What results of Ray Tune teach: how its trials report, end, and begin again."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

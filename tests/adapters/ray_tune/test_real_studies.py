@@ -1,7 +1,5 @@
 """Constraints and several objectives in Ray Tune."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from functools import partial

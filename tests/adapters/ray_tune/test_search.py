@@ -1,7 +1,5 @@
 """`DRESearch` by itself, called as Ray Tune calls it; no cluster."""
 
-from __future__ import annotations
-
 import logging
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Metadata from Ray Tune: a real run, in memory and on disk, and folders in its format."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """A search that is restored beside trials of which Ray has stored less, or more, than it knows."""
 
-from __future__ import annotations
-
 import copy
 import json
 import logging

@@ -1,7 +1,5 @@
 """`DRESearch` in real Tuners on one small cluster; killed drivers: `test_ray_restarts.py`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path

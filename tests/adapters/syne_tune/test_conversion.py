@@ -1,7 +1,5 @@
 """Every domain of Syne Tune: what is suggested, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What Syne Tune's searchers and schedulers say of where configurations come from."""
 
-from __future__ import annotations
-
 import copy
 import datetime
 from typing import Any

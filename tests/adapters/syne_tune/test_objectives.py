@@ -1,7 +1,5 @@
 """Several objectives in Syne Tune: `MODRE`, and its searcher in Syne Tune's own scheduler."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import logging

@@ -1,7 +1,5 @@
 """Several objectives through Syne Tune's own `Tuner`, with a driver that is killed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Constraints in Syne Tune: limits on other metrics."""
 
-from __future__ import annotations
-
 import datetime
 from typing import Any
 

@@ -4,8 +4,6 @@ What Syne Tune's own tests ask of every scheduler is asked of these here: sugges
 names, legal decisions, metadata, points first, exhaustion, survival of dill.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import math

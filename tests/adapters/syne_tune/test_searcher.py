@@ -1,7 +1,5 @@
 """`DRESearcher` alone: which trial is which, what it learns, and what goes wrong."""
 
-from __future__ import annotations
-
 import copy
 import logging
 import math

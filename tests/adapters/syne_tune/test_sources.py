@@ -1,7 +1,5 @@
 """Metadata from Syne Tune: a real experiment, files in its format, offline evaluations."""
 
-from __future__ import annotations
-
 import json
 import math
 import zipfile

@@ -1,7 +1,5 @@
 """What past evaluations teach `DRETransfer` and the others, whatever their spaces and metrics."""
 
-from __future__ import annotations
-
 import json
 import logging
 from typing import Any

@@ -3,8 +3,6 @@
 Drivers that are killed are in `tests/reliability/test_syne_tune_restarts.py`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
