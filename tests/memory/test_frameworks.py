@@ -7,7 +7,7 @@ from datetime import timedelta
 import numpy as np
 import optuna
 import pytest
-from optuna_worker import params_of
+from optuna_worker import optimized, params_of
 from remembered import (
     SPACE,
     files_of,
@@ -30,11 +30,8 @@ pytestmark = pytest.mark.usefixtures("small_priors")
 
 def optimize(n_trials, *, name="present", seed=0, storage=None, sampler=None, **options):
     sampler = sampler or DRESampler(seed=seed, **options)
-    study = optuna.create_study(
-        study_name=name, sampler=sampler, storage=storage, load_if_exists=True
-    )
-    study.optimize(objective, n_trials=n_trials)
-    return study
+    of_study = {"study_name": name, "storage": storage, "load_if_exists": True}
+    return optimized(sampler, objective, n_trials, **of_study)
 
 
 DAY = header().dated.removeprefix("a (").removesuffix(")")
@@ -153,10 +150,8 @@ def test_a_memory_that_cannot_be_used_does_not_end_a_study(tmp_path):
 
 def test_several_objectives_are_recorded_only(memory):
     write_study(memory, "past")
-    study = optuna.create_study(
-        directions=["minimize"] * 2, sampler=DRESampler(seed=0, memory=memory)
-    )
-    study.optimize(lambda trial: (objective(trial), 0.0), n_trials=2)
+    sampler, directions = DRESampler(seed=0, memory=memory), ["minimize"] * 2
+    study = optimized(sampler, lambda t: (objective(t), 0.0), 2, directions=directions)
     assert len(memory.index().entries) == 2
     assert study.sampler.stats["past_studies"] == 0
 
@@ -175,11 +170,8 @@ def storage(request, tmp_path):
 
 
 def add_past(storage, name, n_trials=10, objective=objective):
-    study = optuna.create_study(
-        study_name=name, storage=storage, sampler=optuna.samplers.RandomSampler(seed=1)
-    )
-    study.optimize(objective, n_trials=n_trials)
-    return study
+    sampler = optuna.samplers.RandomSampler(seed=1)
+    return optimized(sampler, objective, n_trials, study_name=name, storage=storage)
 
 
 def test_the_other_studies_of_the_storage_are_learnt_from(storage):

@@ -1,6 +1,7 @@
 """The smallest surrogate that still has all parts."""
 
 from dre_plugins.engine import FittingSettings, Preset, ScorerSettings
+from dre_plugins.recommend.settings import Settings
 
 FITTING = FittingSettings(n_steps=4, learning_rate=0.02)
 SMALL = Preset(
@@ -10,3 +11,4 @@ SMALL = Preset(
     from_tasks=FITTING,
     universal_turns=True,
 )
+SETTINGS = Settings(preset=SMALL)

@@ -17,13 +17,11 @@ from cases import cases
 from histories import values
 from hypothesis import given
 from hypothesis import strategies as st
-from small import SMALL
+from small import SETTINGS
 
 from dre_plugins.recommend import AskTell
-from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float
 
-SETTINGS = Settings(preset=SMALL)
 # What a report may hold where a number is expected.
 reported = values | st.sampled_from([None, "text", "1.5", True, [1.0], {}, np.array(2.0), 1j])
 N_STARTUP_TRIALS = 2

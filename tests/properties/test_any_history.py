@@ -8,7 +8,7 @@ from cases import cases
 from histories import History, histories, values
 from hypothesis import given
 from hypothesis import strategies as st
-from small import SMALL
+from small import SETTINGS, SMALL
 from spaces import SpaceCase, space_cases
 
 from dre_plugins.recommend import AskTell
@@ -33,7 +33,7 @@ options = st.fixed_dictionaries(
 
 
 def study_of(case: SpaceCase, history: History, seed: int, **arguments: Any) -> AskTell:
-    study = AskTell(case.space, seed=seed, **{"settings": Settings(preset=SMALL), **arguments})
+    study = AskTell(case.space, seed=seed, **{"settings": SETTINGS, **arguments})
     history.add_to(study)
     return study
 
@@ -86,7 +86,7 @@ def test_several_objectives(
         case.space,
         direction=["minimize", "maximize"],
         seed=seed,
-        settings=Settings(preset=SMALL),
+        settings=SETTINGS,
         n_startup_trials=2,
     )
     for configuration, pair in zip(history.configurations(case.space), told, strict=False):

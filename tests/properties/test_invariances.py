@@ -24,7 +24,7 @@ import numpy as np
 from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
-from small import SMALL
+from small import SETTINGS, SMALL
 from spaces import SpaceCase, space_cases
 
 from dre_plugins.recommend import AskTell, TrialState
@@ -73,9 +73,7 @@ def suggested(study: AskTell, f: Callable[[float], float] = float) -> list[str]:
 
 
 def study_of(space: SearchSpace, seed: int, **arguments: Any) -> AskTell:
-    return AskTell(
-        space, seed=seed, n_startup_trials=2, **{"settings": Settings(preset=SMALL), **arguments}
-    )
+    return AskTell(space, seed=seed, n_startup_trials=2, **{"settings": SETTINGS, **arguments})
 
 
 @cases(20)

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 
 optuna = pytest.importorskip("optuna")
 
-from small import SMALL  # noqa: E402
+from small import SETTINGS  # noqa: E402
 
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
-from dre_plugins.recommend.settings import Settings  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -142,7 +141,7 @@ def test_nothing_is_run_again_while_anything_is_left(
 
     sampler = DRESampler(
         seed=seed,
-        settings=Settings(preset=SMALL),
+        settings=SETTINGS,
         n_startup_trials=4,
         warn_independent_sampling=False,
     )

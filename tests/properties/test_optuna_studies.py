@@ -20,10 +20,9 @@ from optuna.distributions import (  # noqa: E402
     FloatDistribution,
     IntDistribution,
 )
-from small import SMALL  # noqa: E402
+from small import SETTINGS  # noqa: E402
 
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
-from dre_plugins.recommend.settings import Settings  # noqa: E402
 from dre_plugins.space.base import UnsupportedDomainError  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -134,7 +133,7 @@ def end(trial: Any, how: Any) -> Any:
 def sampler_of(seed: int, **arguments: Any) -> DRESampler:
     return DRESampler(
         seed=seed,
-        settings=Settings(preset=SMALL),
+        settings=SETTINGS,
         n_startup_trials=3,
         warn_independent_sampling=False,
         **arguments,

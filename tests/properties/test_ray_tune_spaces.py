@@ -9,13 +9,12 @@ from cases import cases
 from histories import values
 from hypothesis import given
 from hypothesis import strategies as st
-from small import SMALL
+from small import SETTINGS
 from spaces import among, exactly, real, whole
 
 tune = pytest.importorskip("ray.tune")
 
 from dre_plugins.adapters.ray_tune import DRESearch  # noqa: E402
-from dre_plugins.recommend.settings import Settings  # noqa: E402
 
 letters = st.characters(exclude_characters="/", exclude_categories=["Cs"])
 names = st.text(letters, min_size=1, max_size=4)
@@ -132,7 +131,7 @@ def test_suggestions_belong_to_the_space(
         metric="loss",
         mode=mode,
         seed=seed,
-        settings=Settings(preset=SMALL),
+        settings=SETTINGS,
         n_startup_trials=2,
     )
     for number in range(6):

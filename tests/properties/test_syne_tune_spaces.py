@@ -8,13 +8,12 @@ from cases import cases
 from histories import values
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from small import SMALL
+from small import SETTINGS
 from spaces import among, exactly, real, whole
 
 cs = pytest.importorskip("syne_tune.config_space")
 
 from dre_plugins.adapters.syne_tune import DRESearcher  # noqa: E402
-from dre_plugins.recommend.settings import Settings  # noqa: E402
 
 names = st.text(max_size=4)
 plain = st.sampled_from(["text", "bool", "int", "float", "tuple", "list"])
@@ -92,9 +91,7 @@ def test_suggestions_belong_to_the_space(
     drawn: tuple[dict[str, Any], dict[str, Any]], seed: int, ends: list[str], told: list[Any]
 ) -> None:
     config_space, rules = drawn
-    searcher = DRESearcher(
-        config_space, random_seed=seed, settings=Settings(preset=SMALL), n_startup_trials=2
-    )
+    searcher = DRESearcher(config_space, random_seed=seed, settings=SETTINGS, n_startup_trials=2)
     for trial_id in range(6):
         config = searcher.suggest()
         if config is None:

@@ -12,12 +12,9 @@ from typing import Any
 
 import optuna
 from optuna.trial import Trial, TrialState
-from optuna_worker import mixed_objective, open_storage
-from presets import TINY
+from optuna_worker import mixed_objective, open_storage, tiny_sampler
 
-from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.recommend.settings import Settings
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -63,7 +60,7 @@ def study_in(url: str, heartbeat: int | None = None) -> optuna.Study:
         study_name="s",
         storage=storage,
         load_if_exists=True,
-        sampler=DRESampler(seed=3, n_startup_trials=5, settings=Settings(preset=TINY)),
+        sampler=tiny_sampler(seed=3, n_startup_trials=5),
     )
 
 

@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, assume, given, settings
 optuna = pytest.importorskip("optuna")
 
 from optuna.trial import TrialState  # noqa: E402
-from presets import TINY  # noqa: E402
+from optuna_worker import tiny_sampler  # noqa: E402
 from stored import STORAGES, Stored, objective, storage_of, studies  # noqa: E402
 
-from dre_plugins import Settings  # noqa: E402
 from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
 from dre_plugins.adapters.optuna import claims as optuna_claims  # noqa: E402
 from dre_plugins.adapters.optuna.sources import metadata_from_studies  # noqa: E402
@@ -66,6 +65,6 @@ def test_a_damaged_study_goes_on(kind: str, stored: Stored) -> None:
         wanted = continued(kind, stored, optuna.samplers.RandomSampler(seed=0))
     except Exception:
         assume(False)  # Optuna itself cannot read it, or does not let it in
-    sampler = DRESampler(seed=0, n_startup_trials=1, settings=Settings(preset=TINY))
+    sampler = tiny_sampler(n_startup_trials=1)
     assert continued(kind, stored, sampler) == wanted
     assert sampler.stats["fallbacks"] == 0

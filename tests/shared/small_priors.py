@@ -1,25 +1,17 @@
 """Small priors, trained on tasks that a formula makes."""
 
+from dataclasses import replace
+
+import lists_of_tasks
 import numpy as np
 import torch
+from lists_of_tasks import SCORER
 
-from dre_plugins.engine import ContextSettings, ScorerSettings
 from dre_plugins.space import Categorical, Condition, Float, Integer, SearchSpace
-from dre_plugins.transfer.meta_training import MetaTrainingSettings
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Prior
 
-SCORER = ScorerSettings(
-    n_members=2,
-    hidden=(8, 8),
-    activation="silu",
-    range_limit=None,
-    centred=True,
-    context=ContextSettings(hidden=8, size=4),
-)
-QUICK = MetaTrainingSettings(
-    n_steps=30, learning_rate=0.01, n_lists=4, list_length=12, max_support=8, validate_every=10
-)
+QUICK = replace(lists_of_tasks.QUICK, n_steps=30, validate_every=10)
 
 DOMAINS = {
     "learning_rate": Float(1e-4, 1.0, "log"),

@@ -8,6 +8,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
 from optuna_past import SPACE, objective, past_study, sampler_of, source_of, tuned
+from optuna_worker import optimized
 
 from dre_plugins import DRESampler, MetaDataset
 from dre_plugins.adapters.optuna.sources import metadata_from_studies
@@ -15,25 +16,24 @@ from dre_plugins.adapters.optuna.sources import metadata_from_studies
 pytestmark = pytest.mark.usefixtures("small_priors")
 
 
-def test_a_resumed_study_does_not_learn_from_itself(tmp_path):
-    """Past studies in the storage of the study that goes on."""
-    url = f"sqlite:///{tmp_path}/studies.db"
+def copy_past_studies(url: str) -> None:
     for seed in range(3):
         optuna.copy_study(
             from_study_name=f"past {seed}", from_storage=past_study(seed)._storage, to_storage=url
         )
+
+
+def test_a_resumed_study_does_not_learn_from_itself(tmp_path):
+    """Past studies in the storage of the study that goes on."""
+    url = f"sqlite:///{tmp_path}/studies.db"
+    copy_past_studies(url)
     metadata = metadata_from_studies(url)
 
     def trials_of(name: str, parts: Sequence[int]) -> list[dict]:
         for n_trials in parts:
             past = url if name == "resumed" else metadata
-            study = optuna.create_study(
-                study_name=name,
-                storage=url,
-                load_if_exists=True,
-                sampler=sampler_of(past_studies=past),
-            )
-            study.optimize(objective, n_trials=n_trials)
+            of_study = {"study_name": name, "storage": url, "load_if_exists": True}
+            study = optimized(sampler_of(past_studies=past), objective, n_trials, **of_study)
         return [trial.params for trial in study.trials]
 
     resumed = trials_of("resumed", [3, 3])
@@ -45,9 +45,7 @@ def test_a_sampler_of_several_studies_forgets_nothing():
     metadata = metadata_from_studies([past_study(seed) for seed in range(3)])
 
     def first_trial(sampler: DRESampler, name: str) -> dict:
-        study = optuna.create_study(study_name=name, sampler=sampler)
-        study.optimize(objective, n_trials=1)
-        return study.trials[0].params
+        return optimized(sampler, objective, 1, study_name=name).trials[0].params
 
     shared = sampler_of(past_studies=metadata)
     names = ["past 0", "past 1", "new", "past 0"]
@@ -119,12 +117,7 @@ def test_order_of_categories_and_scale_of_values_change_nothing():
 
 def test_past_studies_can_be_a_storage_or_metadata(tmp_path):
     url = f"sqlite:///{tmp_path}/past.db"
-    for seed in range(3):
-        optuna.copy_study(
-            from_study_name=f"past {seed}",
-            from_storage=past_study(seed)._storage,
-            to_storage=url,
-        )
+    copy_past_studies(url)
     metadata = metadata_from_studies([past_study(seed) for seed in range(3)])
     assert isinstance(metadata, MetaDataset)
     stored, given = (tuned(sampler_of(past_studies=past), 3).trials for past in (url, metadata))

@@ -79,14 +79,11 @@ def test_several_objectives_are_resumed_and_reproducible() -> None:
     def run(*parts: int) -> optuna.Study:
         storage = optuna.storages.InMemoryStorage()
         for n_trials in parts:
-            study = optuna.create_study(
-                study_name="s",
-                storage=storage,
-                load_if_exists=True,
-                directions=["minimize", "minimize"],
-                sampler=tiny_sampler(),
+            of_study = {"study_name": "s", "storage": storage, "load_if_exists": True}
+            directions = ["minimize", "minimize"]
+            study = optimized(
+                tiny_sampler(), objective, n_trials, directions=directions, **of_study
             )
-            study.optimize(objective, n_trials=n_trials)
         return study
 
     whole = run(14)

@@ -61,6 +61,7 @@ def stored(folder: Path, trials: Trials, search: DRESearch | None = None) -> Non
 
 
 def restored(folder: Path) -> DRESearch:
+    """Return a search that was restored in the order of `Tuner.restore`."""
     search = worker.tiny_search()
     search.set_search_properties("loss", "min", worker.MIXED_SPACE)
     search.restore_from_dir(str(folder))
@@ -209,10 +210,7 @@ def saved(search: DRESearch, folder: Path) -> DRESearch:
 
 def saved_by_ray(search: DRESearch, folder: Path) -> DRESearch:
     search.save_to_dir(str(folder), session_str="session")
-    again = worker.tiny_search()
-    again.set_search_properties("loss", "min", worker.MIXED_SPACE)  # Tuner.restore does, and then:
-    again.restore_from_dir(str(folder))
-    return again
+    return restored(folder)
 
 
 def given_state(search: DRESearch, folder: Path) -> DRESearch:
