@@ -66,6 +66,7 @@ def test_import_is_fast():
     assert seconds("import dre_plugins") - seconds("pass") < LIMIT_SECONDS
 
 
+@pytest.mark.slow
 def test_every_public_name_is_what_it_says_whichever_is_asked_for_first():
     each = f"for name in {PUBLIC}:\n    anew()\n    import dre_plugins\n"
     each += "    print(getattr(dre_plugins, name).__name__)\n"

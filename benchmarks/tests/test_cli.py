@@ -40,6 +40,7 @@ def test_suites_are_listed(bench) -> None:
     assert "quick" in output and "--data" in output and "ablation-losses" in output
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_run_again(bench, tmp_path) -> None:
     out = tmp_path / "runs.jsonl"
     assert "8 runs to do" in bench("run", *SMALL, "-o", out).stdout
@@ -95,6 +96,7 @@ def test_bad_input_is_one_line(bench, tmp_path, monkeypatch, arguments, message)
     assert message in bench("run", *arguments, code=1).stderr
 
 
+@pytest.mark.slow
 def test_a_report_is_text_and_a_page(bench, tmp_path) -> None:
     out, page = tmp_path / "runs.jsonl", tmp_path / "report.html"
     bench("run", *SMALL, "-o", out)

@@ -13,6 +13,8 @@ from run_records import crash, record
 
 from dre_bench.reports import figures, page, report
 
+pytestmark = pytest.mark.slow
+
 EVIL = "<script>alert('$x_1$ & \"co\"')</script>"
 VOID = {"meta", "link", "img", "br", "input", "wbr"}
 CHECKPOINTS = (10, 20, 30)

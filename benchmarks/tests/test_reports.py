@@ -20,6 +20,8 @@ from dre_bench.reports.results import (
     ranks,
 )
 
+pytestmark = pytest.mark.slow
+
 NAN = float("nan")
 
 

@@ -125,8 +125,10 @@ def _packed(rows: NDArray[Any]) -> list[bytes]:
 
 def distinct_rows(masks: Mask) -> tuple[Mask, NDArray[np.intp]]:
     """Return the different rows of masks `[N, P]`, `[K, P]`, and which one each row is, `[N]`."""
-    rows, row_of = np.unique(masks, axis=0, return_inverse=True)
-    return rows, row_of.reshape(-1)  # of two axes in NumPy 2.0
+    # Rows as bytes: np.unique(axis=0) turns what a signal handler raises into a TypeError.
+    keys = np.array(_packed(masks), dtype=np.bytes_)
+    _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
+    return masks[first], row_of
 
 
 def distinct(units: Array, seen: Seen | None = None) -> Mask:

@@ -55,6 +55,7 @@ def test_running_stopped_and_failed_trials_and_several_objectives(settings):
         plots.plot_rank_importances(several, settings=settings)
 
 
+@pytest.mark.slow
 def test_they_need_no_optuna():
     code = (
         "import sys; sys.modules['optuna'] = None\n"

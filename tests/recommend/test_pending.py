@@ -114,6 +114,7 @@ def test_a_large_batch_believes_no_more_than_many_running_trials(sizes) -> None:
     assert max(sizes["fits"]) == N_COMPLETE + MAX_FANTASIES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["universal", None])
 def test_a_batch_begins_like_a_smaller_one(prior) -> None:
     small, large = study_with(0, prior=prior), study_with(0, prior=prior)

@@ -71,6 +71,7 @@ def test_learning_is_announced_before_it_begins(
     assert before == ["Learning from 1 past tasks with 5 evaluations, which takes some seconds."]
 
 
+@pytest.mark.slow
 def test_the_import_of_torch_is_announced() -> None:
     program = (
         "import logging; logging.basicConfig(level=logging.INFO)\n"

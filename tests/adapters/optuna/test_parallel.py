@@ -74,12 +74,13 @@ def test_8_threads_share_a_sampler(n_ended: int) -> None:
         assert len(set(ys)) == min(len(ys), 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "n_ended"),
     [
         ("journal:", 0),
-        pytest.param("journal:", 2, marks=pytest.mark.slow),
-        pytest.param("sqlite:///", 2, marks=pytest.mark.slow),
+        ("journal:", 2),
+        ("sqlite:///", 2),
     ],
 )
 def test_4_processes_with_the_same_seed_share_a_storage(

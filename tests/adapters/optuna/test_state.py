@@ -35,6 +35,7 @@ def run_here(sampler: DRESampler, n_trials: int = 15, **arguments: Any) -> optun
 # --- seeds -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_suggestions_in_every_process(tmp_path: Path) -> None:
     """With several threads of torch, and from where another process has stopped."""
     whole = params_of(run_here(tiny_sampler(seed=3, n_startup_trials=5), 12))
