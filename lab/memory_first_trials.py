@@ -60,12 +60,14 @@ class Rule:
         in_a_row: Before this number all suggestions are the memory's, not even ones only.
         is_free: Whether those in a row are so even if trials contradict the memory.
         is_mixed: Whether recombinations of the best are tried.
+        without: Numbers in a row that are not the memory's.
     """
 
     until: int = 0
     in_a_row: int = 0
     is_free: bool = False
     is_mixed: bool = False
+    without: tuple[int, ...] = ()
 
 
 RULES: Mapping[str, Rule] = {
@@ -76,6 +78,7 @@ RULES: Mapping[str, Rule] = {
     "three, unchecked": Rule(until=10, in_a_row=3, is_free=True),
     "three, then today's": Rule(until=3, in_a_row=3, is_free=True),
     "five, unchecked": Rule(until=10, in_a_row=5, is_free=True),
+    "three, Sobol between": Rule(until=4, in_a_row=4, without=(1,)),
     "three mixtures, then today's": Rule(until=3, in_a_row=3, is_free=True, is_mixed=True),
 }
 STANDARD = ("none", "today", "even", "three, unchecked")
@@ -170,7 +173,9 @@ def new_pool(self: Any, acquisition: Any, request: Any) -> CandidatePool:
 def patch() -> None:
     training.favourites_of = favourites_of
     EnsembleProposer._new_pool = new_pool
-    memory_turns.is_universal_turn = lambda n: n >= rule.in_a_row and _is_universal_turn(n)
+    memory_turns.is_universal_turn = lambda n: (
+        n in rule.without if n < rule.in_a_row else _is_universal_turn(n)
+    )
     memory_turns.concordance = lambda prior, space, history: (
         0.0
         if rule.is_free and len(history) < rule.in_a_row

@@ -7,17 +7,16 @@
 `run`: past studies of TPE on training tasks, 8 to 30 of 20 to 40 trials, and a present study of
 ten trials on a validation task, with search spaces that are the same or vary (`memory_lives.py`).
 `harm`: 12 to 30 past studies of 30 random configurations that mislead (`memory_harm.py`). Rules,
-named behind the file: "today", "none" without a memory, "portfolio" in a checkout of commit
-65ff4da (with 8 as its `MIN_STUDIES` in the first six rounds), "even" in one of 6b56186; the
-product has neither. A run goes on where it was interrupted.
+named behind the file, are those of `memory_first_trials.py`. FIRST is another first seed. A run
+goes on where it was interrupted.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -31,29 +30,18 @@ from memory_lives import Row, read, reference, scenario_of, variant_of
 from transfer_rivals import remembered
 
 from dre_plugins import DRESampler, Memory
-from dre_plugins.memory import study as memory_study
 
 LIVES, NAMES = ("varied", "same"), ("rbv2_xgboost", "rbv2_rpart")
 HARMED = ("rbv2_xgboost", "rbv2_rpart", "lcbench")
 KINDS = ("mirrored", "another", "each", "ranges")
 NUMBERS = (20, 12, 30, 14)
-# In the first rounds, eight past studies in place of twelve.
-N_WITH_FEW, FEW, MANY = 6, 8, 12
-RULES = ("today", "portfolio", "even", "none")
-FIRST, N_TRIALS = 60_000, 10
-
-_prior_for = memory_study.prior_for
-rule = "today"
-
-
-def prior_for(*arguments: Any) -> Any:
-    prior = _prior_for(*arguments)
-    return prior if prior is None or rule != "today" else replace(prior, portfolio=None)
+RULES = ("none", "today", "three, then today's", "three, Sobol between")
+FIRST, N_TRIALS = int(os.environ.get("FIRST", "80000")), 10
 
 
 def patch() -> None:
     misleading.pools = past_tasks
-    memory_study.prior_for = prior_for
+    first_trials.patch()
 
 
 # ---- studies with related past studies
@@ -81,8 +69,6 @@ def cases(n_seeds: int) -> Iterator[tuple[str, str, int, int, int]]:
                 pool = scenario_of(name).splits["validation"]
                 pool = np.random.default_rng(25).permutation(pool)
                 n_past = NUMBERS[(number + 2 * place + (life == "same")) % len(NUMBERS)]
-                if number < N_WITH_FEW and n_past == MANY:
-                    n_past = FEW
                 yield life, name, int(pool[number % len(pool)]), FIRST + number, n_past
 
 
@@ -108,8 +94,7 @@ def run(n_seeds: int, path: Path, rules: Sequence[str]) -> None:
 
 
 def tuned(objective: Any, label: str, memory: Memory, seed: int, n_trials: int) -> Row:
-    global rule
-    rule = label
+    first_trials.rule = first_trials.RULES[label]
     sampler = DRESampler(seed=seed, prior="universal", memory=False if label == "none" else memory)
     study = optuna.create_study(direction="maximize", sampler=sampler, study_name="present")
     study.optimize(objective, n_trials=n_trials)

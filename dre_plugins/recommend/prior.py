@@ -63,8 +63,8 @@ class PriorLike(Protocol):
         that the two spaces have no parameter in common.
         """
 
-    def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
-        """Say whether the prior knows a parameter of a study, given others `beside` it."""
+    def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
+        """Say whether the prior knows a parameter of a study, given the `others` of the study."""
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the parameters that a define-by-run study has shown, and the prior's others."""

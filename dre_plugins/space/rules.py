@@ -30,9 +30,9 @@ Valid: TypeAlias = Callable[[dict[str, Any]], bool]
 MAX_ENUMERATED = 100_000
 # When a study begins: number of valid configurations to find, and largest number of spread points
 # to try, which takes .5 s. With given values, a sixteenth of these are tried.
-N_SEEDS = 64
+N_EXAMPLES = 64
 MAX_TRIED = 2**16
-MAX_TRIED_BESIDE = 2**12
+MAX_TRIED_FIXED = 2**12
 # If the rule holds for a smaller share, there is a warning, as few valid configurations are known.
 MIN_SHARE = 1e-3
 # A child is a valid configuration moved by one of these shares of the difference of two others. If
@@ -67,7 +67,7 @@ class Rule:
         self._valid = valid
         self._seed = seed
         self._is_learnt = is_learnt
-        self._beside: dict[bytes, Array] = {}
+        self._examples: dict[bytes, Array] = {}
         self._tables: dict[int, Array | None] = {}
         ordered = [space.domains[name].is_ordered for name in space.names]
         self._is_unordered = ~np.array(ordered, dtype=np.bool_)
@@ -159,9 +159,9 @@ class Rule:
 
     def may_hold(self, fixed: Array) -> bool:
         """Return whether a valid configuration with coordinates `[P]` was found, NaN if free."""
-        return self._valid is None or len(self.seeds(fixed)) > 0
+        return self._valid is None or len(self.examples(fixed)) > 0
 
-    def seeds(self, fixed: Array) -> Array:
+    def examples(self, fixed: Array) -> Array:
         """Return the valid configurations that were found with given coordinates `[P]`, `[S, P]`.
 
         Without a predicate none are looked for.
@@ -171,12 +171,12 @@ class Rule:
         if np.isnan(fixed).all():
             return self._search[0]
         key = fixed.tobytes()
-        if key not in self._beside:
+        if key not in self._examples:
             allowed = self.kept(with_fixed(self._search[0], fixed))
             rng = np.random.default_rng(self._seed)
-            found = allowed if len(allowed) else self._rejected(fixed, MAX_TRIED_BESIDE, rng)[0]
-            self._beside[key] = found
-        return self._beside[key]
+            found = allowed if len(allowed) else self._rejected(fixed, MAX_TRIED_FIXED, rng)[0]
+            self._examples[key] = found
+        return self._examples[key]
 
     @cached_property
     def _search(self) -> tuple[Array, int]:
@@ -185,18 +185,20 @@ class Rule:
         free = np.full(self.space.n_parameters, np.nan)
         found, n_tried = self._rejected(free, MAX_TRIED, rng)
         n = self.space.n_configurations
-        if len(found) < N_SEEDS and n is not None and n <= MAX_ENUMERATED:
-            return self.unseen(free, Seen(), rng, N_SEEDS), n
+        if len(found) < N_EXAMPLES and n is not None and n <= MAX_ENUMERATED:
+            return self.unseen(free, Seen(), rng, N_EXAMPLES), n
         return found, n_tried
 
     def _rejected(self, fixed: Array, most: int, rng: np.random.Generator) -> tuple[Array, int]:
         """Return valid ones among spread points, and how many points were tried."""
         n_tried, found = 0, np.empty((0, self.space.n_parameters))
-        while len(found) < N_SEEDS and n_tried < most:
-            points = with_fixed(sobol(self.space.n_parameters, max(N_SEEDS, n_tried), rng), fixed)
+        while len(found) < N_EXAMPLES and n_tried < most:
+            points = with_fixed(
+                sobol(self.space.n_parameters, max(N_EXAMPLES, n_tried), rng), fixed
+            )
             found = np.concatenate([found, self.kept(points)])
             n_tried += len(points)
-        return found[:N_SEEDS], n_tried
+        return found[:N_EXAMPLES], n_tried
 
     # ---- candidates
 
@@ -207,7 +209,7 @@ class Rule:
         """
         points = self.kept(with_fixed(sobol(self.space.n_parameters, n, rng), fixed))
         if self._valid is not None and 2 * len(points) < n:
-            points = np.concatenate([points, self.seeds(fixed)])
+            points = np.concatenate([points, self.examples(fixed)])
         return self._filled(points, self._no_units, n, rng, fixed)
 
     def children(self, parents: Array, n: int, rng: np.random.Generator, fixed: Array) -> Array:
@@ -231,7 +233,7 @@ class Rule:
         """Return candidates; if fewer than half of `n`, with children along differences added."""
         if self._valid is None or 2 * len(found) >= n:
             return found
-        donors = np.concatenate([found, self.seeds(fixed)])
+        donors = np.concatenate([found, self.examples(fixed)])
         parents = self.kept(with_fixed(rng.random(parents.shape), with_fixed(parents, fixed)))
         parents = parents if len(parents) else donors
         if not len(donors):

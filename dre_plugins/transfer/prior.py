@@ -257,13 +257,13 @@ class Prior:
             return np.empty((0, space.n_parameters))
         return np.clip(alignment.convert(units), 0.0, 1.0)
 
-    def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain] | None = None) -> bool:
+    def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
         """Return whether the prior knows a parameter of a study, by name, alias or mapping.
 
         Args:
-            beside: Other parameters of the study, which tell the learner.
+            others: Other parameters of the study, which tell the learner.
         """
-        links = self._links(SearchSpace({**(beside or {}), name: domain}))
+        links = self._links(SearchSpace({**(others or {}), name: domain}))
         return name in {link.source for link in links}
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:

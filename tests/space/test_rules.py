@@ -8,7 +8,7 @@ from small_spaces import rising
 
 from dre_plugins.space import Categorical, Condition, Constant, Float, Integer, SearchSpace
 from dre_plugins.space.candidates import mutate, sobol
-from dre_plugins.space.rules import MAX_TRIED, N_SEEDS, Rule, RuleError
+from dre_plugins.space.rules import MAX_TRIED, N_EXAMPLES, Rule, RuleError
 from dre_plugins.space.seen import Seen
 
 MIXED = SearchSpace(
@@ -137,7 +137,7 @@ def test_a_rule_that_hardly_anything_satisfies_is_warned_of() -> None:
     assert "were tried" in warning and "Narrower ranges" in warning
     assert (
         Rule(MIXED, rising).check() == ""
-        and len(Rule(MIXED, rising).seeds(free(MIXED))) == N_SEEDS
+        and len(Rule(MIXED, rising).examples(free(MIXED))) == N_EXAMPLES
     )
 
 

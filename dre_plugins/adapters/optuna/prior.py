@@ -243,9 +243,9 @@ class StudyPrior:
         )
         return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
-    def knows(self, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
-        """Return whether a prior knows a parameter; those `beside` it tell the learner."""
-        return any(_knows(prior, name, domain, beside) for prior in self._trained())
+    def knows(self, name: str, domain: Domain, others: Mapping[str, Domain]) -> bool:
+        """Return whether a prior knows a parameter; the `others` tell the learner."""
+        return any(_knows(prior, name, domain, others) for prior in self._trained())
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return a space of the domains and the priors' others, see `Prior.completed`."""
@@ -267,9 +267,9 @@ def _fits(prior: PriorLike, space: SearchSpace) -> bool:
     return True
 
 
-def _knows(prior: PriorLike, name: str, domain: Domain, beside: Mapping[str, Domain]) -> bool:
+def _knows(prior: PriorLike, name: str, domain: Domain, others: Mapping[str, Domain]) -> bool:
     try:
-        return prior.knows(name, domain, beside)
+        return prior.knows(name, domain, others)
     except ValueError:  # the mapping names it, but no value is shared
         return False
 

@@ -58,7 +58,7 @@ class SpaceFilling:
         else:
             first = with_fixed(sobol_point(space.n_parameters, index, self.seed)[None], fixed)
             # If the point is not valid, the next one of those that were found to be valid.
-            found = np.roll(rule.seeds(fixed), -index, axis=0)
+            found = np.roll(rule.examples(fixed), -index, axis=0)
             others = rule.spread(N_DRAWS, rng, fixed)
             draws = np.concatenate([rule.kept(first), found, others])
         draws = with_fixed(draws, fixed)
