@@ -1,0 +1,66 @@
+"""Fewer steps or members of the ensemble: ``python lab/ensemble_steps.py OUT [N_TRIALS]``.
+
+Each study of a validation task is made once with every variant, beside the universal prior's turns
+as by default. A run goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import partial
+
+import optuna
+from paired_studies import append, runs
+
+from dre_bench.tasks import Scenario
+from dre_plugins import Settings
+from dre_plugins.adapters.optuna import DRESampler
+from dre_plugins.engine.settings import PRESETS, FittingSettings, Preset
+
+FUNCTIONS = dict.fromkeys(
+    ("branches", "mixed", "hartmann6", "levy8", "ackley5", "rosenbrock5", "bowl"), 1
+)
+DEFAULT = PRESETS["default"]
+
+
+def with_steps(n_steps: int, learning_rate: float) -> Preset:
+    """Return the default preset with another fit from random weights."""
+    return replace(
+        DEFAULT, from_random=FittingSettings(n_steps=n_steps, learning_rate=learning_rate)
+    )
+
+
+PRESETS_OF = {
+    "150 steps": DEFAULT,
+    "60 steps": with_steps(60, 0.05),
+    "40 steps": with_steps(40, 0.06),
+}
+
+
+def values_of(
+    scenario: Scenario, task: int, seed: int, *, n_trials: int, preset: Preset
+) -> list[float]:
+    """Return the values of a study."""
+    sampler = DRESampler(
+        seed=seed, prior="universal", memory=False, settings=Settings(preset=preset)
+    )
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n_trials)
+    assert not sampler.stats["fallbacks"]
+    return [trial.value for trial in study.trials]
+
+
+def main(out: str, n_trials: str = "50", order: str = "") -> None:
+    """Append a line for each run that is not there."""
+    variants = {
+        name: partial(values_of, n_trials=int(n_trials), preset=preset)
+        for name, preset in PRESETS_OF.items()
+    }
+    plan = list(runs(FUNCTIONS, n_seeds=8, first=8))
+    append(out, plan[::-1] if order == "reversed" else plan, variants, prefix="steps/")
+
+
+if __name__ == "__main__":
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    main(*sys.argv[1:])
