@@ -1,7 +1,7 @@
-"""Fewer steps or members of the ensemble: ``python lab/ensemble_steps.py OUT [N_TRIALS]``.
+"""Fewer steps of the ensemble's fit: ``python lab/ensemble_steps.py OUT [N_TRIALS [alone]]``.
 
-Each study of a validation task is made once with every variant, beside the universal prior's turns
-as by default. A run goes on where it was interrupted.
+Each study of a validation task is made once with every variant: beside the universal prior's turns
+as by default, or alone, which is `prior=None`. A run goes on where it was interrupted.
 """
 
 from __future__ import annotations
@@ -33,32 +33,30 @@ def with_steps(n_steps: int, learning_rate: float) -> Preset:
 
 PRESETS_OF = {
     "150 steps": DEFAULT,
-    "60 steps": with_steps(60, 0.05),
     "40 steps": with_steps(40, 0.06),
 }
 
 
 def values_of(
-    scenario: Scenario, task: int, seed: int, *, n_trials: int, preset: Preset
+    scenario: Scenario, task: int, seed: int, *, n_trials: int, preset: Preset, prior: str | None
 ) -> list[float]:
     """Return the values of a study."""
-    sampler = DRESampler(
-        seed=seed, prior="universal", memory=False, settings=Settings(preset=preset)
-    )
+    settings = Settings(preset=preset)
+    sampler = DRESampler(seed=seed, prior=prior, memory=False, settings=settings)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n_trials)
     assert not sampler.stats["fallbacks"]
     return [trial.value for trial in study.trials]
 
 
-def main(out: str, n_trials: str = "50", order: str = "") -> None:
+def main(out: str, n_trials: str = "50", turns: str = "") -> None:
     """Append a line for each run that is not there."""
+    prior = None if turns == "alone" else "universal"
     variants = {
-        name: partial(values_of, n_trials=int(n_trials), preset=preset)
+        name: partial(values_of, n_trials=int(n_trials), preset=preset, prior=prior)
         for name, preset in PRESETS_OF.items()
     }
-    plan = list(runs(FUNCTIONS, n_seeds=8, first=8))
-    append(out, plan[::-1] if order == "reversed" else plan, variants, prefix="steps/")
+    append(out, runs(FUNCTIONS, n_seeds=8, first=8), variants, prefix="steps/")
 
 
 if __name__ == "__main__":

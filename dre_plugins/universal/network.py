@@ -146,9 +146,16 @@ class UniversalPrior(nn.Module):
         )
 
 
+class _Linear(nn.Linear):
+    """Be a linear layer without torch's initialisation, which draws from the user's generator.
+
+    `torch.nn.utils.skip_init` does the same but imports SymPy, which takes half a second.
+    """
+
+    def reset_parameters(self) -> None:
+        pass
+
+
 def _network(n_in: int, width: int, n_out: int) -> nn.Sequential:
-    # Without torch's initialisation, which would draw from the user's random generator.
-    first, last = (
-        nn.utils.skip_init(nn.Linear, *sizes, **_KIND) for sizes in ((n_in, width), (width, n_out))
-    )
+    first, last = _Linear(n_in, width, **_KIND), _Linear(width, n_out, **_KIND)
     return nn.Sequential(first, nn.SiLU(), last)
