@@ -44,7 +44,7 @@ def objective(trial: optuna.Trial) -> float:
 
 
 def main() -> None:
-    """Compare the prior, the default, which recognises XGBoost, no prior, TPE and GP."""
+    """Compare the prior with the default, which recognises XGBoost, no prior, TPE and GP."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=12)
     parser.add_argument("--seeds", type=int, default=6)

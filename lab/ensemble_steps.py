@@ -12,29 +12,18 @@ from functools import partial
 
 import optuna
 from paired_studies import append, runs
+from targets_by_evidence import FUNCTIONS
 
 from dre_bench.tasks import Scenario
 from dre_plugins import Settings
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.engine.settings import PRESETS, FittingSettings, Preset
 
-FUNCTIONS = dict.fromkeys(
-    ("branches", "mixed", "hartmann6", "levy8", "ackley5", "rosenbrock5", "bowl"), 1
-)
 DEFAULT = PRESETS["default"]
 
 
-def with_steps(n_steps: int, learning_rate: float) -> Preset:
-    """Return the default preset with another fit from random weights."""
-    return replace(
-        DEFAULT, from_random=FittingSettings(n_steps=n_steps, learning_rate=learning_rate)
-    )
-
-
-PRESETS_OF = {
-    "150 steps": DEFAULT,
-    "40 steps": with_steps(40, 0.06),
-}
+FEWER = FittingSettings(n_steps=40, learning_rate=0.06)
+PRESETS_OF = {"150 steps": DEFAULT, "40 steps": replace(DEFAULT, from_random=FEWER)}
 
 
 def values_of(

@@ -64,7 +64,7 @@ class PriorLike(Protocol):
         """
 
     def knows(self, name: str, domain: Domain, others: Mapping[str, Domain] | None = None) -> bool:
-        """Say whether the prior knows a parameter of a study, given the `others` of the study."""
+        """Say whether the prior knows a parameter; the study's `others` tell the learner."""
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
         """Return the parameters that a define-by-run study has shown, and the prior's others."""

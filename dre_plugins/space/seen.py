@@ -125,7 +125,8 @@ def _packed(rows: NDArray[Any]) -> list[bytes]:
 
 def distinct_rows(masks: Mask) -> tuple[Mask, NDArray[np.intp]]:
     """Return the different rows of masks `[N, P]`, `[K, P]`, and which one each row is, `[N]`."""
-    # Rows as bytes: np.unique(axis=0) turns what a signal handler raises into a TypeError.
+    # Rows are compared as bytes: `np.unique(axis=0)` turns an exception of a signal handler into a
+    # TypeError. NumPy drops zeros at the end, after which rows of one length still differ.
     keys = np.array(_packed(masks), dtype=np.bytes_)
     _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
     return masks[first], row_of

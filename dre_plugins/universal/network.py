@@ -149,7 +149,7 @@ class UniversalPrior(nn.Module):
 class _Linear(nn.Linear):
     """Be a linear layer without torch's initialisation, which draws from the user's generator.
 
-    `torch.nn.utils.skip_init` does the same but imports SymPy, which takes half a second.
+    `torch.nn.utils.skip_init` does the same but imports SymPy, which takes .35 s.
     """
 
     def reset_parameters(self) -> None:

@@ -22,7 +22,7 @@ from dre_plugins.space import (
 )
 from dre_plugins.space.candidates import mutate, recombine, sobol, sobol_point
 from dre_plugins.space.rules import Rule
-from dre_plugins.space.seen import Seen, distinct, first_new, groups, keys
+from dre_plugins.space.seen import Seen, distinct, distinct_rows, first_new, groups, keys
 
 
 def seen_of(units: np.ndarray) -> Seen:
@@ -317,3 +317,10 @@ def test_the_rest_of_a_finite_space_is_what_no_part_covers() -> None:
     assert sorted(configuration["n"] for configuration in found) == [2, 3] and {
         configuration["k"] for configuration in found
     } == {"b"}
+
+
+@given(arrays(np.bool_, st.tuples(st.integers(1, 9), st.integers(0, 4))))
+def test_distinct_rows_of_masks(masks):
+    rows, row_of = distinct_rows(masks)
+    assert np.array_equal(rows[row_of], masks)
+    assert [tuple(row) for row in rows.tolist()] == sorted({tuple(row) for row in masks.tolist()})

@@ -191,8 +191,8 @@ def learnt_space(
         name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)
         for name, distribution in search_space.items()
     }
-    asked = [
-        _restricted(known.configuration, trial.params)
+    asked = [  # without parameters that a running trial has only claimed
+        {name: value for name, value in known.configuration.items() if name in trial.params}
         for trial, known in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
@@ -207,13 +207,6 @@ def learnt_space(
     since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
     conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)
     return SearchSpace(domains, conditions, optional), evidence.is_whole
-
-
-def _restricted(configuration: Mapping[str, Any], params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a configuration without parameters that a running trial has only claimed."""
-    if configuration.keys() <= params.keys():
-        return configuration
-    return {name: value for name, value in configuration.items() if name in params}
 
 
 def within(values: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str, Any]:

@@ -244,7 +244,7 @@ class StudyPrior:
         return usable if any(prior is not None for prior in usable) else UNIVERSAL
 
     def knows(self, name: str, domain: Domain, others: Mapping[str, Domain]) -> bool:
-        """Return whether a prior knows a parameter; the `others` tell the learner."""
+        """Return whether a prior knows a parameter; the study's `others` tell the learner."""
         return any(_knows(prior, name, domain, others) for prior in self._trained())
 
     def completed(self, domains: Mapping[str, Domain]) -> SearchSpace:
