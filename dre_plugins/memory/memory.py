@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
+from dre_plugins.engine.files import regular
 from dre_plugins.engine.settings import require
 from dre_plugins.memory.index import Entry, Index, read_index
+from dre_plugins.transfer.archive import DAMAGES
 
 VARIABLE = "DRE_MEMORY"
 # Number of priors that are kept, those that were used last; one takes about 150 KB.
@@ -118,8 +121,8 @@ class Memory:
             return
         last = {entry.header.study: entry.last for entry in entries}
         for path, studies in self._chosen():
-            for study in studies:
-                last[study] = max(last.get(study, 0.0), path.stat().st_mtime)
+            used = _last_used(path)
+            last |= {study: max(last.get(study, 0.0), used) for study in studies}
         for entry in sorted(entries, key=lambda entry: last[entry.header.study]):
             if excess <= 0:
                 break
@@ -135,7 +138,6 @@ class Memory:
 
         Raises:
             OSError: The memory cannot be read.
-            ValueError: A file is damaged.
         """
         found: dict[str, dict[str, None]] = {}
         for path, teachers in self._chosen():
@@ -143,16 +145,33 @@ class Memory:
         return {study: [*teachers] for study, teachers in found.items()}
 
     def _chosen(self) -> Iterator[tuple[Path, list[str]]]:
-        """Yield the files of the choices, and the studies that each names."""
+        """Yield the files of the choices, and the studies that each names.
+
+        A damaged one is replaced when its study begins again; other processes may delete any.
+        """
         for path in sorted(self.choices.glob("*.json")):
-            yield path, json.loads(path.read_bytes())["studies"]
+            with suppress(FileNotFoundError, *DAMAGES):
+                yield path, [*json.loads(regular(path).read_bytes())["studies"]]
 
 
 def _keep_newest(folder: Path, count: int) -> None:
     """Delete all priors of a folder but those that were used last, and what belongs to them."""
-    files = [path for path in folder.glob("*") if path.suffix in (".safetensors", ".rejected")]
-    files.sort(key=lambda path: path.stat().st_mtime)
+    # Names that begin with a dot are of files that another process is writing.
+    files = [
+        path
+        for path in folder.glob("*")
+        if path.suffix in (".safetensors", ".rejected") and not path.name.startswith(".")
+    ]
+    files.sort(key=_last_used)
     for path in files[: max(len(files) - count, 0)]:
         path.unlink(missing_ok=True)
         for suffix in (".lock", STUDIES):
             path.with_suffix(suffix).unlink(missing_ok=True)
+
+
+def _last_used(path: Path) -> float:
+    """Return when a file was written or used last, 0 if another process has deleted it."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

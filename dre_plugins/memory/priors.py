@@ -127,6 +127,8 @@ def _correlations(training: MetaDataset, held_out: tuple[Task, ...]) -> list[flo
 def write_once(path: Path) -> Iterator[Path]:
     """Yield a temporary file to write, which is renamed at the end unless the path exists by then.
 
+    Where a file system has no hard links, the last of several writers at once wins.
+
     Raises:
         OSError: The folder cannot be written.
     """
@@ -134,8 +136,13 @@ def write_once(path: Path) -> Iterator[Path]:
     unfinished = sibling_path(path, path.suffix)
     try:
         yield unfinished
-        with suppress(FileExistsError):
+        try:
             os.link(unfinished, path)
+        except FileExistsError:
+            pass
+        except OSError:
+            if not path.exists():
+                os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
 

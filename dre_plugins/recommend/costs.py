@@ -19,6 +19,7 @@ from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.space.base import Units
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.universal.file import load_network
+from dre_plugins.universal.targets import standardised
 
 # Fewer costs than these predict nothing.
 MIN_COSTS = 3
@@ -37,10 +38,8 @@ class CostModel:
 
     def __init__(self, space: SearchSpace, units: Units, costs: Units) -> None:
         self._space = space
-        logs = np.log(costs)
-        self._mean, self._deviation = float(logs.mean()), float(logs.std())
         self._log_typical = math.log(costs.mean())
-        targets = torch.from_numpy((logs - self._mean) / self._deviation)
+        targets, self._mean, self._deviation = standardised(torch.from_numpy(np.log(costs)))
         features = process_features(space, units)
         self._processes, weights = load_network()(features[None], targets[None])
         self._shares = weights[0, :, None].exp()

@@ -56,9 +56,11 @@ class Settings:
     order_numeric_choices: bool = True
 
     def __post_init__(self) -> None:
+        preset = get_preset(self.preset)
         if self.acquisition is not None:
             check_acquisition(self.acquisition)
-            is_offered = self.preset != "default" or self.acquisition in DEFAULT_ACQUISITIONS
+            is_default = preset == get_preset("default")
+            is_offered = not is_default or self.acquisition in DEFAULT_ACQUISITIONS
             remedy = (
                 f"one of {DEFAULT_ACQUISITIONS}, or with preset='paper' one of {ACQUISITION_NAMES}"
             )
@@ -70,7 +72,6 @@ class Settings:
         is_ordered = self.order_numeric_choices
         require(isinstance(is_ordered, bool), "order_numeric_choices", is_ordered, "True or False")
         check_device(self.device)
-        get_preset(self.preset)
 
     def for_recommender(
         self,

@@ -75,6 +75,8 @@ def constraint_states(history: Sequence[Trial]) -> list[ConstraintState]:
     history without constraints all trials meet them.
     """
     names = {name for trial in history for name in trial.constraints}
+    if not names:
+        return [ConstraintState.MET] * len(history)
     return [_constraint_state(trial, names) for trial in history]
 
 

@@ -331,6 +331,39 @@ def test_a_damaged_record_hides_no_other(memory, content):
     assert tune(memory, 1).stats["past_studies"] == 1
 
 
+def test_a_damaged_choice_hides_no_other_and_stops_nothing(memory):
+    write_studies(memory, "ab")
+    assert tune(memory, 2).stats["past_studies"] == 2
+    chosen = memory.teachers()
+    (memory.choices / "other-0.json").write_text("")  # after a power cut
+    (memory.choices / "other-1.json").write_text("[]")
+    assert memory.teachers() == chosen
+    study = tune(Memory(memory.path, max_megabytes=0.001), 1)
+    assert not study.stats["memory_errors"]
+
+
+def test_what_another_worker_is_writing_is_left_alone(memory, monkeypatch):
+    write_studies(memory, "ab")
+    memory.priors.mkdir()
+    unfinished = memory.priors / ".prior.0123.safetensors"
+    unfinished.touch()
+    monkeypatch.setattr("dre_plugins.memory.memory.MAX_PRIORS", 0)
+    memory.shrink()
+    assert unfinished.exists()
+
+
+@pytest.mark.parametrize("error", [PermissionError, OSError])
+def test_a_file_system_without_hard_links_will_do(memory, monkeypatch, error):
+    def refused(*_):
+        raise error("no hard links")
+
+    write_studies(memory, "ab")
+    monkeypatch.setattr("os.link", refused)
+    study = tune(memory, 3)
+    assert study.stats["past_studies"] == 2
+    assert not study.stats["memory_errors"]
+
+
 def test_a_damaged_prior_is_one_warning(memory, caplog):
     write_study(memory, "a")
     tune(memory, 0)

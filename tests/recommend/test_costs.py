@@ -84,6 +84,14 @@ def test_what_says_nothing_of_costs_changes_nothing(costs, state) -> None:
     assert CostModel.of(evidence_of(costs, state)) is None
 
 
+def test_costs_whose_logarithms_are_equal_are_all_the_same() -> None:
+    costs: list[float | None] = [1000.0, 1000.0, math.nextafter(1000.0, math.inf), 1000.0]
+    with isolated("cpu", 1):
+        model = CostModel.of(evidence_of(costs))
+        assert model is not None
+        assert model.expected(REFERENCE) == pytest.approx(1000.0)
+
+
 def tuned(told: Any, n: int = 30) -> AskTell:
     """Tune a plateau in x, along which only the cost differs."""
     study = AskTell(SPACE, seed=3)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dre_plugins
+from dre_plugins.engine.settings import get_preset
 from dre_plugins.recommend import AskTell, RecommenderSettings
 from dre_plugins.recommend import settings as module
 from dre_plugins.recommend.settings import Settings
@@ -32,6 +33,12 @@ from dre_plugins.space import Float
 def test_what_is_wrong_is_named_where_it_is_built(name: str, value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Settings(**{name: value})
+
+
+def test_the_default_preset_itself_is_as_its_name() -> None:
+    with pytest.raises(ValueError, match="acquisition.*'pi'"):
+        Settings(acquisition="pi", preset=get_preset("default"))
+    assert Settings(acquisition="pi", preset=get_preset("paper")).acquisition == "pi"
 
 
 def test_they_are_public_frozen_and_comparable() -> None:

@@ -191,8 +191,8 @@ def learnt_space(
         name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)
         for name, distribution in search_space.items()
     }
-    asked = [  # without parameters that a running trial has only claimed
-        {name: value for name, value in known.configuration.items() if name in trial.params}
+    asked = [
+        _asked_by(trial, known.configuration)
         for trial, known in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
@@ -207,6 +207,13 @@ def learnt_space(
     since = dict(zip(plain.names, np.searchsorted(rows, evidence.since).tolist(), strict=True))
     conditions, optional = infer_conditions(domains, [asked[row] for row in rows], since)
     return SearchSpace(domains, conditions, optional), evidence.is_whole
+
+
+def _asked_by(trial: FrozenTrial, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a configuration without what a running trial has claimed and not asked for yet."""
+    if trial.state.is_finished():
+        return configuration
+    return {name: value for name, value in configuration.items() if name in trial.params}
 
 
 def within(values: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str, Any]:
