@@ -39,7 +39,7 @@ class ByAutograd:
                 self._scorer.activation,
             )
         scores = scorers.score(parameters, self._scorer, self._features, context)
-        losses = self._loss(scores, self._prepared, reduction=None)
+        losses = self._loss(scores, self._prepared)
         self._flat.gradient.copy_(torch.autograd.grad((losses * self._weights).sum(), leaf)[0])
 
 

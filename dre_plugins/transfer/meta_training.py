@@ -181,4 +181,4 @@ def _loss(parameters: Parameters, batch: Batch, scorer: ScorerSettings, loss: Lo
             parameters, batch.support_features, quantiles, batch.support_mask, scorer.activation
         )
     scores = score(parameters, scorer, batch.features, context)
-    return loss(scores, batch.values, mask=batch.mask)
+    return loss(scores, loss.prepare(batch.values, batch.mask)).mean()

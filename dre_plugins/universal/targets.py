@@ -74,19 +74,6 @@ def _normal_density(numbers: Tensor) -> Tensor:
     return densities
 
 
-def blended(order: Tensor, values: Tensor) -> Tensor:
-    """Return standardised values plus standardised normal scores of an order, standardised.
-
-    Args:
-        order: Numbers whose order counts `[..., N]`, such as the values or their ranks.
-        values: Finite values of about 1 `[..., N]`.
-
-    Returns:
-        Targets `[..., N]` with mean 0 and variance 1, or zeros where all are the same.
-    """
-    return standardised(standardised(normal_scores(order))[0] + standardised(values)[0])[0]
-
-
 def normal_scores(numbers: Tensor) -> Tensor:
     """Return normal quantiles of mean ranks `[..., N]`: ties share one."""
     rows, columns = numbers[..., :, None], numbers[..., None, :]

@@ -9,7 +9,7 @@ import torch
 from dre_plugins.engine import ContextSettings, FittingSettings, ScorerSettings, fitting
 from dre_plugins.engine.fitting import RankingLists, fit, split_support
 from dre_plugins.engine.gradients import FitGradient, FlatParameters
-from dre_plugins.engine.losses import LOSSES, Loss, get_loss
+from dre_plugins.engine.losses import LOSSES, Prepared, get_loss
 from dre_plugins.engine.scorers import context_vectors, initial_parameters, score
 from dre_plugins.engine.sorting import rank_normalised
 
@@ -48,7 +48,7 @@ def autograd(scorer, parameters, lists, loss, prepared, weights, quantiles, supp
     if support is not None:
         context = context_vectors(leaves, lists.features, quantiles, support, scorer.activation)
     scores = score(leaves, scorer, lists.features, context)
-    (loss(scores, prepared, reduction=None) * weights).sum().backward()
+    (loss(scores, prepared) * weights).sum().backward()
     return {name: value.grad for name, value in leaves.items()}
 
 
@@ -100,16 +100,23 @@ def test_a_wide_spread_of_scores_overflows_nothing():
 
 
 # Listwise losses leave some gradients at 0, of which Adam makes steps of a random sign.
-SQUARED_ERROR = Loss(
-    "squared-error",
-    lambda values, mask, dtype: (rank_normalised(values, mask, dtype), mask.to(dtype)),
-    lambda scores, targets, mask: (mask * (scores - targets).square()).sum(-1),
-    lambda scores, targets, mask: 2.0 * mask * (scores - targets),
-)
+class SquaredError:
+    """Have the methods of a loss: squared differences of scores and rank-normalised values."""
+
+    def prepare(self, values, mask):
+        return Prepared(None, (rank_normalised(values, mask), mask.float()))
+
+    def __call__(self, scores, prepared):
+        targets, mask = prepared.parts
+        return (mask * (scores - targets).square()).sum(-1)
+
+    def gradient(self, scores, prepared):
+        targets, mask = prepared.parts
+        return 2.0 * mask * (scores - targets)
 
 
 def test_a_fit_is_what_steps_of_autograd_are(monkeypatch):
-    monkeypatch.setattr(fitting, "get_loss", lambda name: SQUARED_ERROR)
+    monkeypatch.setattr(fitting, "get_loss", lambda name: SquaredError())
     scorer = SCORERS["context"]
     generator = torch.Generator().manual_seed(1)
     lists = lists_of(1, generator)
@@ -119,7 +126,7 @@ def test_a_fit_is_what_steps_of_autograd_are(monkeypatch):
 
     support, query = split_support(lists.mask, 3, 0.2, torch.Generator().manual_seed(2))
     quantiles = rank_normalised(lists.values, lists.mask)
-    loss = SQUARED_ERROR
+    loss = SquaredError()
     prepared = loss.prepare(lists.values, query)
     weights = lists.weights / (3 * lists.weights.sum())
     leaves = {name: value.clone().requires_grad_() for name, value in start.items()}

@@ -7,17 +7,13 @@ import math
 
 import pytest
 import torch
-from losses_drawn import ALL, normal, ties, with_gradient
+from losses_drawn import ALL, losses_of, normal, ties, with_gradient
 from torch import Tensor
 
-from dre_plugins.engine.losses import (
-    Loss,
-    get_loss,
-    list_mle,
-    weighted_list_mle,
-)
+from dre_plugins.engine.losses import Loss, get_loss
 from dre_plugins.engine.sorting import rank_normalised
 
+LIST_MLE, WEIGHTED = get_loss("list-mle"), get_loss("weighted-list-mle")
 LN2, LN3, LN4 = math.log(2.0), math.log(3.0), math.log(4.0)
 
 
@@ -41,7 +37,8 @@ def exp(*scores: float) -> float:
 def test_value_of_position_weights(name: str, weights: tuple[float, ...]) -> None:
     # The fourth entry is padding: the position-attention weights are those of 3 entries.
     scores, values = torch.tensor([2.0, 0.0, 1.0, 7.0]), torch.tensor([5.0, 9.0, 1.0, 7.0])
-    loss = get_loss(name)(scores, values, mask=torch.tensor([True, True, True, False]))
+    mask = torch.tensor([True, True, True, False])
+    loss = losses_of(get_loss(name), scores, values, mask)
     expected = weights[0] * (math.log(exp(0, 2, 1)) - 0) + weights[1] * (math.log(exp(2, 1)) - 2)
     assert float(loss) == pytest.approx(expected)
 
@@ -65,13 +62,11 @@ def test_list_mle_equals_the_published_formula_at_small_spreads(length: int) -> 
     scores, values = normal(7, length, dtype=torch.float64), normal(7, length, seed=1)
     equal = torch.ones(length, dtype=torch.float64)
     inverse_log = 1.0 / torch.arange(2.0, length + 2.0, dtype=torch.float64).log()
-    for loss, weights in ((list_mle, equal), (weighted_list_mle, inverse_log)):
+    for loss, weights in ((LIST_MLE, equal), (WEIGHTED, inverse_log)):
         expected = published_list_mle(scores, values, weights)
+        torch.testing.assert_close(losses_of(loss, scores, values), expected, rtol=1e-9, atol=1e-9)
         torch.testing.assert_close(
-            loss(scores, values, reduction=None), expected, rtol=1e-9, atol=1e-9
-        )
-        torch.testing.assert_close(
-            loss(scores.float(), values, reduction=None), expected.float(), rtol=1e-6, atol=1e-6
+            losses_of(loss, scores.float(), values), expected.float(), rtol=1e-6, atol=1e-6
         )
 
 
@@ -81,11 +76,11 @@ def test_list_mle_equals_the_published_formula_at_small_spreads(length: int) -> 
 @pytest.mark.parametrize("gap", [100.0, 1e4])
 def test_extreme_scores_of_list_mle_are_exact(gap: float) -> None:
     values = torch.arange(4.0)
-    per_list, gradient = with_gradient(list_mle, gap * values, values)
+    per_list, gradient = with_gradient(LIST_MLE, gap * values, values)
     assert float(per_list) == pytest.approx(0.0, abs=1e-12)
     assert gradient.tolist() == pytest.approx([0.0] * 4, abs=1e-12)
     # The wrong way round, the log-sum-exp of a tail is its last, worst entry.
-    per_list, gradient = with_gradient(list_mle, -gap * values, values)
+    per_list, gradient = with_gradient(LIST_MLE, -gap * values, values)
     assert float(per_list) == gap * (3 + 2 + 1)
     assert gradient.tolist() == [3.0, -1.0, -1.0, -1.0]
 
@@ -107,7 +102,7 @@ def test_list_mle_and_its_gradient_agree_with_autograd(spread: float, levels: in
     reference = scores.double().requires_grad_()
     expected = pairwise_list_mle(reference, values)
     expected.sum().backward()
-    per_list, gradient = with_gradient(list_mle, scores, values)
+    per_list, gradient = with_gradient(LIST_MLE, scores, values)
     assert reference.grad is not None
     torch.testing.assert_close(per_list, expected.float(), rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(gradient, reference.grad.float(), rtol=1e-4, atol=1e-5)
@@ -120,7 +115,7 @@ def test_gradient_passes_gradcheck(loss: Loss) -> None:
     prepared = loss.prepare(values, mask, dtype=torch.float64)
     for scale in (1.0, 30.0):
         scores = (scale * normal(3, 6, dtype=torch.float64)).requires_grad_()
-        assert torch.autograd.gradcheck(lambda s: loss(s, prepared, reduction=None), (scores,))
+        assert torch.autograd.gradcheck(lambda s: loss(s, prepared), (scores,))
 
 
 @ALL
@@ -128,9 +123,7 @@ def test_gradient_passes_gradcheck_beyond_the_spread_of_float64(loss: Loss) -> N
     scores = (normal(2, 6, dtype=torch.float64) + torch.tensor([0, 1000.0] * 3)).requires_grad_()
     prepared = loss.prepare(ties(2, 6), dtype=torch.float64)
     # Losses of about 3000: a difference quotient is exact to 3000 * 2^-52 / 1e-6.
-    assert torch.autograd.gradcheck(
-        lambda s: loss(s, prepared, reduction=None), (scores,), atol=1e-4
-    )
+    assert torch.autograd.gradcheck(lambda s: loss(s, prepared), (scores,), atol=1e-4)
 
 
 # -------------------------------------------------------------------------------------------- ties
@@ -142,7 +135,7 @@ def test_tied_items_share_the_weights_of_their_positions() -> None:
     mean = (1 / LN3 + 1 / LN4) / 2
     expected = 1 / LN2 * (math.log(exp(2, 0, 1)) - 0)
     expected += mean * (2 * math.log(exp(2, 1)) - 2 - 1)
-    assert float(weighted_list_mle(scores, values)) == pytest.approx(expected)
+    assert float(losses_of(WEIGHTED, scores, values)) == pytest.approx(expected)
 
 
 @ALL

@@ -36,7 +36,7 @@ def test_what_is_wrong_is_named_where_it_is_built(name: str, value: Any, message
 
 
 def test_the_default_preset_itself_is_as_its_name() -> None:
-    with pytest.raises(ValueError, match="acquisition.*'pi'"):
+    with pytest.raises(ValueError, match=r"acquisition.*'pi'"):
         Settings(acquisition="pi", preset=get_preset("default"))
     assert Settings(acquisition="pi", preset=get_preset("paper")).acquisition == "pi"
 

@@ -26,12 +26,18 @@ def ties(*shape: int, levels: int = 4, seed: int = 1) -> Tensor:
     return torch.randint(0, levels, shape, generator=generator).float()
 
 
+def losses_of(loss: Loss, scores: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Return the losses per list, with weights of the precision of the scores."""
+    dtype = torch.promote_types(scores.dtype, torch.float32)
+    return loss(scores, loss.prepare(values, mask, dtype))
+
+
 def with_gradient(
     loss: Loss, scores: Tensor, values: Tensor, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the losses per list and the gradient of their sum."""
     scores = scores.detach().clone().requires_grad_()
-    per_list = loss(scores, values, mask=mask, reduction=None)
+    per_list = losses_of(loss, scores, values, mask)
     per_list.sum().backward()
     assert scores.grad is not None
     return per_list.detach(), scores.grad

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from blends import blended
 from safetensors.torch import save as to_bytes
 from scipy.stats import spearmanr
 from small_universal import untrained
@@ -20,7 +21,6 @@ from dre_plugins.universal.file import (
     load_network,
 )
 from dre_plugins.universal.network import UniversalSettings
-from dre_plugins.universal.targets import blended
 
 SIZE = UniversalSettings(n_processes=2, width=4, n_refinements=1)
 HEADER = {
@@ -180,7 +180,7 @@ SMOOTH: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 def test_the_shipped_one_predicts_smooth_functions(name: str) -> None:
     observed, unknown = draw(25, 3), draw(100, 3, seed=1)
     values, truth = SMOOTH[name](observed), SMOOTH[name](unknown)
-    targets = blended(values, values)
+    targets = blended(values)
     processes, weights = load_network()(observed[None], targets[None])
     means, variances = processes.posterior(unknown[None])
     shares = weights.exp()[..., None]

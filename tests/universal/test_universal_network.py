@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from blends import blended
 from small_universal import untrained
 
 from dre_plugins.universal.network import (
@@ -18,7 +19,6 @@ from dre_plugins.universal.network import (
     UniversalSettings,
 )
 from dre_plugins.universal.processes import Hypotheses
-from dre_plugins.universal.targets import blended
 
 SMALL = UniversalSettings(n_processes=3, width=8, n_refinements=2)
 
@@ -31,7 +31,7 @@ def draw(n_tasks: int, n: int, d: int, seed: int = 0) -> tuple[torch.Tensor, tor
     generator = torch.Generator().manual_seed(seed)
     features = torch.rand(n_tasks, n, d, generator=generator, dtype=torch.float64)
     values = torch.sin(5 * features[..., 0]) + features[..., -1]
-    return features, blended(values, values)
+    return features, blended(values)
 
 
 def parts(hypotheses: Hypotheses) -> list[torch.Tensor]:

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 import torch
+from blends import blended
 from scipy.stats import norm, rankdata
 
-from dre_plugins.universal.targets import blended, normal_scores, readings
+from dre_plugins.universal.targets import normal_scores, readings
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -11,13 +12,9 @@ def draw(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
-def targets_of(values: torch.Tensor) -> torch.Tensor:
-    return blended(values, values)
-
-
 @pytest.mark.parametrize("n", [2, 3, 30, 300])
 def test_targets_have_mean_0_and_variance_1(n: int) -> None:
-    targets = targets_of(draw(5, n).exp())
+    targets = blended(draw(5, n).exp())
     torch.testing.assert_close(targets.mean(-1), torch.zeros(5).double(), atol=1e-12, rtol=0)
     torch.testing.assert_close(targets.var(-1, correction=0), torch.ones(5).double())
 
@@ -26,7 +23,7 @@ def test_they_are_half_values_and_half_order() -> None:
     values = torch.tensor([3.0, -1.0, 50.0, 0.5], dtype=torch.float64)
     scores = torch.from_numpy(norm.ppf(rankdata(values) / 5))
     by_hand = sum((half - half.mean()) / half.std(correction=0) for half in (values, scores))
-    torch.testing.assert_close(targets_of(values), by_hand / by_hand.std(correction=0))
+    torch.testing.assert_close(blended(values), by_hand / by_hand.std(correction=0))
 
 
 def test_the_slope_of_a_reading_is_that_of_its_targets_by_values() -> None:
@@ -43,7 +40,7 @@ def test_the_slope_of_a_reading_is_that_of_its_targets_by_values() -> None:
 def test_units_and_shifts_do_not_matter(unit: float, shift: float) -> None:
     values = draw(30)
     torch.testing.assert_close(
-        targets_of(unit * (values + shift)), targets_of(values), atol=1e-9, rtol=1e-9
+        blended(unit * (values + shift)), blended(values), atol=1e-9, rtol=1e-9
     )
 
 
@@ -51,7 +48,7 @@ def test_an_outlier_leaves_the_others_apart() -> None:
     values = torch.cat([torch.linspace(0, 1, 20), torch.tensor([1e6])]).double()
     standardised = (values - values.mean()) / values.std(correction=0)
     assert standardised[:20].diff().max() < 1e-6
-    assert targets_of(values)[:20].diff().min() > 0.05
+    assert blended(values)[:20].diff().min() > 0.05
 
 
 def test_scores_of_ties_are_those_of_mean_ranks() -> None:
@@ -66,28 +63,28 @@ def test_scores_of_ties_are_those_of_mean_ranks() -> None:
 @pytest.mark.parametrize("n", [1, 3, 7, 60])
 def test_values_that_are_all_the_same_say_nothing(value: float, n: int) -> None:
     values = torch.full((2, n), value, dtype=torch.float64)
-    assert torch.equal(targets_of(values), torch.zeros(2, n).double())
-    assert torch.equal(targets_of(values.float()), torch.zeros(2, n))
+    assert torch.equal(blended(values), torch.zeros(2, n).double())
+    assert torch.equal(blended(values.float()), torch.zeros(2, n))
 
 
 def test_a_batch_equals_its_tasks() -> None:
     values = draw(4, 20).exp()
     values[2] = 0.1
-    single = torch.stack([targets_of(row) for row in values])
-    torch.testing.assert_close(targets_of(values), single, atol=1e-12, rtol=0)
+    single = torch.stack([blended(row) for row in values])
+    torch.testing.assert_close(blended(values), single, atol=1e-12, rtol=0)
 
 
 def test_order_may_tell_apart_what_values_do_not() -> None:
-    targets = blended(torch.arange(5.0), torch.zeros(5))
+    targets = readings(torch.arange(5.0), torch.zeros(5))[0].targets
     assert (targets.diff() > 0).all() and targets.std(correction=0).item() == pytest.approx(1.0)
 
 
 def test_the_users_default_type_does_not_matter() -> None:
     values = draw(30)
-    expected = targets_of(values)
+    expected = blended(values)
     torch.set_default_dtype(torch.bfloat16)
     try:
-        found = targets_of(values)
+        found = blended(values)
     finally:
         torch.set_default_dtype(torch.float32)
     assert torch.equal(found, expected)

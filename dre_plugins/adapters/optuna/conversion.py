@@ -192,8 +192,7 @@ def learnt_space(
         for name, distribution in search_space.items()
     }
     asked = [
-        _asked_by(trial, known.configuration)
-        for trial, known in zip(trials, history, strict=True)
+        _asked_by(trial, known.configuration) for trial, known in zip(trials, history, strict=True)
     ]
     plain = SearchSpace(domains)
     is_always_the_same = len({frozenset(kind) for kind in {tuple(names) for names in asked}}) <= 1

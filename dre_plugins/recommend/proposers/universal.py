@@ -34,7 +34,7 @@ from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
 from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
-from dre_plugins.universal.targets import Reading, blended, readings
+from dre_plugins.universal.targets import Reading, normal_scores, readings, standardised
 
 Units = NDArray[np.float64]
 
@@ -257,8 +257,7 @@ def readings_of(values: Units, ranks: Units) -> tuple[Reading, ...]:
     """
     finite = values[np.isfinite(values)]
     if not len(finite):
-        of_order = blended(torch.from_numpy(ranks), torch.zeros(len(ranks), dtype=torch.float64))
-        return (Reading(of_order),)
+        return (Reading(standardised(normal_scores(torch.from_numpy(ranks)))[0]),)
     low, high = finite.min(), finite.max()
     clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
     # Divided by the largest first, as sums and squares of 1e300 overflow.
