@@ -26,6 +26,8 @@ memory = typer.Typer(
 
 # Number of past studies that the statistics name.
 N_MOST_USED = 5
+# Fewest characters by which a study is found: its identity is hexadecimal, as short names may be.
+SHORTEST_IDENTITY = 6
 
 Folder = Annotated[
     Path | None,
@@ -33,7 +35,9 @@ Folder = Annotated[
         "--memory", help="Folder of the memory. Without it: that of DRE_MEMORY, or the user's own."
     ),
 ]
-Study = Annotated[str, typer.Argument(help="Name of a study, or the beginning of its identity.")]
+Study = Annotated[
+    str, typer.Argument(help="Name of a study, or its identity's first 6 characters or more.")
+]
 Studies = Annotated[
     list[str] | None,
     typer.Argument(help="Names of studies, or beginnings of identities. Without them: all."),
@@ -263,7 +267,7 @@ def _memory(folder: Path | None) -> Memory:
 
 
 def _found(memory: Memory, wanted: list[str]) -> list[Entry]:
-    """Return the studies of some names or identities.
+    """Return the studies of some names, or of identities that begin so where no name matches.
 
     Raises:
         ValueError: There is no such study.
@@ -271,8 +275,10 @@ def _found(memory: Memory, wanted: list[str]) -> list[Entry]:
     entries = memory.index().entries
     found: dict[str, Entry] = {}
     for word in wanted:
-        named = [e for e in entries if word == e.header.name or e.header.study.startswith(word)]
-        if not named or not word:
+        named = [e for e in entries if word == e.header.name]
+        if not named and len(word) >= SHORTEST_IDENTITY:
+            named = [e for e in entries if e.header.study.startswith(word)]
+        if not named:
             raise ValueError(f"There is no study {word!r} in {memory.path}; see dre memory list.")
         found |= {entry.header.study: entry for entry in named}
     return [*found.values()]

@@ -52,6 +52,9 @@ class Directions:
         has_value = values is not None and not any(map(math.isnan, values))
         if state is None:
             state = TrialState.COMPLETE if has_value else TrialState.FAILED
+        names = [known.value for known in TrialState]
+        require(state in names, "state", state, f"a TrialState, or one of {names}")
+        state = TrialState(state)
         ended = Trial(configuration, state, None, rungs, constraints=checked)
         if values is None or not has_value or state is not TrialState.COMPLETE:
             return ended

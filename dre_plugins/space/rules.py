@@ -58,12 +58,20 @@ class Rule:
         seed: Seed of the study.
         is_learnt: Whether the space was learnt from a define-by-run study. Then the rule counts as
             met if it reads a parameter that is absent; otherwise that is an error.
+        constants: Values of parameters that the space lacks, as they have one value only.
     """
 
     def __init__(
-        self, space: SearchSpace, valid: Valid | None, *, seed: int = 0, is_learnt: bool = False
+        self,
+        space: SearchSpace,
+        valid: Valid | None,
+        *,
+        seed: int = 0,
+        is_learnt: bool = False,
+        constants: Mapping[str, Any] | None = None,
     ) -> None:
         self.space = space
+        self.constants = constants or {}
         self._valid = valid
         self._seed = seed
         self._is_learnt = is_learnt
@@ -83,15 +91,15 @@ class Rule:
         if self._valid is None:
             return True
         try:
-            answer = self._valid(_Configuration(configuration))
+            answer = self._valid(_Configuration(self.constants | configuration))
         except _AbsentError as error:
             if self._is_learnt:
                 return True
             raise _failure(error, configuration) from error
         except Exception as error:
             raise _failure(error, configuration) from error
-        if answer is None:
-            raise RuleError("valid returned None; it must return True or False.")
+        if answer is None or np.ndim(answer):
+            raise RuleError(f"valid returned {answer!r}; it must return True or False.")
         return bool(answer)
 
     def holds(self, units: Array) -> Mask:

@@ -117,9 +117,9 @@ class TrialReporter:
         self.log(
             study,
             name,
-            f"Parameter {name!r} of trial {number} is sampled independently of the model: no "
-            "earlier trial had it in this range. Later trials will model it. Silence this with "
-            "warn_independent_sampling=False.",
+            f"Parameter {name!r} of trial {number} is sampled independently of the model: it is "
+            "new, or the model's value is not in the range that the trial asks for. Silence this "
+            "with warn_independent_sampling=False.",
         )
 
     def warn_of_cost(self, study: Study, trial: FrozenTrial, name: str | None) -> None:

@@ -31,6 +31,9 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct
 
 CLAIM_KEY = "dre:suggestion"
+# Number of trials whose ranges of a parameter are searched together. A range that alternates is
+# whole, and one that was narrowed for good is so after as many trials.
+N_RANGES = 10
 
 STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
@@ -86,12 +89,43 @@ def domains_in(
 def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
     """Return all parameters of a study that can be searched, in order of first appearance.
 
-    The range of a parameter is that of the newest trial that has it.
+    The kind of a parameter is that of the newest trial that has it, and its range spans those of
+    the last `N_RANGES` trials that have it: a range may depend on parameters before it.
     """
     union: dict[str, BaseDistribution] = {}
     for trial in trials:
         union.update(trial.distributions)
+    latest: dict[str, list[BaseDistribution]] = {name: [] for name in union}
+    missing = {*union}
+    for trial in reversed(trials):
+        for name in missing & trial.distributions.keys():
+            latest[name].append(trial.distributions[name])
+            if len(latest[name]) == N_RANGES:
+                missing.remove(name)
+        if not missing:
+            break
+    union = {name: _span(distributions) for name, distributions in latest.items()}
     return {name: union[name] for name in domains_in(union)}
+
+
+def _span(distributions: Sequence[BaseDistribution]) -> BaseDistribution:
+    """Return the first distribution with the ranges of those that are of its kind.
+
+    Numbers on a grid that differ in their step or offset are of different kinds.
+    """
+    newest = distributions[0]
+    if not isinstance(newest, (FloatDistribution, IntDistribution)):
+        return newest
+    step = newest.step or 0
+    low, high = newest.low, newest.high
+    for known in distributions[1:]:
+        if (
+            type(known) is type(newest)
+            and (known.log, known.step) == (newest.log, newest.step)
+            and not (step and (known.low - newest.low) % step)
+        ):
+            low, high = min(low, known.low), max(high, known.high)
+    return type(newest)(low, high, log=newest.log, step=newest.step)
 
 
 def are_alike(distribution: BaseDistribution, other: BaseDistribution) -> bool:

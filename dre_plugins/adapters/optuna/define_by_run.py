@@ -18,9 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from optuna.trial import FrozenTrial
 
 from dre_plugins.recommend.trials import TrialState
 from dre_plugins.space.base import Units
+from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.seen import distinct_rows, groups
 
 Mask = NDArray[np.bool_]
@@ -136,3 +138,16 @@ def _start_of_present_script(contradictions: Sequence[tuple[Positions, Positions
         (int(new[new > last][0]) for old, new in contradictions if old[0] <= last < new[-1]),
         default=0,
     )
+
+
+def independent_unit(trial: FrozenTrial, seed: int, *, is_known: bool) -> float:
+    """Return a unit of the next parameter of a trial, which is sampled independently.
+
+    That of a new parameter is one coordinate of the trial's point of the Sobol sequence. If the
+    model knows the parameter, but its value is not in the range that the trial asks for, the unit
+    is random: that may happen in every second turn, and every second point is in the same half.
+    """
+    position = len(trial.params)
+    if is_known:
+        return float(np.random.default_rng([seed, trial.number, position]).random())
+    return float(sobol_point(position + 1, trial.number, seed)[position])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial
 
 from dre_plugins.adapters.optuna.attributes import TrialReporter
 from dre_plugins.adapters.optuna.claims import MAX_MOVES
-from dre_plugins.adapters.optuna.conversion import given_to
+from dre_plugins.adapters.optuna.conversion import ENDED, given_to, within
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.space import Domain
 from dre_plugins.space.rules import Rule, Valid
@@ -54,26 +54,33 @@ class StudyRules:
         Raises:
             RuleError: If the rule raises.
         """
-        if not self._is_broken_by(trial):
-            return
-        self._stats["invalid"] += 1
-        self._reporter.log(
-            study,
-            "<given invalid>",
-            f"A configuration that you gave (trial {trial.number}) breaks the rule `valid`; it is "
-            "tried all the same. Further ones are only counted.",
-        )
+        if self._is_broken_by(trial):
+            given = (
+                f"A configuration that you gave (trial {trial.number}) breaks the rule `valid`;"
+            )
+            self._count(study, trial, f"{given} it is tried all the same.", "<given invalid>")
 
-    def on(self, space: SearchSpace, trial: FrozenTrial) -> Rule:
+    def on(self, space: SearchSpace, trial: FrozenTrial, others: Sequence[FrozenTrial]) -> Rule:
         """Return the rule on a search space, or one that allows all if given values break it.
 
-        It is cached as long as the space is the same.
+        It is cached as long as the space is the same, and the constants: parameters that all
+        `others`, the trials so far, have asked for with the same single value.
         """
-        if self._is_broken_by(trial):
-            return Rule(space, None)
-        if self._rule.space != space:
-            self._rule = self._new(space)
-        return self._rule
+        constants = self._rule.constants if self._valid is None else _constants_of(others)
+        if self._rule.space != space or self._rule.constants != constants:
+            self._rule = self._new(space, constants)
+        return Rule(space, None) if self._is_broken_by(trial) else self._rule
+
+    def end(self, study: Study, trial: FrozenTrial) -> None:
+        """Count a trial that breaks the rule without having been counted.
+
+        Such a trial has values that the sampler was not asked for: of a parameter of one value, or
+        of one that another sampler has fixed.
+        """
+        choice = self._process.choice(study, trial)
+        if not choice.is_invalid and trial.params and not self._rule.allows(trial.params):
+            why = "a value that the sampler was not asked for does not go with the others."
+            self._count(study, trial, f"Trial {trial.number} breaks the rule `valid`: {why}")
 
     def permits(self, study: Study, trial: FrozenTrial, name: str, value: Any) -> bool:
         """Return whether the rule allows a value beside the trial's others, given or suggested."""
@@ -104,19 +111,37 @@ class StudyRules:
         for value in chain([first], draws):
             if self.permits(study, trial, name, value):
                 return value
-        self._stats["invalid"] += 1
-        self._reporter.log(
-            study,
-            "<invalid>",
-            f"Trial {trial.number} breaks the rule `valid`: no value of {name!r} was found that "
-            "goes with the parameters before it, which were sampled one by one or given. From the "
-            "second trial on, parameters are chosen jointly.",
-        )
+        why = f"no value of {name!r} was found that goes with the parameters before it, which were"
+        text = f"Trial {trial.number} breaks the rule `valid`: {why} sampled one by one or given."
+        self._count(study, trial, text)
         return first
 
-    def _is_broken_by(self, trial: FrozenTrial) -> bool:
-        """Return whether a trial has broken the rule already, and was counted."""
-        return not self._rule.allows(given_to(trial))
+    def _count(self, study: Study, trial: FrozenTrial, text: str, kind: str = "<invalid>") -> None:
+        """Count a trial that breaks the rule; the text of the first of a kind is logged."""
+        self._process.choice(study, trial).is_invalid = True
+        self._stats["invalid"] += 1
+        self._reporter.log(study, kind, f"{text} Further ones are only counted.")
 
-    def _new(self, space: SearchSpace) -> Rule:
-        return Rule(space, self._valid, seed=self._seed, is_learnt=True)
+    def _is_broken_by(self, trial: FrozenTrial) -> bool:
+        """Return whether given values break the rule, whatever values the others get."""
+        given, space = given_to(trial), self._rule.space
+        if not given or self._rule.allows(given):
+            return False
+        if given.keys() >= {*space.names}:
+            return True
+        fixed = space.to_units([within(given, space.domains)])[0]
+        return not self._rule.may_hold(fixed)
+
+    def _new(self, space: SearchSpace, constants: Mapping[str, Any] | None = None) -> Rule:
+        return Rule(space, self._valid, seed=self._seed, is_learnt=True, constants=constants)
+
+
+def _constants_of(trials: Sequence[FrozenTrial]) -> dict[str, Any]:
+    """Return the parameters that all ended trials have asked for with the same single value."""
+    constants: dict[str, Any] | None = None
+    for trial in trials:
+        if trial.state in ENDED:
+            single = {n: trial.params[n] for n, d in trial.distributions.items() if d.single()}
+            known = single if constants is None else constants
+            constants = {n: v for n, v in known.items() if n in single and single[n] == v}
+    return constants or {}

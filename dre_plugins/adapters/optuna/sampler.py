@@ -28,6 +28,7 @@ from dre_plugins.adapters.optuna.attributes import (
     explanation_of,
     logger,
 )
+from dre_plugins.adapters.optuna.define_by_run import independent_unit
 from dre_plugins.adapters.optuna.history import History, cost_of
 from dre_plugins.adapters.optuna.prior import PastStudies, PriorSource, StudyPrior
 from dre_plugins.adapters.optuna.rules import StudyRules
@@ -41,7 +42,6 @@ from dre_plugins.recommend.schedule import N_STARTUP_TRIALS
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.rules import Valid
 
 
@@ -213,6 +213,7 @@ class DRESampler(BaseSampler):
         is_attribute = self._cost not in (None, DURATION) and state is OptunaState.COMPLETE
         if is_attribute and cost_of(trial, self._cost) is None:
             self._reporter.warn_of_cost(study, trial, self._cost)
+        self._rules.end(study, trial)
         self._past.end(study, trial, state, values)
         self._process.end(study, trial)
         if self._independent_sampler is not None:
@@ -303,9 +304,7 @@ class DRESampler(BaseSampler):
                 arguments = study, trial, param_name, param_distribution
                 return self._rules.drawn(study, trial, param_name, lambda: draw(*arguments))
             self.stats["independent"] += 1
-            # One point of the Sobol sequence per trial, and one coordinate of it per parameter.
-            position = len(trial.params)
-            unit = float(sobol_point(position + 1, trial.number, self._seed)[position])
+            unit = independent_unit(trial, self._seed, is_known=param_name in chosen)
         values = self._rules.values(study, trial, param_name, domain, unit)
         if domain.n_values is None or self._settings.allow_duplicates:
             return next(values)
@@ -355,6 +354,7 @@ class DRESampler(BaseSampler):
         trial: FrozenTrial,
         space: SearchSpace,
         stats: Counter[str],
+        others: Sequence[FrozenTrial] = (),
         history: Sequence[Trial] = (),
     ) -> Recommender:
         """Return a recommender with the priors that apply to a search space."""
@@ -367,7 +367,7 @@ class DRESampler(BaseSampler):
             stats=stats,
             n_objectives=n_objectives,
             logger=logger,
-            rule=self._rules.on(space, trial),
+            rule=self._rules.on(space, trial, others),
         )
         recommender, problem = self._study_prior(study, trial, space).recommender(
             new, space, n_objectives, history, trial.number, stats
@@ -387,7 +387,7 @@ class DRESampler(BaseSampler):
         self._reporter.log(study, "<unreadable>", problem)
         history = self._constraints.added(study, others, history)
         space, whole = conversion.learnt_space(search_space, others, history, self._ordered)
-        recommender = self._recommender(study, trial, space, self.stats, history)
+        recommender = self._recommender(study, trial, space, self.stats, others, history)
         text = self._study_prior(study, trial, space).summary(space, recommender)
         # Again only where the study shows new parameters.
         self._reporter.log(study, text, text, logging.INFO)

@@ -130,7 +130,7 @@ def tasks_before(storage: BaseStorage, time: datetime, *, without: str) -> list[
         trials = _ended(study, time)
         task = _task(study, trials, Counter()) if trials else None
         if task is not None and task.n_complete:
-            found.append((max(filter(None, (t.datetime_complete for t in trials))), task))
+            found.append((max(_without_zone(t.datetime_complete) for t in trials), task))
     return [task for _, task in sorted(found, key=lambda pair: pair[0], reverse=True)]
 
 
@@ -139,7 +139,13 @@ def _ended(study: optuna.Study, before: datetime | None = None) -> list[FrozenTr
     trials = study.get_trials(deepcopy=False, states=_ENDED)
     if before is None:
         return trials
-    return [t for t in trials if t.datetime_complete is not None and t.datetime_complete < before]
+    end = _without_zone(before)
+    return [t for t in trials if t.datetime_complete and _without_zone(t.datetime_complete) < end]
+
+
+def _without_zone(time: datetime | None) -> datetime:
+    """Return a local time that can be compared with any other; other programs may write zones."""
+    return datetime.min if time is None else time.astimezone().replace(tzinfo=None)
 
 
 def _task(study: optuna.Study, trials: list[FrozenTrial], skipped: Counter[str]) -> Task | None:

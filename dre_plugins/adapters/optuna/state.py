@@ -29,6 +29,8 @@ class Choice:
     source: str = ""
     # The prior's suggestion for a trial that asks for parameters one by one; None: not made yet.
     prior_suggestion: Mapping[str, Any] | None = None
+    # Whether the trial was counted as one that breaks the rule.
+    is_invalid: bool = False
     # StudyPrior for the trial; None: not chosen yet.
     study_prior: StudyPrior | None = None
 

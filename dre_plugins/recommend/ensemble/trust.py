@@ -38,7 +38,8 @@ def agreement(expected: Units, ranks: Units) -> tuple[float, float]:
     if not comparable.any():
         return 0.0, math.inf
     weight = np.where(comparable, weight, 0.0)
-    observed = np.sign(ranks[:, None] - ranks[None, :])
+    # Not the sign of a difference, which is NaN for two infinities, the values of failures.
+    observed = np.where(ranks[:, None] > ranks[None, :], 1.0, -1.0)
     agreeing = float((weight * np.sign(distance) * observed).sum()) / 2.0
     concordance = agreeing / (float(weight.sum()) / 2.0 + LEAST_WEIGHT)
     # Kendall's null variance, for the effective number of trials by the weights of pairs. If the
