@@ -36,11 +36,13 @@ Folder = Annotated[
     ),
 ]
 Study = Annotated[
-    str, typer.Argument(help="Name of a study, or its identity's first 6 characters or more.")
+    str, typer.Argument(help="Name of a study, or the first 6 characters of its identity.")
 ]
 Studies = Annotated[
     list[str] | None,
-    typer.Argument(help="Names of studies, or beginnings of identities. Without them: all."),
+    typer.Argument(
+        help="Names of studies, or the first 6 characters of identities. Without them: all."
+    ),
 ]
 
 
@@ -111,7 +113,9 @@ def show(study: Study, folder: Folder = None) -> None:
 
 @memory.command("forget")
 def forget(
-    studies: Annotated[list[str], typer.Argument(help="Names, or beginnings of identities.")],
+    studies: Annotated[
+        list[str], typer.Argument(help="Names, or the first 6 characters of identities.")
+    ],
     folder: Folder = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:

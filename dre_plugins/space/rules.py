@@ -91,7 +91,7 @@ class Rule:
         if self._valid is None:
             return True
         try:
-            answer = self._valid(_Configuration(self.constants | configuration))
+            answer = self._valid(_Configuration({**self.constants, **configuration}))
         except _AbsentError as error:
             if self._is_learnt:
                 return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -125,7 +125,10 @@ def _span(distributions: Sequence[BaseDistribution]) -> BaseDistribution:
             and not (step and (known.low - newest.low) % step)
         ):
             low, high = min(low, known.low), max(high, known.high)
-    return type(newest)(low, high, log=newest.log, step=newest.step)
+    if (low, high) == (newest.low, newest.high):
+        return newest
+    kind: Callable[..., BaseDistribution] = type(newest)
+    return kind(low, high, log=newest.log, step=newest.step)
 
 
 def are_alike(distribution: BaseDistribution, other: BaseDistribution) -> bool:

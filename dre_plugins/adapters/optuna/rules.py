@@ -55,10 +55,8 @@ class StudyRules:
             RuleError: If the rule raises.
         """
         if self._is_broken_by(trial):
-            given = (
-                f"A configuration that you gave (trial {trial.number}) breaks the rule `valid`;"
-            )
-            self._count(study, trial, f"{given} it is tried all the same.", "<given invalid>")
+            text = f"A configuration that you gave (trial {trial.number}) breaks the rule `valid`"
+            self._count(study, trial, f"{text}; it is tried all the same.", "<given invalid>")
 
     def on(self, space: SearchSpace, trial: FrozenTrial, others: Sequence[FrozenTrial]) -> Rule:
         """Return the rule on a search space, or one that allows all if given values break it.
@@ -125,7 +123,8 @@ class StudyRules:
     def _is_broken_by(self, trial: FrozenTrial) -> bool:
         """Return whether given values break the rule, whatever values the others get."""
         given, space = given_to(trial), self._rule.space
-        if not given or self._rule.allows(given):
+        # Evaluated in any case: a rule that raises ends the study before the first trial.
+        if self._rule.allows(given) or not given:
             return False
         if given.keys() >= {*space.names}:
             return True
