@@ -63,6 +63,14 @@ def test_forget(dre, memory):
     assert [path.name[:4] for path in files_of(memory)] == ["iris"]
 
 
+def test_forget_goes_by_whole_names(dre, memory):
+    for name in ("6", "6f00aa", "6f11bb"):  # here identities are names
+        write_study(memory, name, 2)
+    assert "Forgot 1 studies" in words(dre("memory", "forget", "6", "--yes"))
+    dre("memory", "forget", "6f00", "--yes", code=1)
+    assert len(files_of(memory)) == 4
+
+
 @pytest.mark.parametrize(("answer", "n_left"), [("n", 2), ("", 2), ("y", 1)])
 def test_forget_asks_before(memory, answer, n_left):
     testing = pytest.importorskip("typer.testing")

@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from datetime import timedelta
+from datetime import timedelta, timezone
 
 import numpy as np
 import optuna
@@ -214,6 +214,17 @@ def test_a_copy_does_not_learn_from_its_original(tmp_path):
     study = optimize(1, storage=url, past_studies="storage")
     straight = optimize(7, name="straight")
     assert params_of(study) == params_of(straight)
+
+
+def test_times_may_have_zones(storage):
+    past = add_past(storage, "past")
+    ended = optuna.create_study(study_name="zones", storage=storage)
+    for trial in past.trials:
+        trial.datetime_start = trial.datetime_start.astimezone(timezone.utc)
+        trial.datetime_complete = trial.datetime_complete.astimezone(timezone.utc)
+        ended.add_trial(trial)
+    study = optimize(1, storage=storage, past_studies="storage")
+    assert "zones" in study.sampler.explain(study, 0).past_studies
 
 
 def test_a_storage_without_other_studies_is_as_good_as_none(storage):

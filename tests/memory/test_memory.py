@@ -394,6 +394,15 @@ def test_trials_that_contradict_past_studies_do_without_them(memory, sign):
         assert min(loss(trial.configuration) for trial in study.trials) < 1.0
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_failure_does_not_contradict_past_studies(memory, bad):
+    write_studies(memory, "abc", 30)
+    study = tune(memory, 1)
+    number, _ = study.ask()
+    study.tell(number, bad)
+    assert not continued(study, 9).stats["memory_contradicted"]
+
+
 def test_a_contradiction_depends_on_the_trials_only(memory):
     elsewhere = Memory(memory.path.with_name("elsewhere"))
     for place in (memory, elsewhere):

@@ -292,3 +292,11 @@ def test_integers_beyond_the_floats_are_infinite() -> None:
     number, _ = study.ask()
     with pytest.raises(ValueError, match="step must be a finite number"):
         study.report(number, 10**400, 0.0)
+
+
+def test_a_state_may_be_named() -> None:
+    study = AskTell({"x": Float(0.0, 1.0)}, seed=0)
+    study.add({"x": 0.5}, 1.0, state="complete")
+    assert study.best.value == 1.0
+    with pytest.raises(ValueError, match=r"state must be a TrialState, or one of .*'done'"):
+        study.add({"x": 0.6}, 1.0, state="done")

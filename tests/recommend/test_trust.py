@@ -30,6 +30,15 @@ def test_a_prior_is_trusted_while_nothing_can_be_compared(expected, ranks) -> No
     assert trust(expected, ranks) == 1.0
 
 
+def test_failures_and_infinities_are_compared_like_other_values() -> None:
+    ranks = AS_EXPECTED.copy()
+    ranks[-3:] = -math.inf
+    assert agreement(SPREAD, ranks)[0] > 0.9
+    ranks[0] = math.inf
+    assert agreement(SPREAD, ranks)[0] > 0.9
+    assert agreement(SPREAD, -ranks)[0] < -0.9
+
+
 def test_a_prior_that_is_right_is_trusted() -> None:
     assert agreement(SPREAD, AS_EXPECTED)[0] > 0.9
     assert trust(SPREAD, AS_EXPECTED) > 0.99

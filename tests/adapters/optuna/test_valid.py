@@ -89,6 +89,52 @@ def test_a_branch_lacks_what_the_rule_reads() -> None:
     assert 3 < len(gammas) < 24
 
 
+def capped(trial: Any) -> float:
+    mode, cap = trial.suggest_categorical("mode", ["safe"]), trial.suggest_float("cap", 0.3, 0.3)
+    return trial.suggest_float("x", 0, 1) * len(mode) - cap
+
+
+def test_the_rule_gets_parameters_of_one_value() -> None:
+    study = tuned(
+        lambda trial: -capped(trial),
+        12,
+        valid=lambda c: c["x"] <= c["cap"] and c["mode"] == "safe",
+    )
+    assert all(trial.params["x"] <= 0.3 for trial in study.trials)
+    assert not study.sampler.stats["invalid"]
+
+
+def flags(trial: Any) -> float:
+    return sum(trial.suggest_categorical(name, [False, True]) for name in "abc")
+
+
+def any_flag(c: dict[str, Any]) -> bool:
+    return any(c.get(name) for name in "abc")
+
+
+def test_a_rule_that_nothing_given_breaks_holds() -> None:
+    study = tuned(flags, 7, valid=any_flag)
+    assert all(any_flag(trial.params) for trial in study.trials)
+    assert not study.sampler.stats["invalid"]
+
+
+def test_given_values_break_it_only_if_no_others_make_up_for_them() -> None:
+    study = tuned(flags, 3, valid=any_flag, allow_duplicates=True)
+    study.enqueue_trial({"a": False})
+    study.enqueue_trial(dict.fromkeys("abc", False))
+    study.optimize(flags, n_trials=2)
+    assert [any_flag(trial.params) for trial in study.trials[3:]] == [True, False]
+    assert study.sampler.stats["invalid"] == 1
+
+
+@pytest.mark.filterwarnings("ignore:PartialFixedSampler")
+def test_values_that_another_sampler_fixes_are_counted_if_they_break_it() -> None:
+    sampler = DRESampler(seed=1, settings=FAST, valid=rising)
+    fixed = optuna.samplers.PartialFixedSampler({"high": 20}, sampler)
+    study = optimized(fixed, leaves, 8)
+    assert sampler.stats["invalid"] == sum(not rising(trial.params) for trial in study.trials) > 0
+
+
 def test_a_first_trial_that_is_given_is_counted_once() -> None:
     sampler = DRESampler(seed=1, settings=FAST, valid=rising)
     study = optuna.create_study(sampler=sampler)
