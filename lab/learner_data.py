@@ -137,8 +137,9 @@ def portfolios() -> None:
                 some = parts_of(tables, name, part, others)
                 members = training.portfolio_of(name, space, datasets, some)
                 for table in tables_of(name, tables) if members is not None else ():
+                    units, columns = known_units(table, space)
                     for dataset in set(held_out) & {*table.dataset.tolist()}:
-                        regret = expected(table, dataset, space, members[:3])
+                        regret = expected(table, units, dataset, members[:3, columns])
                         if regret is not None:
                             found[name, dataset][part] = regret[0], regret.min()
     whole = np.array([[v[p] for p in PARTS] for v in found.values() if len(v) == len(PARTS)])
@@ -147,12 +148,16 @@ def portfolios() -> None:
         print(part, len(whole), whole.mean(0)[row].round(3), "±", change[row].round(3))
 
 
-def expected(table: Table, dataset: int, space: SearchSpace, members: np.ndarray):
-    """Return the predicted regret of configurations, a mean over metrics; None if unknown."""
+def known_units(table: Table, space: SearchSpace) -> tuple[np.ndarray, list[int]]:
+    """Return the coordinates of a table's evaluations, and the columns of its parameters."""
     own = search_space(table.space)
     units = own.to_units([from_row(table.space, row) for row in table.configurations])
-    columns = [space.names.index(name) for name in own.names]
-    regrets = _expected(table, units, [dataset], members[:, columns])
+    return units, [space.names.index(name) for name in own.names]
+
+
+def expected(table: Table, units: np.ndarray, dataset: int, members: np.ndarray):
+    """Return the predicted regret of configurations, a mean over metrics; None if unknown."""
+    regrets = _expected(table, units, [dataset], members)
     return np.clip(regrets[0].mean(axis=0), 0.0, None) if regrets else None
 
 

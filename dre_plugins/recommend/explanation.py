@@ -12,7 +12,7 @@ from dre_plugins.space.base import Units
 # What each source of a suggestion means; the last three are of adapters.
 SOURCES: Mapping[str, str] = {
     "random": "a space-filling start-up point",
-    "prior": "the prior's choice, a start-up trial",
+    "prior": "the prior's choice",
     "model": "the ensemble's choice",
     "universal-prior": "the universal prior's choice",
     "contrast": "a space-filling point that tests the trained prior",

@@ -1,8 +1,9 @@
 """When the prior of a memory is used, whose past studies the user did not choose.
 
-Only suggestions with even numbers use it. Those with odd numbers belong to the universal prior,
-which makes most of the progress in the first ten trials; so misleading past studies only replace
-space-filling points (lab/2026-11-24-memory-harm.md).
+Of the first ten suggestions those with even numbers use it. The odd numbers belong to the universal
+prior, which makes most of the progress of these trials, so that misleading past studies only
+replace space-filling points (lab/2026-11-24-memory-harm.md). Later on, studies end better without
+it, be the past ones related or misleading (lab/2026-11-25-memory-later-turns.md).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from dre_plugins.recommend.ensemble.trust import agreement
 from dre_plugins.recommend.lists import final_value, final_values, has_failed
-from dre_plugins.recommend.schedule import is_universal_turn
+from dre_plugins.recommend.schedule import N_PRIOR_TRIALS, is_universal_turn
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 
@@ -38,10 +39,10 @@ def count_memory_turns(
 ) -> int:
     """Return how many of the suggestions use the prior of past studies.
 
-    These are the ones with even numbers; none as long as trials contradict the prior more than
-    they agree.
+    These are the ones with even numbers below 10, in a batch the first ones; none as long as
+    trials contradict the prior more than they agree.
     """
-    n_turns = sum(not is_universal_turn(number) for number in numbers)
+    n_turns = sum(not is_universal_turn(number) for number in numbers if number < N_PRIOR_TRIALS)
     if not n_turns or concordance(prior, space, history) >= 0.0:
         return n_turns
     stats[CONTRADICTED] += n_turns

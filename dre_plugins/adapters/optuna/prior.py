@@ -179,8 +179,8 @@ class PriorSource:
 class StudyPrior:
     """Hold the prior of a study, or one for each objective.
 
-    A prior of past studies that were `found` instead of given is used for every second suggestion,
-    and for none as long as trials contradict it.
+    A prior of past studies that were `found` instead of given is used for some suggestions only,
+    see `count_memory_turns`.
     """
 
     def __init__(self, prior: LoadedPrior, found: Prior | None = None) -> None:
