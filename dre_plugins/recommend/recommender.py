@@ -228,11 +228,6 @@ class Recommender:
         batch = Batch(evidence, numbers, self.rule, free, candidates)
         return self._surrogates(batch, self.settings.device).fitted_ensemble()
 
-    @property
-    def n_startup_trials(self) -> int:
-        """Return how many trials must end before the ensemble proposes: 0 with a trained prior."""
-        return self._rules.n_before_ensemble
-
     # ---- from a batch to choices
 
     def _choices(self, batch: Batch) -> list[Choice]:

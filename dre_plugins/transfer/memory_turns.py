@@ -1,6 +1,6 @@
 """When the prior of a memory is used, whose past studies the user did not choose.
 
-Of the first ten suggestions those with even numbers use it. The odd numbers belong to the universal
+Of the first ten suggestions those with even numbers use it. The odd ones belong to the universal
 prior, which makes most of the progress of these trials, so that misleading past studies only
 replace space-filling points (lab/2026-11-24-memory-harm.md). Later on, studies end better without
 it, be the past ones related or misleading (lab/2026-11-25-memory-later-turns.md).

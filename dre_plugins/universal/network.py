@@ -11,7 +11,7 @@ Notation: `B` tasks, `H` processes, `N` trials, `D` features, `W` width.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -58,10 +58,6 @@ class UniversalSettings:
             is_integer = isinstance(value, int) and not isinstance(value, bool)
             remedy = f"an integer from {low} to {high}"
             require(is_integer and low <= value <= high, name, value, remedy)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for the header of a file."""
-        return asdict(self)
 
 
 class UniversalPrior(nn.Module):

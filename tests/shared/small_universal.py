@@ -1,6 +1,7 @@
 """Small universal priors with random weights, and their files."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -28,6 +29,6 @@ def write(path: Path, prior: UniversalPrior) -> None:
     header = {
         "format": FORMAT,
         "version": str(VERSION),
-        "settings": json.dumps(prior.settings.to_dict()),
+        "settings": json.dumps(asdict(prior.settings)),
     }
     save_file(prior.float().state_dict(), path, header)

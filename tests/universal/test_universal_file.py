@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ SIZE = UniversalSettings(n_processes=2, width=4, n_refinements=1)
 HEADER = {
     "format": FORMAT,
     "version": str(VERSION),
-    "settings": json.dumps(SIZE.to_dict()),
+    "settings": json.dumps(asdict(SIZE)),
     "note": "",
 }
 
@@ -119,7 +120,7 @@ SIZES = [("width", 4.0), ("n_processes", True), ("n_refinements", 1.0), ("width"
 
 @pytest.mark.parametrize(("name", "value"), SIZES)
 def test_a_size_that_cannot_be_built_is_refused(path: Path, name: str, value: object) -> None:
-    settings = json.dumps({**SIZE.to_dict(), name: value})
+    settings = json.dumps({**asdict(SIZE), name: value})
     with pytest.raises(UniversalPriorError, match=str(path)):
         load(write(path, settings=settings))
 

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
@@ -130,7 +130,7 @@ def save(prior: UniversalPrior, path: str | os.PathLike[str], note: str = "") ->
     header = {
         "format": FORMAT,
         "version": str(VERSION),
-        "settings": json.dumps(prior.settings.to_dict()),
+        "settings": json.dumps(asdict(prior.settings)),
         "note": note,
     }
     tensors = {

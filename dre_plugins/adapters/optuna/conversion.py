@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,8 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct
 
 CLAIM_KEY = "dre:suggestion"
-# Number of trials whose ranges of a parameter are searched together. A range that alternates is
-# whole, and one that was narrowed for good is so after as many trials.
-N_RANGES = 10
+# A parameter that has had a single value in this many trials is a constant.
+N_CONSTANT = 10
 
 STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
@@ -89,46 +89,17 @@ def domains_in(
 def union_of_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
     """Return all parameters of a study that can be searched, in order of first appearance.
 
-    The kind of a parameter is that of the newest trial that has it, and its range spans those of
-    the last `N_RANGES` trials that have it: a range may depend on parameters before it.
+    The range of a parameter is that of the newest trial that has it. If it has a single value
+    there, as a range that depends on another parameter may, one of the trials before counts.
     """
     union: dict[str, BaseDistribution] = {}
     for trial in trials:
         union.update(trial.distributions)
-    latest: dict[str, list[BaseDistribution]] = {name: [] for name in union}
-    missing = {*union}
-    for trial in reversed(trials):
-        for name in missing & trial.distributions.keys():
-            latest[name].append(trial.distributions[name])
-            if len(latest[name]) == N_RANGES:
-                missing.remove(name)
-        if not missing:
-            break
-    union = {name: _span(distributions) for name, distributions in latest.items()}
+    for name in [name for name, distribution in union.items() if distribution.single()]:
+        found = (t.distributions[name] for t in reversed(trials) if name in t.distributions)
+        ranges = (d for d in islice(found, N_CONSTANT) if not d.single())
+        union[name] = next(ranges, union[name])
     return {name: union[name] for name in domains_in(union)}
-
-
-def _span(distributions: Sequence[BaseDistribution]) -> BaseDistribution:
-    """Return the first distribution with the ranges of those that are of its kind.
-
-    Numbers on a grid that differ in their step or offset are of different kinds.
-    """
-    newest = distributions[0]
-    if not isinstance(newest, (FloatDistribution, IntDistribution)):
-        return newest
-    step = newest.step or 0
-    low, high = newest.low, newest.high
-    for known in distributions[1:]:
-        if (
-            type(known) is type(newest)
-            and (known.log, known.step) == (newest.log, newest.step)
-            and not (step and (known.low - newest.low) % step)
-        ):
-            low, high = min(low, known.low), max(high, known.high)
-    if (low, high) == (newest.low, newest.high):
-        return newest
-    kind: Callable[..., BaseDistribution] = type(newest)
-    return kind(low, high, log=newest.log, step=newest.step)
 
 
 def are_alike(distribution: BaseDistribution, other: BaseDistribution) -> bool:

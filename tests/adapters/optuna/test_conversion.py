@@ -177,9 +177,6 @@ def test_states_values_and_rungs(
     assert converted.rungs == {0: sign * 1.0, 4: sign * 2.0}
 
 
-EVEN, ODD = IntDistribution(4, 20, step=2), IntDistribution(1, 9, step=2)
-
-
 def test_the_union_keeps_order_and_takes_the_newest_range() -> None:
     wide = FloatDistribution(0.0, 5.0)
     trials = [
@@ -193,27 +190,15 @@ def test_the_union_keeps_order_and_takes_the_newest_range() -> None:
     assert union["b"] == wide
 
 
-def test_a_range_spans_those_of_the_last_ten_trials() -> None:
-    low, high, point = (FloatDistribution(*ends) for ends in ((0.0, 0.4), (0.3, 1.0), (0.5, 0.5)))
-    wide = FloatDistribution(0.0, 1.0)
+def test_a_parameter_of_one_value_is_a_constant_after_ten_trials() -> None:
+    point = FloatDistribution(0.5, 0.5)
 
-    def union(*distributions: FloatDistribution) -> FloatDistribution:
+    def union(*distributions: FloatDistribution) -> dict[str, FloatDistribution]:
         trials = [frozen({"x": (d.low, d)}) for d in distributions]
-        return conversion.union_of_distributions(trials)["x"]
+        return conversion.union_of_distributions(trials)
 
-    assert union(low, high) == union(high, low) == union(high, low, point) == wide
-    assert union(low, *[high] * 9) == wide
-    assert union(low, *[high] * 10) == high
-    assert union(wide, FloatDistribution(0.1, 1.0, log=True)) == FloatDistribution(
-        0.1, 1.0, log=True
-    )
-    assert union(wide, FloatDistribution(0.5, 1.5, step=0.5)).high == 1.5
-
-
-def test_integers_on_one_grid_span_a_range() -> None:
-    trials = [frozen({"n": (d.low, d)}) for d in (IntDistribution(2, 8, step=2), EVEN, ODD)]
-    assert conversion.union_of_distributions(trials[:2])["n"] == IntDistribution(2, 20, step=2)
-    assert conversion.union_of_distributions(trials)["n"] == ODD
+    assert union(UNIT, *[point] * 9) == {"x": UNIT}
+    assert union(UNIT, *[point] * 10) == union(point) == {}
 
 
 # --- conditions --------------------------------------------------------------------------------
