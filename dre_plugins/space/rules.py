@@ -70,6 +70,10 @@ class Rule:
         is_learnt: bool = False,
         constants: Mapping[str, Any] | None = None,
     ) -> None:
+        if not (valid is None or callable(valid)):
+            raise RuleError(
+                f"valid must be a function of a configuration, or None, got {valid!r}."
+            )
         self.space = space
         self.constants = constants or {}
         self._valid = valid

@@ -17,6 +17,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
 from dre_plugins.recommend.interruptions import is_from_signal_handler
 from dre_plugins.recommend.trials import Trial, number_of
@@ -179,6 +180,8 @@ class StatedConstraints:
     def __init__(
         self, function: ConstraintsFunc | None, stats: Counter[str], reporter: TrialReporter
     ) -> None:
+        is_function = function is None or callable(function)
+        require(is_function, "constraints_func", function, "a function of a trial, or None")
         self._function = function
         self._stats = stats
         self._reporter = reporter

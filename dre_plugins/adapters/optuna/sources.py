@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.conversion import domain_of
 from dre_plugins.adapters.optuna.history import read
+from dre_plugins.engine.settings import require
 from dre_plugins.transfer.metadata import MetaDataset, Task
 
 Source: TypeAlias = optuna.Study | BaseStorage | str
@@ -42,7 +43,11 @@ def metadata_from_studies(
     Raises:
         ValueError: A storage cannot be read, or has no study of a name in `study_names`.
     """
-    sources = [studies] if isinstance(studies, (optuna.Study, BaseStorage, str)) else [*studies]
+    if isinstance(studies, (optuna.Study, BaseStorage, str)):
+        studies = [studies]
+    remedy = "a study, a storage, the URL of one, or a list of these"
+    require(isinstance(studies, Iterable), "studies", studies, remedy)
+    sources = [*studies]
     wanted = None if study_names is None else set(study_names)
     names: list[str] = []
     skipped: Counter[str] = Counter()

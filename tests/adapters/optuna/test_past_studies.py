@@ -101,6 +101,12 @@ def test_past_studies_with_nothing_to_learn_from_are_refused_at_once(past):
         DRESampler(past_studies=past)
 
 
+@pytest.mark.parametrize("argument", ["past_studies", "valid", "constraints_func"])
+def test_arguments_of_another_kind_are_refused_by_name(argument):
+    with pytest.raises(ValueError, match=rf"{argument.removeprefix('past_')} must be .*, got 3"):
+        DRESampler(**{argument: 3})
+
+
 def test_order_of_categories_and_scale_of_values_change_nothing():
     plain, reordered, rescaled = (
         tuned(sampler_of(past_studies=[past_study(seed, **how) for seed in range(3)]), 4).trials
