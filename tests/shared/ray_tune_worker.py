@@ -1,5 +1,6 @@
 """Searches, spaces, results and trainables that tests of Ray Tune share."""
 
+import copy
 import json
 import logging
 import math
@@ -12,6 +13,7 @@ from typing import Any
 import ray
 from presets import TINY
 from ray import cloudpickle, tune
+from ray.tune.impl.placeholder import create_resolvers_map, inject_placeholders
 from ray.tune.search import Searcher
 
 try:
@@ -55,6 +57,12 @@ def tiny_search(space: dict[str, Any] | None = None, **arguments: Any) -> DRESea
     return DRESearch(
         space, **{"seed": 0, "n_startup_trials": 4, "settings": Settings(preset=TINY), **arguments}
     )
+
+
+def hidden(space: dict[str, Any]) -> dict[str, Any]:
+    """Return a parameter space as a Tuner hands it to a searcher."""
+    injected: dict[str, Any] = inject_placeholders(copy.deepcopy(space), create_resolvers_map())
+    return injected
 
 
 def mixed_value(config: dict[str, Any]) -> float:

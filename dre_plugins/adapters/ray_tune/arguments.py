@@ -11,6 +11,8 @@ import numpy as np
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import numbers_of
 from dre_plugins.adapters.ray_tune.sources import Source, metadata_from_results
+from dre_plugins.adapters.ray_tune.tree import hidden_in
+from dre_plugins.engine.settings import require
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset
@@ -30,6 +32,13 @@ def rule_on(valid: Valid | None, param_space: ParamSpace) -> Valid | None:
 
 def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str, Any]) -> bool:
     return valid(param_space.to_config(configuration))
+
+
+def check_rule(valid: Valid | None, param_space: ParamSpace) -> None:
+    """Refuse a rule where a Tuner hides objects, as it would see placeholders of these."""
+    hidden = [] if valid is None else hidden_in(param_space.root)
+    wanted = f"left out, or {hidden} given to DRESearch(space=…), as a Tuner hides their objects"
+    require(not hidden, "valid", valid, wanted)
 
 
 def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[str]:

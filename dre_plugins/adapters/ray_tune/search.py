@@ -25,6 +25,7 @@ from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
     PastResults,
     check_objectives,
+    check_rule,
     directions_of,
     initial_points,
     only,
@@ -275,6 +276,7 @@ class DRESearch(RestorableSearcher):
         results, which may not exist any more, so they are not read here.
         """
         self._require_objective(param_space)
+        check_rule(self._valid, param_space)
         if self._past_results is None:
             self._set_up(param_space)
 

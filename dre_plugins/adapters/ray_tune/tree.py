@@ -6,16 +6,18 @@ Each part converts flat values to its part of a configuration, and back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dre_plugins.adapters.common.domains import holds
 from dre_plugins.space import Categorical, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import is_real, match_key
 from dre_plugins.space.conditions import listed_values
 
 # A Tuner hides functions and other objects from searchers behind a pair of a token and a hash.
-_PLACEHOLDERS = ("__fn_ph", "__ref_ph")
+_OBJECT = "__ref_ph"
+_PLACEHOLDERS = ("__fn_ph", _OBJECT)
 
 
 class Node(ABC):
@@ -64,6 +66,11 @@ class Parameter(Node):
     name: str
     domain: Domain
 
+    @property
+    def choices(self) -> list[Any]:
+        is_listed = isinstance(self.domain, (Categorical, Ordinal))
+        return listed_values(self.domain) if is_listed else []
+
     def config(self, configuration: Mapping[str, Any]) -> Any:
         return configuration[self.name]
 
@@ -71,8 +78,7 @@ class Parameter(Node):
         given = _plain_number(self.domain, given)
         if self.domain.contains(given):
             return {self.name: given}
-        is_listed = isinstance(self.domain, (Categorical, Ordinal))
-        choices = listed_values(self.domain) if is_listed else []
+        choices = self.choices
         for choice in choices:
             if _is_same(given, choice):
                 return {self.name: choice}
@@ -179,9 +185,27 @@ def _merged(first: Any, other: Any) -> Any:
     return {**first, **{k: _merged(first[k], v) if k in first else v for k, v in other.items()}}
 
 
+def hidden_in(node: Node) -> list[str]:
+    """Return the names of choices and constants with objects that a Tuner hides.
+
+    What `tune.sample_from` draws is not among them, as nobody knows it before the trial.
+    """
+    if isinstance(node, (Fixed, Parameter)):
+        content = node.value if isinstance(node, Fixed) else node.choices
+        return [node.name] if holds(content, _is_object) else []
+    inner: Iterable[Node] = ()
+    if isinstance(node, (Group, Choice)):
+        inner = node.parts.values() if isinstance(node, Group) else node.branches
+    return [*dict.fromkeys(name for part in inner for name in hidden_in(part))]
+
+
 def is_placeholder(value: object) -> bool:
     """Say whether a Tuner has put this in place of an object or a function."""
     return isinstance(value, tuple) and len(value) == 2 and value[0] in _PLACEHOLDERS
+
+
+def _is_object(value: Any) -> bool:
+    return is_placeholder(value) and value[0] == _OBJECT
 
 
 def _plain_number(domain: Domain, given: Any) -> Any:

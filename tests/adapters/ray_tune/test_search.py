@@ -13,6 +13,7 @@ from ray_tune_worker import (
     SMALL_SPACE,
     SPACE,
     begun,
+    hidden,
     run,
     states,
     tiny_search,
@@ -20,6 +21,8 @@ from ray_tune_worker import (
 )
 
 from dre_plugins.adapters.ray_tune import DRESearch
+
+PLAIN = tune.uniform(0, 1)
 
 # ---- the space
 
@@ -244,6 +247,33 @@ def test_a_rule_is_asked_about_nested_choices_as_trials_get_them() -> None:
     configs = run(begun(MIXED_SPACE, valid=is_deep_or_slow), 16)
     assert all(map(is_deep_or_slow, configs))
     assert {config["kind"]["name"] for config in configs} == {"a", "b"}
+
+
+def test_a_rule_on_what_a_tuner_hides_is_refused() -> None:
+    space = {
+        "batch": tune.choice(np.array([16, 32])),
+        "net": {"act": tune.choice([{"name": "a", "f": abs}, {"name": "b", "p": PLAIN}]), "n": 1},
+        "limit": [np.float32(0.5)],
+        "drawn": tune.sample_from(lambda config: 1),
+        "x": PLAIN,
+    }
+
+    def valid(config: dict[str, Any]) -> bool:
+        return bool(config["batch"] != 16)
+
+    message = r"valid must be left out, or \['batch', 'net/act', 'limit'\] .*\(space=…\).*got <f"
+    for arguments in ({}, {"past_results": "not read yet"}):
+        search = tiny_search(valid=valid, **arguments)
+        with pytest.raises(ValueError, match=message):
+            search.set_search_properties("loss", "min", hidden(space))
+    with pytest.raises(ValueError, match=message):
+        tiny_search(hidden(space), metric="loss", mode="min", valid=valid)
+    del space["drawn"]
+    search = tiny_search(space, metric="loss", mode="min", valid=valid)
+    assert all(map(valid, run(search, 6, lambda config: config["x"])))
+    search = tiny_search(valid=lambda config: config["x"] < 0.5)
+    drawn = {"x": PLAIN, "drawn": tune.sample_from(lambda config: 1)}
+    assert search.set_search_properties("loss", "min", hidden(drawn))
 
 
 # ---- what past tasks taught
