@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -9,10 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.adapters.ray_tune.history import numbers_of
+from dre_plugins.adapters.ray_tune.history import logger, numbers_of
 from dre_plugins.adapters.ray_tune.sources import Source, metadata_from_results
 from dre_plugins.adapters.ray_tune.tree import hidden_in
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.memory import GivenMemory, is_wanted
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset
@@ -39,6 +41,23 @@ def check_rule(valid: Valid | None, param_space: ParamSpace) -> None:
     hidden = [] if valid is None else hidden_in(param_space.root)
     wanted = f"left out, or {hidden} given to DRESearch(space=…), as a Tuner hides their objects"
     require(not hidden, "valid", valid, wanted)
+
+
+def memory_for(given: GivenMemory, param_space: ParamSpace) -> GivenMemory:
+    """Return the memory of a study, False where a Tuner hides what the choices are."""
+    space = param_space.space
+    hidden = [name for name in hidden_in(param_space.root) if name in space.names]
+    if not hidden:
+        return given
+    # Placeholders say where a choice stands in its list, and that may differ between studies.
+    level = logging.WARNING if is_wanted(given) else logging.INFO
+    logger.log(
+        level,
+        "The Tuner hides the choices of %s: they have no order, and no memory is used. Write "
+        "Python numbers, or give the space to DRESearch(space=…).",
+        hidden,
+    )
+    return False
 
 
 def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[str]:

@@ -28,6 +28,7 @@ from dre_plugins.adapters.ray_tune.arguments import (
     check_rule,
     directions_of,
     initial_points,
+    memory_for,
     only,
     past_tasks,
     rule_on,
@@ -277,6 +278,7 @@ class DRESearch(RestorableSearcher):
         """
         self._require_objective(param_space)
         check_rule(self._valid, param_space)
+        self._options["memory"] = memory_for(self._options["memory"], param_space)
         if self._past_results is None:
             self._set_up(param_space)
 

@@ -124,6 +124,27 @@ def test_hidden_objects_come_with_a_hint() -> None:
         search.set_search_properties(None, None, hidden)
 
 
+@pytest.mark.parametrize("is_wanted", [False, True])
+def test_choices_that_a_tuner_hides_are_named_and_no_memory_learns_them(
+    is_wanted: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    space = {"n": tune.choice(np.arange(3)), "m": {"f": tune.choice([abs, None])}, "data": object}
+    memory = tmp_path if is_wanted else None
+    search = worker.tiny_search(memory=memory)
+    with caplog.at_level(logging.INFO, logger="ray.tune.dre_plugins"):
+        search.set_search_properties("loss", "min", worker.hidden(space))
+        worker.run(search, 3, lambda config: 1.0)
+        own = search_of(space={"n": tune.choice([0, 1, 2])}, memory=memory)
+        own.set_search_properties(None, None, worker.hidden({"data": object}))
+    (record,) = caplog.records
+    assert record.levelname == ("WARNING" if is_wanted else "INFO")
+    assert "hides the choices of ['n', 'm/f']" in record.getMessage()
+    assert "DRESearch(space=…)" in record.getMessage()
+    assert not [*tmp_path.rglob("*.jsonl")]
+    worker.run(own, 1, lambda config: 1.0)
+    assert len([*tmp_path.rglob("*.jsonl")]) == is_wanted
+
+
 def past_experiment(folder: Path) -> Path:
     """Write what Ray leaves behind of an experiment."""
     rng = np.random.default_rng(0)
