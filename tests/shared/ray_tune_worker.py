@@ -15,6 +15,7 @@ from presets import TINY
 from ray import cloudpickle, tune
 from ray.tune.impl.placeholder import create_resolvers_map, inject_placeholders
 from ray.tune.search import Searcher
+from ray.tune.utils import flatten_dict
 
 try:
     from ray.tune import RunConfig
@@ -81,8 +82,9 @@ def begun(space: dict[str, Any] = SPACE, mode: str = "min", **arguments: Any) ->
 
 
 def result(loss: Any, iteration: int = 1, **more: Any) -> dict[str, Any]:
-    """Return a result as Ray delivers it."""
-    return {"loss": loss, "training_iteration": iteration, "time_total_s": iteration / 8, **more}
+    """Return a result as Ray delivers it, flattened."""
+    times = {"training_iteration": iteration, "time_total_s": iteration / 8}
+    return dict(flatten_dict({"loss": loss, **times, **more}))
 
 
 def complete(search: Searcher, trial_id: str, loss: Any) -> None:

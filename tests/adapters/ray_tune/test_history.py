@@ -88,6 +88,22 @@ def test_a_crashed_trial_that_runs_again_counts_again() -> None:
     assert (trial.state.value, trial.value, trial.configuration) == ("complete", 4.0, config)
 
 
+def test_a_crashed_trial_that_runs_again_under_a_new_id_counts_again() -> None:
+    """`Tuner.restore(restart_errored=True)` gives trials new ids, and none is suggested again."""
+    space = {**worker.MIXED_SPACE, "kept": (1, 2)}
+    search = search_of(space=space, points_to_evaluate=[{"rate": 0.5}, {"rate": 0.5}])
+    configs = [search.suggest(name) for name in "abc"]
+    for name in "abc":
+        search.on_trial_complete(name, None, error=True)
+    for name, config in [("new", configs[1]), ("other", {**configs[2], "rate": 0.125})]:
+        search.on_trial_result(name, worker.result(4.0, config=config))
+        search.on_trial_complete(name, worker.result(4.0, config=config))
+    assert worker.states(search) == ["failed", "complete", "failed", "complete"]
+    assert [search.study.trials[number].value for number in (1, 3)] == [4.0, 4.0]
+    search.on_trial_complete("again", None, error=True)
+    assert len(search.study.trials) == 4
+
+
 def test_what_was_reported_before_a_retry_is_forgotten() -> None:
     search = search_of(space=PLAIN)
     search.suggest("a")
