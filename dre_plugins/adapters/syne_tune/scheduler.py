@@ -139,7 +139,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         self,
         config_space: dict[str, Any],
         metric: str,
-        do_minimize: bool | None = True,
+        do_minimize: bool = True,
         random_seed: int | None = None,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         *,
@@ -147,7 +147,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         cost: str | None = None,
         **options: Any,
     ) -> None:
-        _check_metric(metric)
+        _check_objective(metric, do_minimize)
         self._limits = Limits.of(constraints)
         name = checked_cost_name(cost, "a reported number")
         self._cost = ST_WORKER_TIME if name == DURATION else name
@@ -213,13 +213,13 @@ class DRETransfer(DRE):
         config_space: dict[str, Any],
         metric: str,
         transfer_learning_evaluations: Source | Sequence[Source] | MetaDataset,
-        do_minimize: bool | None = True,
+        do_minimize: bool = True,
         *args: Any,
         past_metric: str | None = None,
         past_mode: Mode | None = None,
         **options: Any,
     ) -> None:
-        _check_metric(metric)
+        _check_objective(metric, do_minimize)
         prior = prior_from_evaluations(
             transfer_learning_evaluations,
             metric,
@@ -259,7 +259,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         metric: str,
         time_attr: str,
         max_t: int,
-        do_minimize: bool | None = True,
+        do_minimize: bool = True,
         random_seed: int | None = None,
         grace_period: int = 1,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
@@ -269,7 +269,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         constraints: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        _check_metric(metric)
+        _check_objective(metric, do_minimize)
         wanted = "left out: a trial that may be stopped costs what it is given; DRE takes a cost"
         require("cost" not in options, "cost", options.get("cost"), wanted)
         self._limits = Limits.of(constraints)
@@ -358,5 +358,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         return {**result, self.metric: comparable, self.time_attr: resource}
 
 
-def _check_metric(metric: object) -> None:
+def _check_objective(metric: object, do_minimize: object) -> None:
     require(isinstance(metric, str), "metric", metric, "the name of one metric")
+    is_flag = isinstance(do_minimize, (bool, np.bool_))
+    require(is_flag, "do_minimize", do_minimize, "True or False")

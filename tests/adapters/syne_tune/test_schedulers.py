@@ -346,6 +346,10 @@ def test_ask_and_tell(name: str) -> None:
         (lambda: ashadre(reduction_factor=1), "reduction_factor must be above 1, got 1"),
         (lambda: ashadre(brackets=0), "brackets must be at least 1, got 0"),
         (lambda: dre(prior="nowhere"), "nowhere"),
+        (lambda: dre(do_minimize="max"), "do_minimize must be True or False, got 'max'"),
+        (lambda: dre(do_minimize=None), "do_minimize must be True or False, got None"),
+        (lambda: ashadre(do_minimize="min"), "do_minimize must be True or False, got 'min'"),
+        (lambda: DRETransfer(SPACE, "loss", {}, "max"), "do_minimize must be True or False"),
     ],
 )
 def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], message: str) -> None:
