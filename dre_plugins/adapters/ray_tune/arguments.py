@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -67,13 +67,14 @@ def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[
     return DIRECTIONS[mode or "min"]
 
 
-def check_objectives(metric: Any, mode: Any) -> None:
-    """Check one objective or several.
+def checked_objectives(metric: Any, mode: Any) -> tuple[Any, Any]:
+    """Return the metric and the mode of one objective, or those of several as lists.
 
     Raises:
         ValueError: If they are neither a metric and a mode nor lists of equal length.
     """
-    is_several = [isinstance(value, (list, tuple)) for value in (metric, mode)]
+    given = [[*part] if isinstance(part, (list, tuple)) else part for part in (metric, mode)]
+    is_several = [isinstance(part, list) for part in given]
     if not any(is_several):
         metric, mode = None if metric is None else [metric], None if mode is None else [mode]
     elif not all(is_several) or len(metric) != len(mode) or not metric:
@@ -87,6 +88,7 @@ def check_objectives(metric: Any, mode: Any) -> None:
     for part in mode or ():
         if part not in DIRECTIONS:
             raise ValueError(f"mode must be 'min' or 'max', got {part!r}.")
+    return given[0], given[1]
 
 
 def only(name: str, ours: Any, given: Any) -> Any:
@@ -106,6 +108,8 @@ def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], 
         raise ValueError(f"points_to_evaluate must be a list of dictionaries, got {points!r}.")
     if rewards is None:
         return [dict(point) for point in points], []
+    is_list = isinstance(rewards, Collection) and not isinstance(rewards, (str, Mapping))
+    require(is_list, "evaluated_rewards", rewards, "a list of values of the metric")
     if len(rewards) != len(points):
         raise ValueError(
             f"evaluated_rewards must have one value for each of the {len(points)} "

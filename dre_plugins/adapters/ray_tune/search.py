@@ -24,8 +24,8 @@ from dre_plugins.adapters.common.options import (
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
     PastResults,
-    check_objectives,
     check_rule,
+    checked_objectives,
     directions_of,
     initial_points,
     memory_for,
@@ -180,7 +180,7 @@ class DRESearch(RestorableSearcher):
         memory: GivenMemory = None,
         valid: Valid | None = None,
     ) -> None:
-        check_objectives(metric, mode)
+        metric, mode = checked_objectives(metric, mode)
         super().__init__(metric, mode)
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
         self._seed = None if seed is None else seed_from(seed)
@@ -248,7 +248,7 @@ class DRESearch(RestorableSearcher):
         Raises:
             ValueError: If they contradict what was given before, or something is missing.
         """
-        check_objectives(metric, mode)
+        metric, mode = checked_objectives(metric, mode)
         metric = only("metric", self._metric, metric)
         mode = only("mode", self._mode, mode)
         given = self._converted(config)

@@ -26,6 +26,7 @@ from dre_plugins.adapters.syne_tune.sources import Source, prior_from_evaluation
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.trials import number_of
+from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.transfer.metadata import MetaDataset
 
 _PLAIN = (str, int, float, bool, type(None))
@@ -273,10 +274,14 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         wanted = "left out: a trial that may be stopped costs what it is given; DRE takes a cost"
         require("cost" not in options, "cost", options.get("cost"), wanted)
         self._limits = Limits.of(constraints)
-        require(grace_period > 0, "grace_period", grace_period, "above 0")
-        require(max_t >= grace_period, "max_t", max_t, f"at least grace_period={grace_period}")
-        require(reduction_factor > 1, "reduction_factor", reduction_factor, "above 1")
-        require(brackets >= 1, "brackets", brackets, "at least 1")
+        is_period = is_real(grace_period) and grace_period > 0
+        require(is_period, "grace_period", grace_period, "a number above 0")
+        is_above = is_real(max_t) and max_t >= grace_period
+        require(is_above, "max_t", max_t, f"a number of at least grace_period={grace_period}")
+        is_factor = is_real(reduction_factor) and reduction_factor > 1
+        require(is_factor, "reduction_factor", reduction_factor, "a number above 1")
+        is_count = is_integer(brackets) and brackets >= 1
+        require(is_count, "brackets", brackets, "an integer of at least 1")
         seed = random_seed_from(random_seed)
         super().__init__(
             config_space=config_space,

@@ -56,6 +56,12 @@ def test_metric_and_mode_may_be_given_in_either_place() -> None:
     assert search.set_search_properties("loss", "max", {"constant": 7, "other": 8})
 
 
+def test_several_objectives_may_be_tuples() -> None:
+    search = tiny_search(SPACE, metric=("a", "b"), mode=("min", "max"))
+    assert search.set_search_properties(("a", "b"), ["min", "max"], {"constant": 7})
+    assert search.study.directions == ("minimize", "maximize")
+
+
 def test_a_mode_alone_means_the_anonymous_metric() -> None:
     search = tiny_search()
     search.set_search_properties(None, "min", SPACE)
@@ -94,6 +100,7 @@ def test_a_wrong_objective_is_refused_at_set_up(
         ({"points_to_evaluate": {"x": 1}}, "points_to_evaluate must be a list"),
         ({"points_to_evaluate": [3]}, r"points_to_evaluate.*\[3\]"),
         ({"points_to_evaluate": [{"x": 1}], "evaluated_rewards": [1, 2]}, "1 points.*got 2"),
+        ({"evaluated_rewards": 0.5}, "evaluated_rewards must be a list.*got 0.5"),
         ({"evaluated_rewards": [1]}, "0 points_to_evaluate, got 1"),
         ({"prior": "xgboost", "past_results": "."}, "prior and past_results"),
         ({"prior": "nothing"}, "nothing"),
