@@ -51,8 +51,9 @@ class Fixed(Node):
         return self.value
 
     def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
-        # The object behind a placeholder is unknown here.
-        if not is_placeholder(self.value) and not _is_same(given, self.value):
+        # Exactly first, so that a part of one branch is not taken for the whole of another.
+        belongs = _is_same if is_strict else _is_part
+        if not is_placeholder(self.value) and not belongs(given, self.value):
             raise ValueError(
                 f"{self.name!r} is the constant {self.value!r}, got {given!r}; leave it out."
             )
@@ -218,6 +219,14 @@ def _plain_number(domain: Domain, given: Any) -> Any:
 def _is_same(value: Any, other: Any) -> bool:
     """Say whether values are equal, by type too; files of Ray have lists instead of tuples."""
     return match_key(_without_tuples(value)) == match_key(_without_tuples(other))
+
+
+def _is_part(value: Any, whole: Any) -> bool:
+    """Say whether a value is the same as another or, of a dictionary, has some of its entries."""
+    if isinstance(value, Mapping) and isinstance(whole, Mapping):
+        return all(key in whole and _is_part(item, whole[key]) for key, item in value.items())
+    # The object behind a placeholder is unknown here.
+    return is_placeholder(whole) or _is_same(value, whole)
 
 
 def _without_tuples(value: Any) -> Any:
