@@ -112,7 +112,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
             `st_worker_time`, in seconds) or the name of another reported number. Once three costs
             are known, expected gains are weighed against expected costs.
         options: Further arguments of `DRESearcher`, by name: `prior`, `n_startup_trials`,
-            `allow_duplicates`, `failed`, `settings`, `memory`, `valid`.
+            `allow_duplicates`, `failed`, `settings`, `memory`, `valid`, `name`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -152,6 +152,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         self._limits = Limits.of(constraints)
         name = checked_cost_name(cost, "a reported number")
         self._cost = ST_WORKER_TIME if name == DURATION else name
+        options.setdefault("name", metric)
         seed = random_seed_from(random_seed)
         super().__init__(
             config_space=config_space,
@@ -282,6 +283,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         require(is_factor, "reduction_factor", reduction_factor, "a number above 1")
         is_count = is_integer(brackets) and brackets >= 1
         require(is_count, "brackets", brackets, "an integer of at least 1")
+        options.setdefault("name", metric)
         seed = random_seed_from(random_seed)
         super().__init__(
             config_space=config_space,
