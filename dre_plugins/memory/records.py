@@ -125,12 +125,14 @@ class Recorder:
             TypeError: A value of the trial is.
         """
         ended = RecordedTrial(trial, time.time(), is_stopped, source)
-        line = trial_line(number, ended, self._header)
         with self._lock:
             if self._process != os.getpid():  # after a fork
                 self._begin_anew()
+            # The space first, as its error names the parameter.
+            head = b"" if space in self._spaces else space_line(space)
+            line = trial_line(number, ended, self._header)
             try:
-                self._append(line if space in self._spaces else space_line(space) + line)
+                self._append(head + line)
             except FileNotFoundError:  # the study was deleted meanwhile, or the folder is gone
                 self._begin_anew()
                 self._append(space_line(space) + line)

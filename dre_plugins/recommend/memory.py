@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 GivenMemory: TypeAlias = "bool | str | os.PathLike[str] | Memory | None"
 
 
+def is_wanted(given: GivenMemory) -> bool:
+    """Say whether a study is to use a memory, given as an argument or by DRE_MEMORY."""
+    return bool(os.environ.get("DRE_MEMORY")) if given is None else given is not False
+
+
 def memory_of_study(
     given: GivenMemory,
     *,
@@ -39,7 +44,7 @@ def memory_of_study(
 
     A ValueError says that `given` is no memory, see `Memory.of`.
     """
-    if given is False or (given is None and not os.environ.get("DRE_MEMORY")):
+    if not is_wanted(given):
         return None
     # The only import of a package above: a study without a memory does not need it.
     from dre_plugins.memory import Memory

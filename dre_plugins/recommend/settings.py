@@ -111,7 +111,10 @@ class RecommenderSettings(Settings):
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
         n_trials = self.n_startup_trials
-        require(n_trials is None or n_trials >= 0, "n_startup_trials", n_trials, "at least 0")
+        is_count = n_trials is None or (is_integer(n_trials) and n_trials >= 0)
+        require(is_count, "n_startup_trials", n_trials, "an integer of at least 0, or None")
+        may_repeat = self.allow_duplicates
+        require(isinstance(may_repeat, bool), "allow_duplicates", may_repeat, "True or False")
         require(self.failed in ("worst", "ignore"), "failed", self.failed, "'worst' or 'ignore'")
 
 

@@ -33,5 +33,10 @@ def test_a_limit_must_be_one(limit) -> None:
         Limits.of({"size": limit})
 
 
+def test_limits_must_be_by_metric() -> None:
+    with pytest.raises(ValueError, match=r"constraints must be a dictionary.*got \['size'\]"):
+        Limits.of(["size"])
+
+
 def test_no_limits_are_no_constraints() -> None:
     assert Limits.of(None).violations({"size": 1.0}) == {}

@@ -257,6 +257,9 @@ def test_what_optuna_tuned_helps_syne_tune(memory):
     explanation = scheduler.searcher.study.explain(0)
     assert explanation.source == "prior"
     assert explanation.past_studies and explanation.past_studies.startswith("present (")
+    scheduler.searcher.on_trial_complete(0, suggested.config, 1.0)
+    names = {(e.header.framework, e.header.name, e.n_trials) for e in memory.index().entries}
+    assert names == {("optuna", "present", 25), ("syne-tune", "loss", 1)}
     other = DRE(space, metric="loss", random_seed=0)
     assert other.suggest().config != suggested.config
 

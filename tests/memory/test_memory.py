@@ -312,11 +312,11 @@ def test_a_memory_that_cannot_be_used_is_one_warning(memory, caplog):
 
 
 def test_a_value_that_cannot_be_written_is_one_warning(memory, caplog):
-    study = AskTell({"kind": [object(), object()]}, seed=0, memory=memory)
+    study = AskTell({"kind": [int, str]}, seed=0, memory=memory)
     for _ in range(2):
         study.tell(study.ask()[0], 1.0)
     assert study.stats["memory_errors"] == 2
-    assert len([record for record in caplog.records if "cannot be used" in record.message]) == 1
+    assert caplog.text.count("cannot be used (ValueError: Parameter 'kind'") == 1
 
 
 @pytest.mark.parametrize(

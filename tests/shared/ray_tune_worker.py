@@ -1,5 +1,6 @@
 """Searches, spaces, results and trainables that tests of Ray Tune share."""
 
+import copy
 import json
 import logging
 import math
@@ -12,7 +13,9 @@ from typing import Any
 import ray
 from presets import TINY
 from ray import cloudpickle, tune
+from ray.tune.impl.placeholder import create_resolvers_map, inject_placeholders
 from ray.tune.search import Searcher
+from ray.tune.utils import flatten_dict
 
 try:
     from ray.tune import RunConfig
@@ -57,6 +60,12 @@ def tiny_search(space: dict[str, Any] | None = None, **arguments: Any) -> DRESea
     )
 
 
+def hidden(space: dict[str, Any]) -> dict[str, Any]:
+    """Return a parameter space as a Tuner hands it to a searcher."""
+    injected: dict[str, Any] = inject_placeholders(copy.deepcopy(space), create_resolvers_map())
+    return injected
+
+
 def mixed_value(config: dict[str, Any]) -> float:
     """Return a value on `MIXED_SPACE`, 0 at best."""
     value = (math.log10(config["rate"]) + 2) ** 2
@@ -73,8 +82,9 @@ def begun(space: dict[str, Any] = SPACE, mode: str = "min", **arguments: Any) ->
 
 
 def result(loss: Any, iteration: int = 1, **more: Any) -> dict[str, Any]:
-    """Return a result as Ray delivers it."""
-    return {"loss": loss, "training_iteration": iteration, "time_total_s": iteration / 8, **more}
+    """Return a result as Ray delivers it, flattened."""
+    times = {"training_iteration": iteration, "time_total_s": iteration / 8}
+    return dict(flatten_dict({"loss": loss, **times, **more}))
 
 
 def complete(search: Searcher, trial_id: str, loss: Any) -> None:

@@ -25,6 +25,8 @@ class Limits:
         `given` has, by metric, the highest allowed value, or a pair of the lowest and the highest,
         where None is no limit. A ValueError says that a limit is no number, or a range is empty.
         """
+        is_mapping = given is None or isinstance(given, Mapping)
+        require(is_mapping, "constraints", given, "a dictionary of limits by metric")
         ranges = {}
         wanted = "a number, the highest value allowed, or a pair of the lowest and the highest"
         for metric, limit in (given or {}).items():

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.adapters.ray_tune.history import numbers_of
+from dre_plugins.adapters.ray_tune.history import logger, numbers_of
 from dre_plugins.adapters.ray_tune.sources import Source, metadata_from_results
+from dre_plugins.adapters.ray_tune.tree import hidden_in
+from dre_plugins.engine.settings import require
+from dre_plugins.recommend.memory import GivenMemory, is_wanted
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset
@@ -32,6 +36,30 @@ def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str,
     return valid(param_space.to_config(configuration))
 
 
+def check_rule(valid: Valid | None, param_space: ParamSpace) -> None:
+    """Refuse a rule where a Tuner hides objects, as it would see placeholders of these."""
+    hidden = [] if valid is None else hidden_in(param_space.root)
+    wanted = f"left out, or {hidden} given to DRESearch(space=…), as a Tuner hides their objects"
+    require(not hidden, "valid", valid, wanted)
+
+
+def memory_for(given: GivenMemory, param_space: ParamSpace) -> GivenMemory:
+    """Return the memory of a study, False where a Tuner hides what the choices are."""
+    space = param_space.space
+    hidden = [name for name in hidden_in(param_space.root) if name in space.names]
+    if not hidden:
+        return given
+    # Placeholders say where a choice stands in its list, and that may differ between studies.
+    level = logging.WARNING if is_wanted(given) else logging.INFO
+    logger.log(
+        level,
+        "The Tuner hides the choices of %s: they have no order, and no memory is used. Write "
+        "Python numbers, or give the space to DRESearch(space=…).",
+        hidden,
+    )
+    return False
+
+
 def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[str]:
     """Return the direction of a mode, or of each of several; None is "min"."""
     if isinstance(mode, (list, tuple)):
@@ -39,13 +67,14 @@ def directions_of(mode: str | list[str] | tuple[str, ...] | None) -> str | list[
     return DIRECTIONS[mode or "min"]
 
 
-def check_objectives(metric: Any, mode: Any) -> None:
-    """Check one objective or several.
+def checked_objectives(metric: Any, mode: Any) -> tuple[Any, Any]:
+    """Return the metric and the mode of one objective, or those of several as lists.
 
     Raises:
         ValueError: If they are neither a metric and a mode nor lists of equal length.
     """
-    is_several = [isinstance(value, (list, tuple)) for value in (metric, mode)]
+    given = [[*part] if isinstance(part, (list, tuple)) else part for part in (metric, mode)]
+    is_several = [isinstance(part, list) for part in given]
     if not any(is_several):
         metric, mode = None if metric is None else [metric], None if mode is None else [mode]
     elif not all(is_several) or len(metric) != len(mode) or not metric:
@@ -59,6 +88,7 @@ def check_objectives(metric: Any, mode: Any) -> None:
     for part in mode or ():
         if part not in DIRECTIONS:
             raise ValueError(f"mode must be 'min' or 'max', got {part!r}.")
+    return given[0], given[1]
 
 
 def only(name: str, ours: Any, given: Any) -> Any:
@@ -78,6 +108,8 @@ def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], 
         raise ValueError(f"points_to_evaluate must be a list of dictionaries, got {points!r}.")
     if rewards is None:
         return [dict(point) for point in points], []
+    is_list = isinstance(rewards, Collection) and not isinstance(rewards, (str, Mapping))
+    require(is_list, "evaluated_rewards", rewards, "a list of values of the metric")
     if len(rewards) != len(points):
         raise ValueError(
             f"evaluated_rewards must have one value for each of the {len(points)} "

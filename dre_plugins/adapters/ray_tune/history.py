@@ -19,6 +19,7 @@ from dre_plugins.adapters.common.options import cost_in
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.trials import TrialState, number_of
+from dre_plugins.space.base import match_key
 
 logger = logging.getLogger("ray.tune.dre_plugins")
 
@@ -55,6 +56,12 @@ def mark(result: Mapping[str, Any]) -> tuple[Any, Any]:
     return result.get(TRAINING_ITERATION), result.get(TIME_TOTAL_S)
 
 
+def config_in(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration in a result, which Ray flattens for searchers."""
+    prefix = "config/"
+    return {k.removeprefix(prefix): v for k, v in result.items() if k.startswith(prefix)}
+
+
 def numbers_of(value: Any) -> float | tuple[float, ...]:
     """Return a value, or the values of several objectives, as `number_of` does."""
     if isinstance(value, (list, tuple)):
@@ -83,7 +90,7 @@ class LearningSearcher(Searcher):
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
         """Learn from an intermediate result of a trial."""
-        study, trial = self._study, self._resumed(trial_id, result)
+        study, trial = self._study, self._resumed(trial_id, config_in(result))
         if trial is None or study is None:
             return
         self._report(study, trial, result)
@@ -97,7 +104,7 @@ class LearningSearcher(Searcher):
         Args:
             error: Whether it failed, whatever it reported before.
         """
-        study, trial = self._study, self._resumed(trial_id, result or {})
+        study, trial = self._study, self._resumed(trial_id, config_in(result or {}))
         if trial is None or study is None:
             return
         del self._running[trial_id]
@@ -144,34 +151,49 @@ class LearningSearcher(Searcher):
                 # ends in the same way: complete if no other trial has got further.
                 study.stop(trial.number, constraints=constraints)
 
-    def _resumed(self, trial_id: str, result: Mapping[str, Any]) -> Running | None:
+    def _resumed(self, trial_id: str, config: Mapping[str, Any]) -> Running | None:
         """Return a trial that runs, also one that crashed before and runs again.
 
-        It may also be unknown, if it began after the state that was restored.
+        It may also be unknown, if it began after the state that was restored, or if it crashed
+        before and `Tuner.restore(restart_errored=True)` runs it under a new id.
         """
         if trial_id in self._failed and self._study is not None:
             number = self._failed.pop(trial_id)
             self._study.restart(number)
             self._running[trial_id] = Running(number)
         elif trial_id not in self._running and trial_id not in self._numbers:
-            self._adopt(trial_id, result.get("config"))
+            self._adopt(trial_id, config)
         if trial_id not in self._running:
             logger.debug("Trial %s is not running, so that its result is ignored.", trial_id)
         return self._running.get(trial_id)
 
-    def _adopt(self, trial_id: str, config: Any) -> None:
-        if self._study is None or self._param_space is None or not isinstance(config, Mapping):
+    def _adopt(self, trial_id: str, config: Mapping[str, Any]) -> None:
+        if self._study is None or self._param_space is None or not config:
             return
         try:
             configuration = self._param_space.to_configuration(config)
-            self._study.add(configuration, None, state=TrialState.RUNNING)
+            number = self._restarted(self._study, configuration)
+            if number is None:
+                self._study.add(configuration, None, state=TrialState.RUNNING)
+                number = len(self._study.trials) - 1
         except ValueError as error:
             self._numbers[trial_id] = None
             text = f"Nothing is learnt from trial {trial_id}, which this search did not suggest: "
             self._warn_once(f"{text}{error} Further ones are not mentioned.", "unknown")
         else:
-            self._numbers[trial_id] = number = len(self._study.trials) - 1
+            self._numbers[trial_id] = number
             self._running[trial_id] = Running(number)
+
+    def _restarted(self, study: AskTell, configuration: Mapping[str, Any]) -> int | None:
+        """Begin the first crashed trial of a configuration again, and return its number."""
+        for trial_id, number in self._failed.items():
+            before = study.trials[number].configuration
+            searched = {name: before[name] for name in study.space.names if name in before}
+            if match_key(searched) == match_key(dict(configuration)):
+                del self._failed[trial_id]
+                study.restart(number)
+                return number
+        return None
 
     def _warn_once(self, text: str, topic: str) -> None:
         if topic not in self._warned:

@@ -24,9 +24,11 @@ from dre_plugins.adapters.common.options import (
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
     PastResults,
-    check_objectives,
+    check_rule,
+    checked_objectives,
     directions_of,
     initial_points,
+    memory_for,
     only,
     past_tasks,
     rule_on,
@@ -99,7 +101,8 @@ class DRESearch(RestorableSearcher):
         space: Parameter space, in the form of the Tuner's `param_space`; None takes that. If it is
             given here, the Tuner's may contain only constants and `tune.sample_from`, or the same
             domains. Choices that are functions or other objects can be told apart only if the
-            space is given here, because a Tuner hides them from the search algorithm.
+            space is given here, because a Tuner hides them from the search algorithm. With such
+            choices, `valid` and `memory` need the space here, too.
         metric: Name of the metric, with "/" between nested keys; a list for several objectives.
             None takes the single metric of the `TuneConfig`, which Ray hands on only if the Tuner
             has a `param_space`.
@@ -178,7 +181,7 @@ class DRESearch(RestorableSearcher):
         memory: GivenMemory = None,
         valid: Valid | None = None,
     ) -> None:
-        check_objectives(metric, mode)
+        metric, mode = checked_objectives(metric, mode)
         super().__init__(metric, mode)
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
         self._seed = None if seed is None else seed_from(seed)
@@ -246,7 +249,7 @@ class DRESearch(RestorableSearcher):
         Raises:
             ValueError: If they contradict what was given before, or something is missing.
         """
-        check_objectives(metric, mode)
+        metric, mode = checked_objectives(metric, mode)
         metric = only("metric", self._metric, metric)
         mode = only("mode", self._mode, mode)
         given = self._converted(config)
@@ -275,6 +278,8 @@ class DRESearch(RestorableSearcher):
         results, which may not exist any more, so they are not read here.
         """
         self._require_objective(param_space)
+        check_rule(self._valid, param_space)
+        self._options["memory"] = memory_for(self._options["memory"], param_space)
         if self._past_results is None:
             self._set_up(param_space)
 

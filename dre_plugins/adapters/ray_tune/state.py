@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from ray import cloudpickle
 from ray.tune.search.repeater import TRIAL_INDEX
+from ray.tune.utils import flatten_dict
 
 from dre_plugins.adapters.ray_tune.history import LearningSearcher, Running, logger
 from dre_plugins.engine.files import atomic_write, regular
@@ -144,12 +145,10 @@ class RestorableSearcher(LearningSearcher):
             has_recovered = trial.trial_id in self._failed and trial.status == "TERMINATED"
             if has_ended and not has_recovered:
                 continue
-            self._resumed(trial.trial_id, {"config": trial.config})
+            self._resumed(trial.trial_id, trial.config)
             if trial.status in ("TERMINATED", "ERROR"):
-                has_failed = trial.status == "ERROR"
-                self.on_trial_complete(
-                    trial.trial_id, dict(trial.result) or None, error=has_failed
-                )
+                result = flatten_dict(dict(trial.result)) or None
+                self.on_trial_complete(trial.trial_id, result, error=trial.status == "ERROR")
         stored = {trial.trial_id for trial in trials}
         self._forgotten = tuple(trial_id for trial_id in self._running if trial_id not in stored)
 

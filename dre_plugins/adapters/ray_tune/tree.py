@@ -6,16 +6,18 @@ Each part converts flat values to its part of a configuration, and back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dre_plugins.adapters.common.domains import holds
 from dre_plugins.space import Categorical, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import is_real, match_key
 from dre_plugins.space.conditions import listed_values
 
 # A Tuner hides functions and other objects from searchers behind a pair of a token and a hash.
-_PLACEHOLDERS = ("__fn_ph", "__ref_ph")
+_OBJECT = "__ref_ph"
+_PLACEHOLDERS = ("__fn_ph", _OBJECT)
 
 
 class Node(ABC):
@@ -49,8 +51,9 @@ class Fixed(Node):
         return self.value
 
     def read(self, given: Any, *, is_strict: bool = False) -> dict[str, Any]:
-        # The object behind a placeholder is unknown here.
-        if not is_placeholder(self.value) and not _is_same(given, self.value):
+        # Exactly first, so that a part of one branch is not taken for the whole of another.
+        belongs = _is_same if is_strict else _is_part
+        if not is_placeholder(self.value) and not belongs(given, self.value):
             raise ValueError(
                 f"{self.name!r} is the constant {self.value!r}, got {given!r}; leave it out."
             )
@@ -64,6 +67,11 @@ class Parameter(Node):
     name: str
     domain: Domain
 
+    @property
+    def choices(self) -> list[Any]:
+        is_listed = isinstance(self.domain, (Categorical, Ordinal))
+        return listed_values(self.domain) if is_listed else []
+
     def config(self, configuration: Mapping[str, Any]) -> Any:
         return configuration[self.name]
 
@@ -71,8 +79,7 @@ class Parameter(Node):
         given = _plain_number(self.domain, given)
         if self.domain.contains(given):
             return {self.name: given}
-        is_listed = isinstance(self.domain, (Categorical, Ordinal))
-        choices = listed_values(self.domain) if is_listed else []
+        choices = self.choices
         for choice in choices:
             if _is_same(given, choice):
                 return {self.name: choice}
@@ -179,9 +186,27 @@ def _merged(first: Any, other: Any) -> Any:
     return {**first, **{k: _merged(first[k], v) if k in first else v for k, v in other.items()}}
 
 
+def hidden_in(node: Node) -> list[str]:
+    """Return the names of choices and constants with objects that a Tuner hides.
+
+    What `tune.sample_from` draws is not among them, as nobody knows it before the trial.
+    """
+    if isinstance(node, (Fixed, Parameter)):
+        content = node.value if isinstance(node, Fixed) else node.choices
+        return [node.name] if holds(content, _is_object) else []
+    inner: Iterable[Node] = ()
+    if isinstance(node, (Group, Choice)):
+        inner = node.parts.values() if isinstance(node, Group) else node.branches
+    return [*dict.fromkeys(name for part in inner for name in hidden_in(part))]
+
+
 def is_placeholder(value: object) -> bool:
     """Say whether a Tuner has put this in place of an object or a function."""
     return isinstance(value, tuple) and len(value) == 2 and value[0] in _PLACEHOLDERS
+
+
+def _is_object(value: Any) -> bool:
+    return is_placeholder(value) and value[0] == _OBJECT
 
 
 def _plain_number(domain: Domain, given: Any) -> Any:
@@ -194,6 +219,14 @@ def _plain_number(domain: Domain, given: Any) -> Any:
 def _is_same(value: Any, other: Any) -> bool:
     """Say whether values are equal, by type too; files of Ray have lists instead of tuples."""
     return match_key(_without_tuples(value)) == match_key(_without_tuples(other))
+
+
+def _is_part(value: Any, whole: Any) -> bool:
+    """Say whether a value is the same as another or, of a dictionary, has some of its entries."""
+    if isinstance(value, Mapping) and isinstance(whole, Mapping):
+        return all(key in whole and _is_part(item, whole[key]) for key, item in value.items())
+    # The object behind a placeholder is unknown here.
+    return is_placeholder(whole) or _is_same(value, whole)
 
 
 def _without_tuples(value: Any) -> Any:

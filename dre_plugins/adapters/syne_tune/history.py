@@ -51,6 +51,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         settings: Settings | None = None,
         memory: GivenMemory = None,
         valid: Valid | None = None,
+        name: str = "",
     ) -> None:
         super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
         ordered = checked_settings(settings).order_numeric_choices
@@ -67,6 +68,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             valid=valid,
             logger=logger,
             framework="syne-tune",
+            name=name,
         )
         for point in points_to_evaluate or ():
             require(isinstance(point, Mapping), "points_to_evaluate", point, "dictionaries")

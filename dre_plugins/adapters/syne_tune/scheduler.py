@@ -26,6 +26,7 @@ from dre_plugins.adapters.syne_tune.sources import Source, prior_from_evaluation
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.trials import number_of
+from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.transfer.metadata import MetaDataset
 
 _PLAIN = (str, int, float, bool, type(None))
@@ -111,7 +112,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
             `st_worker_time`, in seconds) or the name of another reported number. Once three costs
             are known, expected gains are weighed against expected costs.
         options: Further arguments of `DRESearcher`, by name: `prior`, `n_startup_trials`,
-            `allow_duplicates`, `failed`, `settings`, `memory`, `valid`.
+            `allow_duplicates`, `failed`, `settings`, `memory`, `valid`, `name`.
 
     Raises:
         ValueError: If an argument is invalid, or a domain cannot be searched.
@@ -139,7 +140,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         self,
         config_space: dict[str, Any],
         metric: str,
-        do_minimize: bool | None = True,
+        do_minimize: bool = True,
         random_seed: int | None = None,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
         *,
@@ -147,10 +148,11 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         cost: str | None = None,
         **options: Any,
     ) -> None:
-        _check_metric(metric)
+        _check_objective(metric, do_minimize)
         self._limits = Limits.of(constraints)
         name = checked_cost_name(cost, "a reported number")
         self._cost = ST_WORKER_TIME if name == DURATION else name
+        options.setdefault("name", metric)
         seed = random_seed_from(random_seed)
         super().__init__(
             config_space=config_space,
@@ -213,13 +215,13 @@ class DRETransfer(DRE):
         config_space: dict[str, Any],
         metric: str,
         transfer_learning_evaluations: Source | Sequence[Source] | MetaDataset,
-        do_minimize: bool | None = True,
+        do_minimize: bool = True,
         *args: Any,
         past_metric: str | None = None,
         past_mode: Mode | None = None,
         **options: Any,
     ) -> None:
-        _check_metric(metric)
+        _check_objective(metric, do_minimize)
         prior = prior_from_evaluations(
             transfer_learning_evaluations,
             metric,
@@ -259,7 +261,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         metric: str,
         time_attr: str,
         max_t: int,
-        do_minimize: bool | None = True,
+        do_minimize: bool = True,
         random_seed: int | None = None,
         grace_period: int = 1,
         points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
@@ -269,14 +271,19 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         constraints: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        _check_metric(metric)
+        _check_objective(metric, do_minimize)
         wanted = "left out: a trial that may be stopped costs what it is given; DRE takes a cost"
         require("cost" not in options, "cost", options.get("cost"), wanted)
         self._limits = Limits.of(constraints)
-        require(grace_period > 0, "grace_period", grace_period, "above 0")
-        require(max_t >= grace_period, "max_t", max_t, f"at least grace_period={grace_period}")
-        require(reduction_factor > 1, "reduction_factor", reduction_factor, "above 1")
-        require(brackets >= 1, "brackets", brackets, "at least 1")
+        is_period = is_real(grace_period) and grace_period > 0
+        require(is_period, "grace_period", grace_period, "a number above 0")
+        is_above = is_real(max_t) and max_t >= grace_period
+        require(is_above, "max_t", max_t, f"a number of at least grace_period={grace_period}")
+        is_factor = is_real(reduction_factor) and reduction_factor > 1
+        require(is_factor, "reduction_factor", reduction_factor, "a number above 1")
+        is_count = is_integer(brackets) and brackets >= 1
+        require(is_count, "brackets", brackets, "an integer of at least 1")
+        options.setdefault("name", metric)
         seed = random_seed_from(random_seed)
         super().__init__(
             config_space=config_space,
@@ -358,5 +365,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         return {**result, self.metric: comparable, self.time_attr: resource}
 
 
-def _check_metric(metric: object) -> None:
+def _check_objective(metric: object, do_minimize: object) -> None:
     require(isinstance(metric, str), "metric", metric, "the name of one metric")
+    is_flag = isinstance(do_minimize, (bool, np.bool_))
+    require(is_flag, "do_minimize", do_minimize, "True or False")

@@ -327,6 +327,21 @@ def test_what_a_placeholder_of_a_tuner_stands_for_is_not_known() -> None:
     assert converted.to_configuration({"f": 3.5, "r": len, "x": 0.5}) == {"x": 0.5}
 
 
+def test_a_branch_of_constants_may_be_given_in_part() -> None:
+    constants = {"n": "b", "k": 3, "deep": {"p": 1, "q": (2, 3)}, "f": ("__ref_ph", "2c3d")}
+    branches = [{"n": "a", "lr": tune.uniform(0, 1)}, constants]
+    converted = ParamSpace.of({"o": tune.choice(branches)})
+    for part in ({"n": "b"}, {"n": "b", "deep": {"q": [2, 3]}}, {"k": 3}, {"n": "b", "f": len}):
+        assert converted.to_configuration({"o": part}) == {"o/n": "b"}
+    for part in ({"n": "b", "k": 4}, {"n": "b", "z": 1}, {"n": "b", "deep": {"q": [2]}}):
+        with pytest.raises(ValueError, match="no choice of 'o'"):
+            converted.to_configuration({"o": part})
+    # What is the whole of a branch is not a part of another one.
+    alike = ParamSpace.of({"o": tune.choice([{"a": 1, "b": 2}, {"a": 1}, tune.uniform(0, 1)])})
+    assert alike.to_configuration({"o": {"a": 1}}) == {"o": {"a": 1}}
+    assert alike.to_configuration({"o": {"b": 2}}) == {"o": {"a": 1, "b": 2}}
+
+
 # ---- what is refused
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ray import tune
 from ray.tune.search import ConcurrencyLimiter
-from ray_tune_worker import tiny_search
+from ray_tune_worker import result, tiny_search
 
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.recommend.explanation import Explanation
@@ -50,8 +50,8 @@ def test_a_search_that_was_restored_says_the_same(tmp_path: Path) -> None:
         assert restored.explain(trial_id) == search.explain(trial_id)
     # It began after the state was saved.
     config = {"x": 0.5, "y": 0.25}
-    restored.on_trial_result(trial_id="later", result={"loss": 1.0, "config": config})
-    restored.on_trial_result(trial_id="foreign", result={"loss": 1.0, "config": {"z": 1}})
+    restored.on_trial_result(trial_id="later", result=result(1.0, config=config))
+    restored.on_trial_result(trial_id="foreign", result=result(1.0, config={"z": 1}))
     assert restored.explain("later") == restored.explain("foreign") == Explanation("unknown")
     assert restored.explain(ids[5]).source == "model"
 

@@ -88,6 +88,22 @@ def test_a_crashed_trial_that_runs_again_counts_again() -> None:
     assert (trial.state.value, trial.value, trial.configuration) == ("complete", 4.0, config)
 
 
+def test_a_crashed_trial_that_runs_again_under_a_new_id_counts_again() -> None:
+    """`Tuner.restore(restart_errored=True)` gives trials new ids, and none is suggested again."""
+    space = {**worker.MIXED_SPACE, "kept": (1, 2)}
+    search = search_of(space=space, points_to_evaluate=[{"rate": 0.5}, {"rate": 0.5}])
+    configs = [search.suggest(name) for name in "abc"]
+    for name in "abc":
+        search.on_trial_complete(name, None, error=True)
+    for name, config in [("new", configs[1]), ("other", {**configs[2], "rate": 0.125})]:
+        search.on_trial_result(name, worker.result(4.0, config=config))
+        search.on_trial_complete(name, worker.result(4.0, config=config))
+    assert worker.states(search) == ["failed", "complete", "failed", "complete"]
+    assert [search.study.trials[number].value for number in (1, 3)] == [4.0, 4.0]
+    search.on_trial_complete("again", None, error=True)
+    assert len(search.study.trials) == 4
+
+
 def test_what_was_reported_before_a_retry_is_forgotten() -> None:
     search = search_of(space=PLAIN)
     search.suggest("a")
@@ -122,6 +138,27 @@ def test_hidden_objects_come_with_a_hint() -> None:
     search = search_of(points_to_evaluate=[{"act": len}])
     with pytest.raises(ValueError, match=r"'act'.*DRESearch\(space=…\)"):
         search.set_search_properties(None, None, hidden)
+
+
+@pytest.mark.parametrize("is_wanted", [False, True])
+def test_choices_that_a_tuner_hides_are_named_and_no_memory_learns_them(
+    is_wanted: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    space = {"n": tune.choice(np.arange(3)), "m": {"f": tune.choice([abs, None])}, "data": object}
+    memory = tmp_path if is_wanted else None
+    search = worker.tiny_search(memory=memory)
+    with caplog.at_level(logging.INFO, logger="ray.tune.dre_plugins"):
+        search.set_search_properties("loss", "min", worker.hidden(space))
+        worker.run(search, 3, lambda config: 1.0)
+        own = search_of(space={"n": tune.choice([0, 1, 2])}, memory=memory)
+        own.set_search_properties(None, None, worker.hidden({"data": object}))
+    (record,) = caplog.records
+    assert record.levelname == ("WARNING" if is_wanted else "INFO")
+    assert "hides the choices of ['n', 'm/f']" in record.getMessage()
+    assert "DRESearch(space=…)" in record.getMessage()
+    assert not [*tmp_path.rglob("*.jsonl")]
+    worker.run(own, 1, lambda config: 1.0)
+    assert len([*tmp_path.rglob("*.jsonl")]) == is_wanted
 
 
 def past_experiment(folder: Path) -> Path:

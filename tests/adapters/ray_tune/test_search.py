@@ -13,6 +13,7 @@ from ray_tune_worker import (
     SMALL_SPACE,
     SPACE,
     begun,
+    hidden,
     run,
     states,
     tiny_search,
@@ -20,6 +21,8 @@ from ray_tune_worker import (
 )
 
 from dre_plugins.adapters.ray_tune import DRESearch
+
+PLAIN = tune.uniform(0, 1)
 
 # ---- the space
 
@@ -51,6 +54,12 @@ def test_metric_and_mode_may_be_given_in_either_place() -> None:
         assert (search.metric, search.mode) == ("loss", "max")
     search = tiny_search(space=SPACE, metric="loss", mode="max")
     assert search.set_search_properties("loss", "max", {"constant": 7, "other": 8})
+
+
+def test_several_objectives_may_be_tuples() -> None:
+    search = tiny_search(SPACE, metric=("a", "b"), mode=("min", "max"))
+    assert search.set_search_properties(("a", "b"), ["min", "max"], {"constant": 7})
+    assert search.study.directions == ("minimize", "maximize")
 
 
 def test_a_mode_alone_means_the_anonymous_metric() -> None:
@@ -91,6 +100,7 @@ def test_a_wrong_objective_is_refused_at_set_up(
         ({"points_to_evaluate": {"x": 1}}, "points_to_evaluate must be a list"),
         ({"points_to_evaluate": [3]}, r"points_to_evaluate.*\[3\]"),
         ({"points_to_evaluate": [{"x": 1}], "evaluated_rewards": [1, 2]}, "1 points.*got 2"),
+        ({"evaluated_rewards": 0.5}, "evaluated_rewards must be a list.*got 0.5"),
         ({"evaluated_rewards": [1]}, "0 points_to_evaluate, got 1"),
         ({"prior": "xgboost", "past_results": "."}, "prior and past_results"),
         ({"prior": "nothing"}, "nothing"),
@@ -244,6 +254,33 @@ def test_a_rule_is_asked_about_nested_choices_as_trials_get_them() -> None:
     configs = run(begun(MIXED_SPACE, valid=is_deep_or_slow), 16)
     assert all(map(is_deep_or_slow, configs))
     assert {config["kind"]["name"] for config in configs} == {"a", "b"}
+
+
+def test_a_rule_on_what_a_tuner_hides_is_refused() -> None:
+    space = {
+        "batch": tune.choice(np.array([16, 32])),
+        "net": {"act": tune.choice([{"name": "a", "f": abs}, {"name": "b", "p": PLAIN}]), "n": 1},
+        "limit": [np.float32(0.5)],
+        "drawn": tune.sample_from(lambda config: 1),
+        "x": PLAIN,
+    }
+
+    def valid(config: dict[str, Any]) -> bool:
+        return bool(config["batch"] != 16)
+
+    message = r"valid must be left out, or \['batch', 'net/act', 'limit'\] .*\(space=…\).*got <f"
+    for arguments in ({}, {"past_results": "not read yet"}):
+        search = tiny_search(valid=valid, **arguments)
+        with pytest.raises(ValueError, match=message):
+            search.set_search_properties("loss", "min", hidden(space))
+    with pytest.raises(ValueError, match=message):
+        tiny_search(hidden(space), metric="loss", mode="min", valid=valid)
+    del space["drawn"]
+    search = tiny_search(space, metric="loss", mode="min", valid=valid)
+    assert all(map(valid, run(search, 6, lambda config: config["x"])))
+    search = tiny_search(valid=lambda config: config["x"] < 0.5)
+    drawn = {"x": PLAIN, "drawn": tune.sample_from(lambda config: 1)}
+    assert search.set_search_properties("loss", "min", hidden(drawn))
 
 
 # ---- what past tasks taught

@@ -89,6 +89,17 @@ def test_what_began_and_ended_after_the_state_is_learnt(tmp_path: Path) -> None:
     assert worker.states(again)[8] == "complete"
 
 
+def test_a_nested_metric_of_what_ended_after_the_state_is_learnt(tmp_path: Path) -> None:
+    """Ray stores results as they were reported, and flattens them for searchers only."""
+    search = worker.tiny_search(worker.MIXED_SPACE, metric="of/loss", mode="min")
+    search.save_to_dir(str(tmp_path), session_str="1")
+    result = {"of": {"loss": 1.5}, "training_iteration": 1, "time_total_s": 0.5}
+    stored(tmp_path, {"t0": ("TERMINATED", search.suggest("t0") or {}, result)})
+    again = worker.tiny_search()
+    again.restore_from_dir(str(tmp_path))
+    assert [trial.rungs for trial in again.study.trials] == [{1.0: 1.5}]
+
+
 def test_a_trial_whose_failure_was_missed_has_failed(tmp_path: Path) -> None:
     search, trials = known_to_ray(3, 2)
     stored(tmp_path, {**trials, "t3": ("ERROR", trials["t3"][1], {})}, search)
@@ -289,7 +300,7 @@ def test_a_torn_state_falls_back_to_the_one_before(
     assert "cannot be read" in caplog.text and len(warnings) == 1
     assert worker.trials(again) == worker.trials(search)[:4]
     # Ray knows the trial that the search has forgotten, and says how it goes. Once is enough.
-    last = {**worker.result(worker.mixed_value(configs[0])), "config": configs[0]}
+    last = worker.result(worker.mixed_value(configs[0]), config=configs[0])
     again.on_trial_result("t5", last)
     assert worker.states(again) == ["complete"] * 4 + ["running"]
     for _ in range(2):
@@ -322,16 +333,15 @@ def test_trials_that_were_forgotten_keep_their_constraints_and_their_ends() -> N
         n_startup_trials=99,
     )
     configs = [{"x": 0.1 * n, "n": {"z": 1}, "constant": 7} for n in range(1, 6)]
-    search.on_trial_complete(
-        "large", {**worker.result(-5.0), "memory": 1000.0, "config": configs[0]}
-    )
+    large = worker.result(-5.0, memory=1000.0, config=configs[0])
+    search.on_trial_complete("large", large)
     for iteration in (1, 2):  # one of 2 iterations, which goes on to the third
-        search.on_trial_result("long", {**worker.result(1.0, iteration), "config": configs[1]})
-    search.on_trial_result("long", {**worker.result(0.5, 3), "config": configs[1]})
-    search.on_trial_complete("long", {**worker.result(0.5, 3), "config": configs[1]})
-    search.on_trial_result("stopped", {**worker.result(0.1, 1), "config": configs[2]})
-    search.on_trial_complete("stopped", {**worker.result(0.1, 2), "config": configs[2]})
-    search.on_trial_complete("crashed", {"config": configs[3]}, error=True)
+        search.on_trial_result("long", worker.result(1.0, iteration, config=configs[1]))
+    search.on_trial_result("long", worker.result(0.5, 3, config=configs[1]))
+    search.on_trial_complete("long", worker.result(0.5, 3, config=configs[1]))
+    search.on_trial_result("stopped", worker.result(0.1, 1, config=configs[2]))
+    search.on_trial_complete("stopped", worker.result(0.1, 2, config=configs[2]))
+    search.on_trial_complete("crashed", worker.result(0.1, config=configs[3]), error=True)
     assert worker.trials(search)[0].constraints == {"memory": 990.0}
     assert worker.states(search)[1:] == ["complete", "pruned", "failed"]
     search.on_trial_complete("nothing", None, error=True)
@@ -358,7 +368,7 @@ def test_an_unknown_trial_that_does_not_fit_is_ignored(caplog: pytest.LogCapture
     search = worker.tiny_search(space=worker.MIXED_SPACE, metric="loss", mode="min")
     with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
         for name in ("other", "another"):
-            search.on_trial_complete(name, {**worker.result(1.0), "config": {"y": 1}})
+            search.on_trial_complete(name, worker.result(1.0, config={"y": 1}))
     assert "Nothing is learnt from trial other" in caplog.text and len(caplog.records) == 1
     assert not worker.trials(search)
 

@@ -313,8 +313,9 @@ def test_trials_and_results_of_an_earlier_run_are_learnt_from(fit: Callable[...,
 # ---- restored
 
 
-def test_crashed_trials_that_are_run_again_count_again(tmp_path: Path) -> None:
-    """An outage is over: `resume_errored` runs the same trials under their old names."""
+@pytest.mark.parametrize("way", ["resume_errored", "restart_errored"])
+def test_crashed_trials_that_are_run_again_count_again(way: str, tmp_path: Path) -> None:
+    """An outage is over: the same trials run under their old ids, or under new ones."""
     over = tmp_path / "over"
 
     def trainable(config: dict[str, Any]) -> dict[str, float]:
@@ -329,7 +330,7 @@ def test_crashed_trials_that_are_run_again_count_again(tmp_path: Path) -> None:
     results = tune.Tuner(trainable, param_space=space, tune_config=config, run_config=run).fit()
     assert 0 < results.num_errors < 6
     over.touch()
-    tuner = tune.Tuner.restore(str(tmp_path / "study"), trainable=trainable, resume_errored=True)
+    tuner = tune.Tuner.restore(str(tmp_path / "study"), trainable=trainable, **{way: True})
     assert tuner.fit().num_errors == 0
     restored = DRESearch()
     restored.restore_from_dir(str(tmp_path / "study"))
