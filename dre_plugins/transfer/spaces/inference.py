@@ -102,6 +102,8 @@ def flat_configuration(
     for key, value in configuration.items():
         name = f"{prefix}{key}"
         plain = value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, (list, tuple)) and any(p.startswith(f"{name}/") for p in parameters):
+            value = plain = dict(enumerate(value))  # a list of parameters, named by their places
         if name in parameters or _is_plain(plain):
             flat[name] = plain
         elif isinstance(value, Mapping):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from ray import tune
 
+from dre_plugins.adapters.ray_tune.arguments import past_tasks
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.adapters.ray_tune.sources import metadata_from_results
 from dre_plugins.space import Categorical, Float, Integer, SearchSpace, UnsupportedDomainError
@@ -128,6 +129,15 @@ def test_spaces_are_inferred_without_objects(tmp_path: Path) -> None:
         {"x": Float(0.5, 0.75), "n": Integer(3, 5), "m/on": Categorical((True, False))}
     )
     np.testing.assert_array_equal(task.values, [1.0, 2.0])
+
+
+def test_parameters_in_lists_are_read_by_their_places(tmp_path: Path) -> None:
+    for place in range(6):
+        written(tmp_path, f"{place}", {"l": [place / 5, "same", {"n": place}]}, [report(place)])
+    space = SearchSpace({"l/0": Float(0.0, 1.0), "l/2/n": Integer(0, 9)})
+    task = past_tasks(str(tmp_path), "loss", "min", space).tasks[0]
+    assert task.space == space
+    np.testing.assert_array_equal(task.units[:, 0], np.arange(6) / 5)
 
 
 def test_states_come_from_the_newest_state_file(tmp_path: Path) -> None:
