@@ -48,14 +48,14 @@ class SafeConsole(Console):
 
 
 def console() -> Console:
-    """Return the console for results, without markup: brackets in names are plain text."""
+    """Return the console for results, without markup: names are plain text."""
     width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
-    return SafeConsole(width=width, markup=False, highlight=False)
+    return SafeConsole(width=width, markup=False, highlight=False, emoji=False)
 
 
 def warn(text: str, program: str = "dre") -> None:
     """Print a remark beside the results."""
-    remarks = SafeConsole(stderr=True, markup=False, highlight=False)
+    remarks = SafeConsole(stderr=True, markup=False, highlight=False, emoji=False)
     remarks.print(f"{program}: {text}", soft_wrap=True)
 
 

@@ -59,9 +59,12 @@ def list_studies(
 
         dre memory list --parameter learning_rate
     """
-    index = _memory(folder).index()
+    opened = _memory(folder)
+    index = opened.index()
     for name in index.damaged:
         warn(f"the record {name} is damaged and left out")
+    if not index.entries:
+        warn(f"there are no studies in {opened.path}")
     table = Table("study", "name", "framework")
     table.add_column("trials", justify="right")
     table.add_column("last trial")
@@ -129,7 +132,8 @@ def forget(
     found = _found(opened, studies)
     n_trials = sum(entry.n_trials for entry in found)
     if not yes:
-        typer.confirm(f"Delete {len(found)} studies with {n_trials} trials?", abort=True)
+        names = ", ".join(entry.header.title for entry in found)
+        typer.confirm(f"Delete {names}, with {n_trials} trials?", abort=True)
     opened.forget(found)
     console().print(f"Forgot {len(found)} studies with {n_trials} trials.")
 

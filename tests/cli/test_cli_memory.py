@@ -34,7 +34,14 @@ def test_list(dre, memory):
 
 
 def test_list_of_another_folder_that_is_empty(dre, memory, tmp_path):
-    assert "wine" not in dre("memory", "list", "--memory", tmp_path / "none").output
+    printed = dre("memory", "list", "--memory", tmp_path / "none")
+    assert "wine" not in printed.output
+    assert f"there are no studies in {tmp_path / 'none'}" in printed.stderr
+
+
+def test_names_are_printed_as_they_are(dre, memory):
+    write_study(memory, ":smile: [red]x", 2)
+    assert ":smile: [red]x" in words(dre("memory", "list"))
 
 
 def test_a_damaged_record_is_named(dre, memory):
@@ -76,7 +83,8 @@ def test_forget_asks_before(memory, answer, n_left):
     testing = pytest.importorskip("typer.testing")
     from dre_plugins.cli.app import app
 
-    testing.CliRunner().invoke(app, ["memory", "forget", "wine"], input=f"{answer}\n")
+    asked = testing.CliRunner().invoke(app, ["memory", "forget", "wine"], input=f"{answer}\n")
+    assert "Delete wine, with 12 trials?" in asked.output
     assert len(files_of(memory)) == n_left
 
 
