@@ -49,12 +49,18 @@ _ON_GRID = Fraction(1, 10**9)  # of a step; 0.3 / 0.1 is not quite 3
 def space_of(param_space: Mapping[str, Any], *, order_numeric_choices: bool = True) -> SearchSpace:
     """Return the search space of a parameter space of any searcher; a grid becomes choices.
 
+    What `tune.sample_from` draws is no parameter.
+
     Raises:
         UnsupportedDomainError: A domain cannot be searched, is inside of a list or a choice, or a
             key has a "/".
     """
     layout = _Layout(order_numeric_choices, for_results=True)
-    layout.group(param_space, _ROOT)
+    try:
+        layout.group(param_space, _ROOT)
+    except UnsupportedDomainError as error:
+        remedy = "Leave the space out: it is inferred from results."
+        raise UnsupportedDomainError(f"{error} {remedy}") from error
     return layout.space()
 
 
@@ -265,7 +271,8 @@ class _Layout:
                     f"Parameter {inner.names[0]!r} has a '/' in its key, which separates nested "
                     "keys; rename it."
                 )
-            parts[key] = self._node(entry, inner)
+            if not (self._for_results and isinstance(entry, sample.Function)):
+                parts[key] = self._node(entry, inner)
         kind = dict if is_mapping else tuple if isinstance(value, tuple) else list
         return Group(place.names[0], kind, parts)
 
