@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -16,7 +17,7 @@ from dre_plugins.adapters.optuna.claims import MAX_MOVES
 from dre_plugins.adapters.optuna.conversion import ENDED, given_to, within
 from dre_plugins.adapters.optuna.state import ThisProcess
 from dre_plugins.space import Domain
-from dre_plugins.space.rules import Rule, Valid
+from dre_plugins.space.rules import Rule, RuleError, Valid
 from dre_plugins.space.search_space import SearchSpace
 
 # Largest number of values of a parameter to try until the rule holds with the other parameters.
@@ -75,8 +76,11 @@ class StudyRules:
         Such a trial has values that the sampler was not asked for: of a parameter of one value, or
         of one that another sampler has fixed.
         """
-        choice = self._process.choice(study, trial)
-        if not choice.is_invalid and trial.params and not self._rule.allows(trial.params):
+        if self._process.choice(study, trial).is_invalid or not trial.params:
+            return
+        with suppress(RuleError):  # the next suggestion raises it; here the result would be lost
+            if self._rule.allows(trial.params):
+                return
             why = "a value that the sampler was not asked for does not go with the others."
             self._count(study, trial, f"Trial {trial.number} breaks the rule `valid`: {why}")
 

@@ -151,6 +151,17 @@ def test_a_rule_that_nothing_satisfies_ends_the_study() -> None:
         tuned(leaves, 3, valid=lambda c: c["low"] > "high")
 
 
+def test_a_rule_that_raises_on_what_a_trial_gives_loses_no_result() -> None:
+    sampler = DRESampler(seed=1, settings=FAST, valid=lambda c: c["x"] < c["mode"])
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(
+        lambda t: t.suggest_float("x", 0, 1) + len(t.suggest_categorical("mode", "a")), 1
+    )
+    assert study.trials[0].value is not None
+    with pytest.raises(RuleError, match="TypeError"):
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+
+
 def test_parallel_trials_obey_it() -> None:
     sampler = DRESampler(seed=1, settings=FAST, valid=rising)
     study = optuna.create_study(sampler=sampler)
