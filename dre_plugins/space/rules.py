@@ -58,7 +58,6 @@ class Rule:
         seed: Seed of the study.
         is_learnt: Whether the space was learnt from a define-by-run study. Then the rule counts as
             met if it reads a parameter that is absent; otherwise that is an error.
-        constants: Values of parameters that the space lacks, as they have one value only.
     """
 
     def __init__(
@@ -68,14 +67,12 @@ class Rule:
         *,
         seed: int = 0,
         is_learnt: bool = False,
-        constants: Mapping[str, Any] | None = None,
     ) -> None:
         if not (valid is None or callable(valid)):
             raise RuleError(
                 f"valid must be a function of a configuration, or None, got {valid!r}."
             )
         self.space = space
-        self.constants = constants or {}
         self._valid = valid
         self._seed = seed
         self._is_learnt = is_learnt
@@ -95,7 +92,7 @@ class Rule:
         if self._valid is None:
             return True
         try:
-            answer = self._valid(_Configuration({**self.constants, **configuration}))
+            answer = self._valid(_Configuration(configuration))
         except _AbsentError as error:
             if self._is_learnt:
                 return True

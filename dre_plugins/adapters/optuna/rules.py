@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -16,7 +16,7 @@ from dre_plugins.adapters.optuna.attributes import TrialReporter
 from dre_plugins.adapters.optuna.claims import MAX_MOVES
 from dre_plugins.adapters.optuna.conversion import ENDED, given_to, within
 from dre_plugins.adapters.optuna.state import ThisProcess
-from dre_plugins.space import Domain
+from dre_plugins.space import Constant, Domain
 from dre_plugins.space.rules import Rule, RuleError, Valid
 from dre_plugins.space.search_space import SearchSpace
 
@@ -62,12 +62,14 @@ class StudyRules:
     def on(self, space: SearchSpace, trial: FrozenTrial, others: Sequence[FrozenTrial]) -> Rule:
         """Return the rule on a search space, or one that allows all if given values break it.
 
-        It is cached as long as the space is the same, and the constants: parameters that all
-        `others`, the trials so far, have asked for with the same single value.
+        It is cached as long as the space is the same. To the space belong constants: parameters
+        that all `others`, the trials so far, have asked for with the same single value.
         """
-        constants = self._rule.constants if self._valid is None else _constants_of(others)
-        if self._rule.space != space or self._rule.constants != constants:
-            self._rule = self._new(space, constants)
+        if self._valid is not None:
+            domains = {**space.domains, **_constants_of(others)}
+            space = SearchSpace(domains, space.conditions, space.optional)
+        if self._rule.space != space:
+            self._rule = self._new(space)
         return Rule(space, None) if self._is_broken_by(trial) else self._rule
 
     def end(self, study: Study, trial: FrozenTrial) -> None:
@@ -88,8 +90,8 @@ class StudyRules:
         """Return whether the rule allows a value beside the trial's others, given or suggested."""
         if self._valid is None:
             return True
-        others = {**self._process.choice(study, trial).values, **given_to(trial), **trial.params}
-        return self._rule.allows({**others, name: value})
+        chosen = {**self._rule.space.constants, **self._process.choice(study, trial).values}
+        return self._rule.allows({**chosen, **given_to(trial), **trial.params, name: value})
 
     def values(
         self, study: Study, trial: FrozenTrial, name: str, domain: Domain, unit: float
@@ -128,18 +130,18 @@ class StudyRules:
         """Return whether given values break the rule, whatever values the others get."""
         given, space = given_to(trial), self._rule.space
         # Evaluated in any case: a rule that raises ends the study before the first trial.
-        if self._rule.allows(given) or not given:
+        if self._rule.allows({**space.constants, **given}) or not given:
             return False
         if given.keys() >= {*space.names}:
             return True
         fixed = space.to_units([within(given, space.domains)])[0]
         return not self._rule.may_hold(fixed)
 
-    def _new(self, space: SearchSpace, constants: Mapping[str, Any] | None = None) -> Rule:
-        return Rule(space, self._valid, seed=self._seed, is_learnt=True, constants=constants)
+    def _new(self, space: SearchSpace) -> Rule:
+        return Rule(space, self._valid, seed=self._seed, is_learnt=True)
 
 
-def _constants_of(trials: Sequence[FrozenTrial]) -> dict[str, Any]:
+def _constants_of(trials: Sequence[FrozenTrial]) -> dict[str, Constant]:
     """Return the parameters that all ended trials have asked for with the same single value."""
     constants: dict[str, Any] | None = None
     for trial in trials:
@@ -147,4 +149,4 @@ def _constants_of(trials: Sequence[FrozenTrial]) -> dict[str, Any]:
             single = {n: trial.params[n] for n, d in trial.distributions.items() if d.single()}
             known = single if constants is None else constants
             constants = {n: v for n, v in known.items() if n in single and single[n] == v}
-    return constants or {}
+    return {name: Constant(value) for name, value in (constants or {}).items()}

@@ -102,6 +102,10 @@ def test_the_rule_gets_parameters_of_one_value() -> None:
     )
     assert all(trial.params["x"] <= 0.3 for trial in study.trials)
     assert not study.sampler.stats["invalid"]
+    study.enqueue_trial({"x": 0.9})
+    study.optimize(capped, n_trials=1)
+    assert study.trials[-1].params["x"] == 0.9
+    assert study.sampler.stats["invalid"] == 1 and not study.sampler.stats["fallbacks"]
 
 
 def flags(trial: Any) -> float:
