@@ -22,7 +22,7 @@ from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, t
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
-from dre_plugins.memory.study import StudyMemory
+from dre_plugins.memory.study import StudyMemory, count_memory_turns
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
@@ -36,7 +36,6 @@ from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.transfer.memory_turns import count_memory_turns
 from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
