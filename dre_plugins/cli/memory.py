@@ -275,11 +275,7 @@ def _memory(folder: Path | None) -> Memory:
 
 
 def _found(memory: Memory, wanted: list[str]) -> list[Entry]:
-    """Return the studies of some names, or of identities that begin so where no name matches.
-
-    Raises:
-        ValueError: There is no such study.
-    """
+    """Return the studies of some names, or of identities that begin so where no name matches."""
     entries = memory.index().entries
     found: dict[str, Entry] = {}
     for word in wanted:

@@ -72,21 +72,13 @@ class Index:
         return list(self._spaces[digest])
 
     def space(self, digest: str) -> SearchSpace:
-        """Return the parameters of a search space, without conditions.
-
-        Raises:
-            ValueError: A domain is of no known kind.
-        """
+        """Return the parameters of a search space, without conditions."""
         domains = self._spaces[digest]
         return SearchSpace.from_dict({"domains": domains, "conditions": [], "optional": []})
 
 
 def read_index(folder: Path, path: Path) -> Index:
-    """Return an up-to-date index, and write it if it has changed.
-
-    Raises:
-        OSError: The folder cannot be read, or the index not written.
-    """
+    """Return an up-to-date index, and write it if it has changed."""
     old = _read(path)
     files: dict[str, list[Any]] = {}
     for name, size, changed in sorted(_records(folder)):

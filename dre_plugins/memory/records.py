@@ -53,20 +53,12 @@ def header_line(header: Header) -> bytes:
 
 
 def space_line(space: SearchSpace) -> bytes:
-    """Return the line of a search space, which the trials after it come from.
-
-    Raises:
-        ValueError: A value is of a type that no file can hold.
-    """
+    """Return the line of a search space, which the trials after it come from."""
     return _line({"space": space.to_dict()})
 
 
 def trial_line(number: int, ended: RecordedTrial, header: Header) -> bytes:
-    """Return the line of a trial.
-
-    Raises:
-        TypeError: A value is of a type that no file can hold.
-    """
+    """Return the line of a trial."""
     trial = Directions.of(header.directions).in_users_sign(ended.trial)
     plain = {
         "trial": number,
@@ -119,10 +111,7 @@ class Recorder:
     ) -> None:
         """Append a trial that has ended, larger values are better.
 
-        Raises:
-            OSError: The file cannot be written.
-            ValueError: A value of the space is of a type that no file can hold.
-            TypeError: A value of the trial is.
+        A ValueError or TypeError says that a value is of a type that no file can hold.
         """
         ended = RecordedTrial(trial, time.time(), is_stopped, source)
         with self._lock:
@@ -178,15 +167,7 @@ def _sync(path: Path, process: int) -> None:
 
 
 def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
-    """Record a past task as a study, and return whether it is new.
-
-    Args:
-        present: Identities of the recorded studies.
-
-    Raises:
-        OSError: The folder cannot be written.
-        ValueError: A value is of a type that no file can hold.
-    """
+    """Record a past task as a study unless its identity is `present`; say whether it is new."""
     study = digest_of([task])[:16]
     if study in present:
         return False
@@ -204,8 +185,7 @@ def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
 def read_header(line: bytes, path: Path) -> Header:
     """Return the header in the first line of a record.
 
-    Raises:
-        RecordError: It is none, or of a newer version.
+    A RecordError says that it is none, or of a newer version.
     """
     try:
         state = json.loads(line)
@@ -225,13 +205,6 @@ def read_study(paths: Sequence[Path]) -> RecordedStudy:
     """Return a study from its records; if a trial was recorded twice, the last record counts.
 
     Damaged lines, such as the last one of a killed process, are counted.
-
-    Args:
-        paths: Its files, at least one.
-
-    Raises:
-        OSError: A file cannot be read.
-        RecordError: A header is damaged, or no search space is left.
     """
     headers: list[Header] = []
     spaces: list[SearchSpace] = []

@@ -23,8 +23,7 @@ MAX_ALIGNED = 200
 def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
     """Return the studies to learn from, those with the largest overlap first, then the newest.
 
-    Args:
-        without: Identity of the present study, which does not learn from itself.
+    The present study, whose identity is `without`, does not learn from itself.
     """
     entries = usable(index, without=without)
     wanted, digests = _words(space.names), dict.fromkeys(entry.space for entry in entries)
@@ -50,8 +49,7 @@ def newest_with(index: Index, name: str, *, without: str) -> SearchSpace | None:
 def first_with(spaces: Sequence[Collection[str]], name: str) -> int | None:
     """Return the position of the first space with a parameter, None if there is none.
 
-    Args:
-        name: Name of the parameter. If no space has it, one with an alias counts.
+    If no space has the name, one with an alias counts.
     """
     for position, names in enumerate(spaces):
         if name in names:

@@ -65,11 +65,9 @@ class StudyMemory:
         is_stopped: bool = False,
         source: str = "",
     ) -> None:
-        """Record a trial that has ended, see `Recorder.write`.
+        """Record the trial and search space that `make` returns, see `Recorder.write`.
 
-        Args:
-            make: Returns the trial and its search space; if it raises, that counts as a failure to
-                write.
+        If `make` raises, that counts as a failure to write.
         """
         write = partial(self._recorder.write, is_stopped=is_stopped, source=source)
         self._guarded(lambda: write(number, *make()))

@@ -39,22 +39,15 @@ MIN_TRIALS = 2
 
 
 class Fitted:
-    """Fit ensembles to one objective of a study.
+    """Fit ensembles to one objective of a study, see `plot_calibration` for the arguments.
 
     Args:
-        study: The study, of Optuna and any sampler, or an `AskTell`.
-        prior: Prior of the ensemble, as for `DRESampler`.
-        settings: Settings of the fit.
-        objective: Number of the objective, from 0; needed if there are several.
         least: Smallest number of trials with a value.
 
     Attributes:
         space: The search space.
         units: Canonical coordinates of the trials `[N, P]`.
         values: Their values, larger is better, NaN where there is none `[N]`.
-
-    Raises:
-        ValueError: If the study has too few trials, no parameters, or no such objective.
     """
 
     def __init__(
@@ -104,9 +97,6 @@ class Fitted:
 
         Feasible trials are better than others. Values of inactive parameters are taken from the
         best trial that has them.
-
-        Raises:
-            ValueError: If no trial with a value has all of these parameters.
         """
         order = np.lexsort([-self.values, ~feasible(self._trials)])
         rows = self.units[order[~np.isnan(self.values[order])]]
@@ -131,11 +121,7 @@ def _begun_in(study: Study) -> tuple[SearchSpace, list[Trial]]:
 
 
 def _chosen_objective(n_objectives: int, objective: int | None) -> int:
-    """Return the number of an objective; None is the only one.
-
-    Raises:
-        ValueError: If there are several and none is chosen, or there is no such one.
-    """
+    """Return the number of the objective to plot; None is the only one."""
     if objective is None and n_objectives == 1:
         return 0
     if objective is None or not 0 <= objective < n_objectives:

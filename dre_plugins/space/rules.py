@@ -84,11 +84,7 @@ class Rule:
     # ---- what is valid
 
     def allows(self, configuration: Mapping[str, Any]) -> bool:
-        """Say whether a configuration may be tried.
-
-        Raises:
-            RuleError: If the predicate raises, or answers None.
-        """
+        """Say whether a configuration may be tried; a RuleError says that the predicate fails."""
         if self._valid is None:
             return True
         try:
@@ -146,8 +142,7 @@ class Rule:
     def check(self) -> str:
         """Return a warning if few configurations are valid, otherwise an empty text.
 
-        Raises:
-            RuleError: If no valid configuration was found, or see `allows`.
+        A RuleError says that no valid configuration was found, or what `allows` says.
         """
         if self._valid is None:
             return ""

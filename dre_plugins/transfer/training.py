@@ -120,8 +120,7 @@ def contexts_of(
 ) -> NDArray[np.float32]:
     """Return the contexts of past tasks `[T, Z]`, each from a random support set.
 
-    Args:
-        lists: Lists of past tasks; of many, evenly spaced ones are taken.
+    Of many lists, evenly spaced ones are taken.
     """
     rng = np.random.default_rng(seed)
     lists = lists.spread(MAX_CONTEXTS)
