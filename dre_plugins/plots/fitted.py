@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
@@ -24,13 +23,13 @@ from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, feasible
+from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.adapters.optuna import history
 
 Study: TypeAlias = "AskTell | history.Study"
-Array: TypeAlias = NDArray[np.float64]
 
 # Seed of the fits, so that a figure is the same each time.
 SEED = 0

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from dre_plugins.engine.settings import require
-from dre_plugins.plots.fitted import Array
 from dre_plugins.plots.style import plain
 from dre_plugins.space import Domain, Float, Integer, SearchSpace
+from dre_plugins.space.base import Array
 
 # With more values than this, a curve is drawn.
 MAX_POINTS = 12

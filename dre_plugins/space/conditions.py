@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.space.base import Domain, fill, match_key, match_keys
+from dre_plugins.space.base import Domain, Mask, fill, match_key, match_keys
 from dre_plugins.space.discrete import Constant
 from dre_plugins.space.numeric import Float, Integer, Normal
 
@@ -50,7 +50,6 @@ class RangeCondition:
 
 
 AnyCondition: TypeAlias = Condition | RangeCondition
-Mask: TypeAlias = NDArray[np.bool_]
 Places: TypeAlias = NDArray[np.intp]
 
 

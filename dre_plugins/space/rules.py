@@ -16,14 +16,12 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Mask
 from dre_plugins.space.candidates import mutate, sobol, with_fixed
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen, distinct
 
-Mask = NDArray[np.bool_]
 Valid: TypeAlias = Callable[[dict[str, Any]], bool]
 
 # Finite spaces of up to this many configurations are enumerated to find the last ones.

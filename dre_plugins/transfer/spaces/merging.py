@@ -1,6 +1,6 @@
 """One search space that holds several: for a prior whose tasks do not share one space.
 
-Aliases of a parameter in different spaces get one name, so that all tasks teach the same one.
+Aliases of a parameter in different spaces get one name, so that the prior has it once.
 """
 
 from __future__ import annotations
