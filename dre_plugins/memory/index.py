@@ -18,7 +18,7 @@ from typing import Any
 
 from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.memory.recorded import Header
-from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, read_header
+from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, read_lines
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
 
@@ -124,8 +124,7 @@ def _read(path: Path) -> dict[str, list[Any]]:
 def _summary(path: Path) -> dict[str, Any] | None:
     """Return a summary of a record, None if it is damaged."""
     try:
-        first, *lines = regular(path).read_bytes().splitlines() or [b""]
-        header = asdict(read_header(first, path))
+        header, lines = read_lines(path)
     except (OSError, RecordError):
         return None
     domains: dict[str, Any] = {}
@@ -140,7 +139,7 @@ def _summary(path: Path) -> dict[str, Any] | None:
             continue
     digest = hashlib.sha256(json.dumps(domains).encode()).hexdigest()[:16]
     return {
-        "header": header,
+        "header": asdict(header),
         "domains": domains,
         "space": digest,
         "n": len(rows),
@@ -148,14 +147,14 @@ def _summary(path: Path) -> dict[str, Any] | None:
     }
 
 
-def _last(rows: list[bytes], header: Mapping[str, Any]) -> float:
+def _last(rows: list[bytes], header: Header) -> float:
     """Return when the last whole trial ended."""
     for row in reversed(rows):
         try:
             return float(json.loads(row)["ended"])
         except DAMAGES:
             continue
-    return float(header["began"])
+    return float(header.began)
 
 
 def _entry(records: list[tuple[Path, int, Any]]) -> Entry:

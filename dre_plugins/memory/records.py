@@ -182,23 +182,23 @@ def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
 # ---- reading
 
 
-def read_header(line: bytes, path: Path) -> Header:
-    """Return the header in the first line of a record.
+def read_lines(path: Path) -> tuple[Header, list[bytes]]:
+    """Return the header of a record and the lines after it.
 
-    A RecordError says that it is none, or of a newer version.
+    A RecordError says that the file is no record, or of a newer version.
     """
+    first, *lines = regular(path).read_bytes().splitlines() or [b""]
     try:
-        state = json.loads(line)
-        if state.pop("format") != FORMAT or state["version"] > VERSION:
-            raise RecordError(
-                f"{path} is no record of this version, which reads {VERSION}; update dre-plugins."
-            )
-        state.pop("version")
-        return Header.from_dict(state)
-    except RecordError:
-        raise
+        state = json.loads(first)
+        is_known = state.pop("format") == FORMAT and state.pop("version") <= VERSION
+        header = Header.from_dict(state) if is_known else None
     except DAMAGES as error:
         raise RecordError(f"{path} is no record of a study: its first line is damaged.") from error
+    if header is None:
+        raise RecordError(
+            f"{path} is no record of this version, which reads {VERSION}; update dre-plugins."
+        )
+    return header, lines
 
 
 def read_study(paths: Sequence[Path]) -> RecordedStudy:
@@ -211,11 +211,11 @@ def read_study(paths: Sequence[Path]) -> RecordedStudy:
     trials: dict[int, RecordedTrial] = {}
     n_damaged = 0
     for path in sorted(paths):
-        first, *lines = regular(path).read_bytes().splitlines() or [b""]
-        headers.append(read_header(first, path))
+        header, lines = read_lines(path)
+        headers.append(header)
         for line in lines:
             try:
-                _read_line(json.loads(line), headers[-1], spaces, trials)
+                _read_line(json.loads(line), header, spaces, trials)
             except DAMAGES:
                 n_damaged += 1
     if not spaces:
