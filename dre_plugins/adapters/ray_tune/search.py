@@ -18,7 +18,6 @@ from dre_plugins.adapters.common.options import (
     DURATION,
     check_past,
     checked_cost_name,
-    loaded_prior,
     seed_from,
 )
 from dre_plugins.adapters.common.past_tasks import learnt_prior
@@ -39,6 +38,7 @@ from dre_plugins.adapters.ray_tune.state import RestorableSearcher
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
+from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import AUTO, GivenPrior, LoadedPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
@@ -196,7 +196,7 @@ class DRESearch(RestorableSearcher):
         self._options: dict[str, Any] = {**options, "settings": settings, "memory": memory}
         self._valid = valid
         check_past("past_results", past_results, prior)
-        self._prior = loaded_prior(prior, checked.preset)
+        self._prior = prior_from(prior, checked.preset)
         self._past_results = past_results
         self._limits = Limits.of(constraints)
         name = checked_cost_name(cost, "a metric")
