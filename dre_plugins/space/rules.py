@@ -144,17 +144,17 @@ class Rule:
         """
         if self._valid is None:
             return ""
-        seeds, n_tried = self._search
-        if not len(seeds):
+        found, n_tried = self._search
+        if not len(found):
             raise RuleError(
                 f"valid holds for none of {n_tried} configurations of "
                 f"{', '.join(self.space.names)} that were tried. Check it on one that you know "
                 "to be valid, or narrow the ranges to where it holds."
             )
-        if len(seeds) >= MIN_SHARE * n_tried or self.n_configurations is not None:
+        if len(found) >= MIN_SHARE * n_tried or self.n_configurations is not None:
             return ""
         return (
-            f"valid holds for {len(seeds)} of {n_tried} configurations that were tried: the "
+            f"valid holds for {len(found)} of {n_tried} configurations that were tried: the "
             "search starts from these. Narrower ranges help, or to compute the last parameter "
             "from the others instead of searching it."
         )
@@ -176,7 +176,7 @@ class Rule:
         if key not in self._examples:
             allowed = self.kept(with_fixed(self._search[0], fixed))
             rng = np.random.default_rng(self._seed)
-            found = allowed if len(allowed) else self._rejected(fixed, MAX_TRIED_FIXED, rng)[0]
+            found = allowed if len(allowed) else self._sampled(fixed, MAX_TRIED_FIXED, rng)[0]
             self._examples[key] = found
         return self._examples[key]
 
@@ -185,14 +185,14 @@ class Rule:
         """Return the valid configurations that were found `[S, P]`, and how many were tried."""
         rng = np.random.default_rng(self._seed)
         free = np.full(self.space.n_parameters, np.nan)
-        found, n_tried = self._rejected(free, MAX_TRIED, rng)
+        found, n_tried = self._sampled(free, MAX_TRIED, rng)
         n = self.space.n_configurations
         if len(found) < N_EXAMPLES and n is not None and n <= MAX_ENUMERATED:
             return self.unseen(free, Seen(), rng, N_EXAMPLES), n
         return found, n_tried
 
-    def _rejected(self, fixed: Array, most: int, rng: np.random.Generator) -> tuple[Array, int]:
-        """Return valid ones among spread points, and how many points were tried."""
+    def _sampled(self, fixed: Array, most: int, rng: np.random.Generator) -> tuple[Array, int]:
+        """Return valid points by rejection of spread ones, and how many of these were tried."""
         n_tried, found = 0, np.empty((0, self.space.n_parameters))
         while len(found) < N_EXAMPLES and n_tried < most:
             points = with_fixed(

@@ -85,9 +85,8 @@ class Alignment:
         """Return imputed units `[Pt]`, NaN elsewhere."""
         fixed = np.full(self.target.n_parameters, np.nan)
         for name, value in self.imputed.items():
-            fixed[self.target.names.index(name)] = value_units([value], self.target.domains[name])[
-                0
-            ]
+            units = value_units([value], self.target.domains[name])
+            fixed[self.target.names.index(name)] = units[0]
         return fixed
 
     @cached_property
