@@ -192,7 +192,7 @@ class Rule:
         return found, n_tried
 
     def _sampled(self, fixed: Array, most: int, rng: np.random.Generator) -> tuple[Array, int]:
-        """Return valid points by rejection of spread ones, and how many of these were tried."""
+        """Return valid points by rejection sampling, and how many Sobol points were tried."""
         n_tried, found = 0, np.empty((0, self.space.n_parameters))
         while len(found) < N_EXAMPLES and n_tried < most:
             points = with_fixed(
