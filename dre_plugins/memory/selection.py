@@ -8,7 +8,7 @@ from dre_plugins.memory.index import Entry, Index
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import roles
 from dre_plugins.transfer.spaces.alignment import matching_names, try_align
-from dre_plugins.transfer.spaces.prefixes import normalised, without_prefix
+from dre_plugins.transfer.spaces.prefixes import forms_of
 
 # Largest number of studies to learn from: it takes seconds, and more of them hardly help.
 MAX_STUDIES = 30
@@ -88,5 +88,5 @@ def overlap(past: SearchSpace, space: SearchSpace) -> float:
 def _words(names: Iterable[str]) -> set[str]:
     """Return all forms of names by which parameters match, see `align`."""
     names = list(names)
-    forms = {form for name in names for form in (normalised(name), without_prefix(name))}
+    forms = set[str]().union(*(forms_of(name) for name in names))
     return forms | {f"role {role}" for role in roles(names)}
