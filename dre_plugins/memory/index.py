@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from dre_plugins.engine.files import atomic_write, regular
-from dre_plugins.memory.recorded import Header
-from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, read_header
+from dre_plugins.memory.recorded import Header, is_time
+from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, parsed, read_header
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
 
 FORMAT = "dre-plugins/memory-index"
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,9 @@ def _summary(path: Path) -> dict[str, Any] | None:
             rows.append(line)
             continue
         try:
-            domains.update(json.loads(line)["space"]["domains"])
+            space = parsed(line)["space"]
+            SearchSpace.from_dict(space)  # one that cannot be rebuilt would stop every study
+            domains.update(space["domains"])
         except DAMAGES:  # counted where the study is read
             continue
     digest = hashlib.sha256(json.dumps(domains).encode()).hexdigest()[:16]
@@ -160,9 +162,11 @@ def _last(rows: list[bytes], header: Mapping[str, Any]) -> float:
     """Return when the last whole trial ended."""
     for row in reversed(rows):
         try:
-            return float(json.loads(row)["ended"])
+            ended = parsed(row)["ended"]
         except DAMAGES:
             continue
+        if is_time(ended):
+            return float(ended)
     return float(header["began"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 from collections.abc import Collection, Iterator
@@ -130,7 +131,8 @@ class Memory:
             excess -= entry.n_bytes
 
     def _delete(self, entry: Entry) -> None:
-        for path in (*entry.files, *self.choices.glob(f"{entry.header.study}-*.json")):
+        choices = self.choices.glob(f"{glob.escape(entry.header.study)}-*.json")
+        for path in (*entry.files, *choices):
             path.unlink(missing_ok=True)
 
     def teachers(self) -> dict[str, list[str]]:

@@ -201,6 +201,19 @@ def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
 # ---- reading
 
 
+def parsed(line: bytes) -> Any:
+    """Return what a line of a record holds.
+
+    Raises:
+        ValueError: It is no strict JSON, for example as it has a NaN.
+    """
+    return json.loads(line, parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
 def read_header(line: bytes, path: Path) -> Header:
     """Return the header in the first line of a record.
 
@@ -208,7 +221,7 @@ def read_header(line: bytes, path: Path) -> Header:
         RecordError: It is none, or of a newer version.
     """
     try:
-        state = json.loads(line)
+        state = parsed(line)
         if state.pop("format") != FORMAT or state["version"] > VERSION:
             raise RecordError(
                 f"{path} is no record of this version, which reads {VERSION}; update dre-plugins."
@@ -242,7 +255,7 @@ def read_study(paths: Sequence[Path]) -> RecordedStudy:
         headers.append(read_header(first, path))
         for line in lines:
             try:
-                _read_line(json.loads(line), headers[-1], spaces, trials)
+                _read_line(parsed(line), headers[-1], spaces, trials)
             except DAMAGES:
                 n_damaged += 1
     if not spaces:

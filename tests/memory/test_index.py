@@ -1,6 +1,7 @@
 """The index says which studies there are, whatever happens to it."""
 
 import json
+import math
 import multiprocessing
 import os
 import time
@@ -58,6 +59,48 @@ def test_a_damaged_index_is_made_anew(memory, content):
     (memory.path / "index.json").write_bytes(content)
     assert names(memory) == ["a"]
     assert json.loads((memory.path / "index.json").read_bytes())["files"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("began", value) for value in (None, "x", math.nan, 1e30, -1e30, True)),
+        *(("name", value) for value in (None, 3)),
+        *(("directions", value) for value in ([], "minimize", ["up"])),
+        *(("study", value) for value in (5, "", "../../x")),
+        ("framework", None),
+    ],
+)
+def test_a_record_with_a_wrong_header_stops_no_other_study(memory, key, value):
+    write_studies(memory, "ab")
+    path = files_of(memory)[0]
+    first, *lines = path.read_bytes().splitlines()
+    wrong = json.dumps({**json.loads(first), key: value}).encode()
+    path.write_bytes(b"\n".join([wrong, *lines, b""]))
+    study = tune(memory, 1)
+    assert (study.stats["past_studies"], study.stats["memory_errors"]) == (1, 0)
+    assert memory.index().damaged == [path.name]
+
+
+@pytest.mark.parametrize(
+    "space", [{"x": {"kind": "Odd"}}, {"x": {"kind": "Categorical", "choices": [math.nan, 1]}}]
+)
+def test_a_space_that_cannot_be_rebuilt_stops_no_other_study(memory, space):
+    write_studies(memory, "ab")
+    with files_of(memory)[0].open("a") as file:
+        file.write(json.dumps({"space": {"domains": space, "conditions": [], "optional": []}}))
+    study = tune(memory, 1)
+    assert (study.stats["past_studies"], study.stats["memory_errors"]) == (2, 0)
+
+
+@pytest.mark.parametrize("ended", [math.nan, math.inf, 1e30, None, "x"])
+def test_an_end_that_is_no_time_counts_as_the_beginning(memory, ended):
+    write_study(memory, "a", 1)
+    path = files_of(memory)[0]
+    *lines, trial = path.read_bytes().splitlines()
+    wrong = json.dumps({**json.loads(trial), "ended": ended}).encode()
+    path.write_bytes(b"\n".join([*lines, wrong, b""]))
+    assert [entry.last for entry in memory.index().entries] == [1000.0]
 
 
 def test_what_is_deleted_disappears(memory):
