@@ -8,6 +8,7 @@ from dre_plugins.memory.index import Entry, Index
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import roles
 from dre_plugins.transfer.spaces.alignment import matching_names, try_align
+from dre_plugins.transfer.spaces.merging import mergeable
 from dre_plugins.transfer.spaces.prefixes import normalised, without_prefix
 
 # Largest number of studies to learn from: it takes seconds, and more of them hardly help.
@@ -23,6 +24,8 @@ MAX_ALIGNED = 200
 def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
     """Return the studies to learn from, those with the largest overlap first, then the newest.
 
+    A study whose parameters contradict those of earlier ones (see `mergeable`) is left out.
+
     Args:
         without: Identity of the present study, which does not learn from itself.
     """
@@ -33,7 +36,8 @@ def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
     overlaps = {digest: overlap(index.space(digest), space) for digest in likely[:MAX_ALIGNED]}
     chosen = [entry for entry in entries if overlaps.get(entry.space, 0.0) > 0.0]
     chosen.sort(key=lambda entry: -overlaps[entry.space])  # stable: the newest stay first
-    return chosen[:MAX_STUDIES]
+    chosen = chosen[:MAX_STUDIES]
+    return [chosen[row] for row in mergeable([index.space(entry.space) for entry in chosen])]
 
 
 def newest_with(index: Index, name: str, *, without: str) -> SearchSpace | None:

@@ -227,6 +227,21 @@ def test_times_may_have_zones(storage):
     assert "zones" in study.sampler.explain(study, 0).past_studies
 
 
+def test_of_studies_that_contradict_each_other_the_nearest_are_learnt_from():
+    """A rate was a number once and a word once, and the present study has the number."""
+
+    def other(trial):
+        return len(trial.suggest_categorical("lr", ["low", "high"])) + trial.suggest_int(
+            "layers", 1, 8
+        )
+
+    storage = optuna.storages.InMemoryStorage()
+    add_past(storage, "word", objective=other)
+    add_past(storage, "number")
+    study = optimize(3, storage=storage, past_studies="storage")
+    assert study.sampler.explain(study, 0).past_studies == "number"
+
+
 def test_a_storage_without_other_studies_is_as_good_as_none(storage):
     study = optimize(3, storage=storage, past_studies="storage")
     assert params_of(study) == params_of(optimize(3))

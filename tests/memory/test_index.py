@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from remembered import SPACE, files_of, header, loss, tune, write_studies, write_study
 
+from dre_plugins import AskTell
 from dre_plugins.memory import Memory
 from dre_plugins.memory import index as index_module
 from dre_plugins.memory.recorded import RecordedTrial
@@ -175,6 +176,18 @@ def test_the_studies_with_the_largest_overlap_come_first_then_the_newest(memory)
 def test_parameters_match_by_name_alias_and_domain(memory, past, is_chosen):
     write_study(memory, "past", space=SearchSpace(past))
     assert bool(select(memory.index(), SPACE, without="")) == is_chosen
+
+
+def test_of_studies_that_contradict_each_other_the_nearest_are_learnt_from(memory):
+    """A rate was a number once and a word once, and the present study has the word."""
+    number = {"rate": Float(1e-4, 1.0), "layers": Integer(1, 8)}
+    word = {"rate": Categorical(("low", "high")), "layers": Integer(1, 8)}
+    write_study(memory, "word", space=SearchSpace(word))
+    write_study(memory, "number", space=SearchSpace(number))  # by its layers
+    chosen = select(memory.index(), SearchSpace(word), without="")
+    assert [entry.header.name for entry in chosen] == ["word"]
+    study = AskTell(word, seed=0, memory=memory.path)
+    assert (study.stats["past_studies"], study.stats["memory_errors"]) == (1, 0)
 
 
 def test_a_study_that_shares_too_little_is_left_out(memory):
