@@ -71,8 +71,10 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             framework="syne-tune",
             name=name,
         )
-        for point in points_to_evaluate or ():
-            require(isinstance(point, Mapping), "points_to_evaluate", point, "dictionaries")
+        points = [] if points_to_evaluate is None else points_to_evaluate
+        is_list = isinstance(points, Sequence) and all(isinstance(p, Mapping) for p in points)
+        require(is_list, "points_to_evaluate", points, "a list of dictionaries")
+        for point in points:
             self._study.enqueue(cast(point, config_space))
         # Suggestions without a trial id yet: number in the study -> configuration.
         self._without_id: dict[int, Hashable] = {}
