@@ -297,6 +297,31 @@ def test_what_optuna_tuned_helps_ray_tune(memory):
     assert set(SPACE.names) == {"lr", "layers"}
 
 
+@pytest.mark.ray
+def test_a_ray_search_that_is_restored_is_no_study_more(memory, tmp_path):
+    """Ray makes a new search of a Tuner and restores its state then."""
+    tune_of_ray = pytest.importorskip("ray.tune")
+    from dre_plugins import DRESearch
+
+    def begun():
+        search = DRESearch(seed=0, memory=memory)
+        space = {"lr": tune_of_ray.loguniform(1e-4, 1.0), "layers": tune_of_ray.randint(1, 9)}
+        search.set_search_properties("loss", "min", space)
+        return search
+
+    write_study(memory, "past")
+    search = begun()
+    config = search.suggest("a")
+    search.save_to_dir(str(tmp_path), session_str="1")
+    again = begun()
+    again.restore_from_dir(str(tmp_path))
+    assert again.suggest("a") == config
+    again.on_trial_complete("a", {"loss": 1.0, "training_iteration": 1})
+    assert [*memory.teachers().values()] == [["past"]]
+    assert len(memory.index().entries) == 2
+    assert len([*memory.priors.glob("*.safetensors")]) == 1
+
+
 @pytest.mark.parametrize("options", [{"memory": True}, {"past_studies": "storage"}])
 def test_optuna_trials_that_contradict_past_studies_do_without_them(memory, options, monkeypatch):
     monkeypatch.setenv("DRE_MEMORY", str(memory.path))
