@@ -138,6 +138,16 @@ def test_spaces_are_inferred_without_objects(tmp_path: Path) -> None:
     np.testing.assert_array_equal(task.values, [1.0, 2.0])
 
 
+def test_dictionaries_in_lists_are_read_without_a_space(tmp_path: Path) -> None:
+    for place in range(6):
+        params = {"l": [place / 5, {"n": place}], "plain": [1, place % 2]}
+        written(tmp_path, f"{place}", params, [report(place)])
+    task = metadata_from_results(tmp_path, metric="loss", mode="min").tasks[0]
+    assert task.space == SearchSpace(
+        {"l/0": Float(0.0, 1.0), "l/1/n": Integer(0, 5), "plain": Categorical(([1, 0], [1, 1]))}
+    )
+
+
 def test_parameters_in_lists_are_read_by_their_places(tmp_path: Path) -> None:
     for place in range(6):
         written(tmp_path, f"{place}", {"l": [place / 5, "same", {"n": place}]}, [report(place)])
