@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -82,10 +83,10 @@ class Index:
 
 
 def read_index(folder: Path, path: Path) -> Index:
-    """Return an up-to-date index, and write it if it has changed.
+    """Return an up-to-date index, and write it if it has changed and the folder can be written.
 
     Raises:
-        OSError: The folder cannot be read, or the index not written.
+        OSError: The folder cannot be read.
     """
     old = _read(path)
     files: dict[str, list[Any]] = {}
@@ -98,7 +99,8 @@ def read_index(folder: Path, path: Path) -> Index:
     if files != old:
         tree = {"format": FORMAT, "version": VERSION, "files": files}
         content = json.dumps(tree, allow_nan=False, separators=(",", ":"))
-        with atomic_write(path) as unfinished:
+        # Without it, the records are only read again: on a full disk, or one that is read only.
+        with suppress(OSError), atomic_write(path) as unfinished:
             unfinished.write_text(content, encoding="utf-8")
     return Index(folder, files)
 

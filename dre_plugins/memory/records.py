@@ -153,13 +153,18 @@ class Recorder:
         is_due = time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS
         descriptor = os.open(path, flags, 0o666)
         try:
-            while lines:
-                lines = lines[os.write(descriptor, lines) :]
-            if is_due and self._path is not None:
-                os.fsync(descriptor)
-                self._synced = time.monotonic()
-        finally:
-            os.close(descriptor)
+            try:
+                while lines:
+                    lines = lines[os.write(descriptor, lines) :]
+                if is_due and self._path is not None:
+                    os.fsync(descriptor)
+                    self._synced = time.monotonic()
+            finally:
+                os.close(descriptor)
+        except OSError:
+            if self._path is None:
+                path.unlink(missing_ok=True)  # it has no trial, and would count as damaged
+            raise
         if self._path is None:
             self._path, self._synced = path, time.monotonic()
             weakref.finalize(self, _sync, path, self._process)  # at the study's end

@@ -104,6 +104,19 @@ def test_an_end_that_is_no_time_counts_as_the_beginning(memory, ended):
     assert [entry.last for entry in memory.index().entries] == [1000.0]
 
 
+def test_an_index_that_cannot_be_written_is_not_needed(memory, monkeypatch):
+    """On a full disk, where studies are forgotten to make room, or one that is read only."""
+
+    def full(path):
+        raise OSError(28, "No space left on device")
+
+    write_studies(memory, "ab")
+    monkeypatch.setattr(index_module, "atomic_write", full)
+    memory.forget([entry for entry in memory.index().entries if entry.header.study == "a"])
+    assert names(memory) == ["b"]
+    assert not (memory.path / "index.json").exists()
+
+
 def test_what_is_deleted_disappears(memory):
     write_studies(memory, "ab")
     entries = memory.index().entries
