@@ -30,6 +30,7 @@ from memory_lives import Row, Variant, middle, read, reference, scenario_of, spa
 from transfer_rivals import past_study, remembered, shown
 
 from dre_plugins import DRESampler, MetaDataset, Prior
+from dre_plugins.memory import study as study_memory
 from dre_plugins.recommend import Recommender, Trial, TrialState
 from dre_plugins.recommend.posterior import ValuePosterior
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
@@ -38,7 +39,7 @@ from dre_plugins.recommend.surrogates import Surrogates
 from dre_plugins.space import SearchSpace
 from dre_plugins.space.candidates import recombine, with_fixed
 from dre_plugins.space.seen import distinct
-from dre_plugins.transfer import memory_turns, training
+from dre_plugins.transfer import training
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.alignment import align
 
@@ -140,7 +141,7 @@ def filled(favourites: Array) -> Array:
 
 rule = RULES["today"]
 _favourites, _pool = training.favourites_of, EnsembleProposer._new_pool
-_is_universal_turn, _concordance = memory_turns.is_universal_turn, memory_turns.concordance
+_is_universal_turn, _concordance = study_memory.is_universal_turn, study_memory.concordance
 _needs_contrast = Surrogates._needs_contrast
 
 
@@ -173,10 +174,10 @@ def new_pool(self: Any, acquisition: Any, request: Any) -> CandidatePool:
 def patch() -> None:
     training.favourites_of = favourites_of
     EnsembleProposer._new_pool = new_pool
-    memory_turns.is_universal_turn = lambda n: (
+    study_memory.is_universal_turn = lambda n: (
         n in rule.without if n < rule.in_a_row else _is_universal_turn(n)
     )
-    memory_turns.concordance = lambda prior, space, history: (
+    study_memory.concordance = lambda prior, space, history: (
         0.0
         if rule.is_free and len(history) < rule.in_a_row
         else _concordance(prior, space, history)

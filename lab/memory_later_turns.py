@@ -28,8 +28,8 @@ from memory_lives import Row, read, scenario_of, space_of
 
 from dre_plugins import DRESampler, Memory
 from dre_plugins.adapters.optuna import prior as adapter
+from dre_plugins.memory import study as study_memory
 from dre_plugins.recommend.lists import final_value
-from dre_plugins.transfer import memory_turns
 
 KINDS = ("misleading", "related", "mixed")
 LIMITS = {"all": 10**6, "below 10": 10, "below 6": 6, "strict": 10**6, "one by one": 10**6}
@@ -66,7 +66,7 @@ class OneByOne(fading.Fading):
             if number % 2 == 0 and space.n_parameters:
                 kept = self.keep(history)
                 if len(kept) < len(self._past):
-                    whole = memory_turns.concordance(study._found, space, history)
+                    whole = study_memory.concordance(study._found, space, history)
                     if not kept or (whole < 0 and 2 * len(kept) < len(self._past)):
                         return new(prior="universal"), ""
                     study = adapter.StudyPrior(self.prior(kept))
@@ -81,13 +81,13 @@ def tuned(rule: str, name: str, task: int, past: list, folder: Path, seed: int, 
     memory = Memory(folder / rule)
     for place, (configurations, values) in enumerate(past):
         record(memory, f"past{place}", space, configurations, values.tolist())
-    concordance = memory_turns.concordance
+    concordance = study_memory.concordance
 
     def strict(prior: Any, space: Any, history: Any) -> float:
         return concordance(prior, space, history) - (0.25 if len(history) >= 10 else 0.0)
 
-    memory_turns.N_PRIOR_TRIALS = LIMITS.get(rule, 0)
-    memory_turns.concordance = strict if rule == "strict" else concordance
+    study_memory.N_PRIOR_TRIALS = LIMITS.get(rule, 0)
+    study_memory.concordance = strict if rule == "strict" else concordance
     if rule == "one by one":
         adapter.StudyPrior.recommender = OneByOne(space, past).recommender(present)
     try:
@@ -96,7 +96,7 @@ def tuned(rule: str, name: str, task: int, past: list, folder: Path, seed: int, 
         study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n)
     finally:
         adapter.StudyPrior.recommender = present
-        memory_turns.concordance = concordance
+        study_memory.concordance = concordance
     assert not sampler.stats["memory_errors"] and not sampler.stats["fallbacks"]
     shutil.rmtree(memory.path, ignore_errors=True)
     contradicted = sampler.stats["memory_contradicted"]

@@ -1,6 +1,6 @@
-"""What the universal prior reads of values: ``python lab/targets_by_evidence.py OUT [N_TRIALS]``.
+"""Targets of the universal prior: ``python lab/targets_by_evidence.py OUT [N_TRIALS]``.
 
-Each study is made once with every version: the blend for everybody, both readings by their
+Each study is made once with every version: the blend for everybody, both by their
 evidence, the same where values alone have a mean of 0 as well, and values alone for everybody.
 ``python lab/targets_by_evidence.py bowl OUT`` makes the bowl of issue N, ten seeds of 50 trials.
 """
@@ -20,14 +20,14 @@ from dre_bench.synthetic import synthetic_scenario
 from dre_bench.tasks import Scenario
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend.proposers import universal
-from dre_plugins.universal.targets import Reading
+from dre_plugins.universal.targets import Targets
 
-Readings = tuple[Reading, ...]
+Alternatives = tuple[Targets, ...]
 FUNCTIONS = dict.fromkeys(
     ("branches", "mixed", "hartmann6", "levy8", "ackley5", "rosenbrock5", "bowl"), 1
 )
-BY_EVIDENCE: Callable[..., Readings] = universal.readings_of
-VERSIONS: dict[str, Callable[[Readings], Readings]] = {
+BY_EVIDENCE: Callable[..., Alternatives] = universal.possible_targets
+VERSIONS: dict[str, Callable[[Alternatives], Alternatives]] = {
     "today": lambda both: both[:1],
     "by evidence": lambda both: both,
     "by evidence, mean 0": lambda both: tuple(replace(of, mean_variance=0.0) for of in both),
@@ -40,10 +40,10 @@ def values_of(
 ) -> list[float]:
     """Return the values of a study."""
 
-    def chosen(*given: Any) -> Readings:
+    def chosen(*given: Any) -> Alternatives:
         return VERSIONS[version](BY_EVIDENCE(*given))
 
-    setattr(universal, "readings_of", chosen)  # noqa: B010
+    setattr(universal, "possible_targets", chosen)  # noqa: B010
     sampler = DRESampler(seed=seed, prior="universal", memory=False)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.optimize(lambda trial: scenario.objective(trial, task), n_trials=n_trials)

@@ -17,8 +17,9 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dre_plugins.adapters.common.options import loaded_prior, seed_from
+from dre_plugins.adapters.common.options import seed_from
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.prior import AUTO, UNIVERSAL, GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings, Settings, checked_settings
@@ -78,7 +79,7 @@ class DRETable:
         self._settings = checked_settings(settings).for_recommender(
             n_startup_trials=n_startup_trials, failed=failed
         )
-        self._prior = loaded_prior(prior, self._settings.preset)
+        self._prior = prior_from(prior, self._settings.preset)
         self._recommender: Recommender | None = None
         self.stats: Counter[str] = Counter()
         if names is not None:

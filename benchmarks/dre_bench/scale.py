@@ -28,7 +28,7 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import MetaTrainingSettings, Progress, meta_train
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.task_lists import TaskLists
-from dre_plugins.transfer.training import SCORER, encoder_of
+from dre_plugins.transfer.training import SCORER
 
 Result = TypeVar("Result")
 
@@ -126,7 +126,7 @@ def _throughputs(
     device: str, n_lists: Sequence[int], n_members: int, n_tasks: int, n_evaluations: int
 ) -> list[Throughput]:
     tasks = [*_tasks(n_tasks, n_evaluations)]
-    lists = TaskLists.of(tasks, encoder_of(tasks[0].space)).to(device)
+    lists = TaskLists.of(tasks, tasks[0].space).to(device)
     rows = []
     for batch in n_lists:
         step = _step_seconds(lists, device, batch, n_members)

@@ -146,11 +146,7 @@ def import_syne_tune(
 
 
 def _finish(metadata: MetaDataset, output: Path) -> None:
-    """Say what was read, and write it.
-
-    Raises:
-        ValueError: If there is nothing to write.
-    """
+    """Say what was read, and write it if it is anything."""
     console().print(metadata.summary(), soft_wrap=True)
     if not len(metadata):
         raise ValueError(f"No task could be read, so {str(output)!r} is not written.")

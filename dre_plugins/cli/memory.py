@@ -91,7 +91,7 @@ def show(study: Study, folder: Folder = None) -> None:
     from dre_plugins.recommend.directions import SIGNS
 
     opened = _memory(folder)
-    teachers = opened.teachers()
+    sources = opened.source_studies()
     for entry in _found(opened, [study]):
         header, read = entry.header, read_study(entry.files)
         entries = {
@@ -108,7 +108,7 @@ def show(study: Study, folder: Folder = None) -> None:
         if best is not None and best.value is not None:
             entries["best value"] = f"{SIGNS[header.directions[0]] * best.value:g}"
             entries["there"] = ", ".join(f"{k}={v}" for k, v in best.configuration.items())
-        past = [teacher[:8] for teacher in teachers.get(header.study, [])]
+        past = [source[:8] for source in sources.get(header.study, [])]
         entries["learnt from"] = ", ".join(past) or "no study"
         console().print(entry_table(f"study {header.title}", entries))
         console().print(space_table(read.space()))
@@ -233,8 +233,8 @@ def stats(folder: Folder = None) -> None:
 
     opened = _memory(folder)
     index, priors = opened.index(), [*opened.priors.glob("*.safetensors")]
-    entries, teachers = index.entries, opened.teachers()
-    learners = [entry for entry in entries if teachers.get(entry.header.study)]
+    entries, sources = index.entries, opened.source_studies()
+    learners = [entry for entry in entries if sources.get(entry.header.study)]
     size = sum(path.stat().st_size for path in priors) / 1e6
     counts = {
         "studies": str(len(entries)),
@@ -247,7 +247,7 @@ def stats(folder: Folder = None) -> None:
         "first suggestions": _first_suggestions(learners),
     }
     console().print(entry_table(f"memory {opened.path}", counts))
-    times = Counter(study for learnt in teachers.values() for study in learnt)
+    times = Counter(study for learnt_from in sources.values() for study in learnt_from)
     most = Table("learnt from most", "in studies", title_justify="left")
     for entry in sorted(entries, key=lambda e: -times[e.header.study])[:N_MOST_USED]:
         if times[entry.header.study]:
@@ -280,11 +280,7 @@ def _memory(folder: Path | None) -> Memory:
 
 
 def _found(memory: Memory, wanted: list[str]) -> list[Entry]:
-    """Return the studies of some names, or of identities that begin so where no name matches.
-
-    Raises:
-        ValueError: There is no such study.
-    """
+    """Return the studies of some names, or of identities that begin so where no name matches."""
     entries = memory.index().entries
     found: dict[str, Entry] = {}
     for word in wanted:

@@ -32,11 +32,7 @@ Threads = Annotated[int, typer.Option(help="Number of CPU threads.")]
 
 
 def load_tasks(sources: Sequence[str]) -> MetaDataset:
-    """Return the tasks of all files and storages; a repeated name is numbered.
-
-    Raises:
-        ValueError: If one of them cannot be read, or a storage has no study with trials.
-    """
+    """Return the tasks of all files and storages; a repeated name is numbered."""
     first, *others = [_tasks_of(source) for source in sources]
     return sum(others, start=first)
 

@@ -159,7 +159,7 @@ class Preset:
         scorer: The ensemble.
         from_random: How to fit when the scorers start from a random initialisation (DRE-RI).
         from_prior: How to fine-tune when they start from a meta-trained prior.
-        from_tasks: How to fine-tune members of a prior in contexts of past tasks (`retrieval`).
+        from_tasks: How to fine-tune members of a prior in contexts of past tasks.
         acquisition: Name of the ensemble's acquisition function, one of `ACQUISITION_NAMES`.
         first_slope: Slope of the first layer of random members, see `scorers.axis_aligned_layer`.
             None draws it like the other layers.

@@ -42,10 +42,6 @@ def prior_for(
 
     Args:
         space: Parameters of the study; or the name of the only one that it has shown so far.
-
-    Raises:
-        OSError: The memory cannot be read or written.
-        ValueError: A file of the memory is damaged.
     """
     names = [space] if isinstance(space, str) else sorted(space.names)
     key = hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]

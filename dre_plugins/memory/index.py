@@ -19,7 +19,7 @@ from typing import Any
 
 from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.memory.recorded import Header, is_time
-from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, parsed, read_header
+from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, parsed, read_lines
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
 
@@ -73,21 +73,13 @@ class Index:
         return list(self._spaces[digest])
 
     def space(self, digest: str) -> SearchSpace:
-        """Return the parameters of a search space, without conditions.
-
-        Raises:
-            ValueError: A domain is of no known kind.
-        """
+        """Return the parameters of a search space, without conditions."""
         domains = self._spaces[digest]
         return SearchSpace.from_dict({"domains": domains, "conditions": [], "optional": []})
 
 
 def read_index(folder: Path, path: Path) -> Index:
-    """Return an up-to-date index, and write it if it has changed and the folder can be written.
-
-    Raises:
-        OSError: The folder cannot be read.
-    """
+    """Return an up-to-date index, and write it if it has changed and the folder can be written."""
     old = _read(path)
     files: dict[str, list[Any]] = {}
     for name, size, changed in sorted(_records(folder)):
@@ -134,8 +126,7 @@ def _read(path: Path) -> dict[str, list[Any]]:
 def _summary(path: Path) -> dict[str, Any] | None:
     """Return a summary of a record, None if it is damaged."""
     try:
-        first, *lines = regular(path).read_bytes().splitlines() or [b""]
-        header = asdict(read_header(first, path))
+        header, lines = read_lines(path)
     except (OSError, RecordError):
         return None
     domains: dict[str, Any] = {}
@@ -152,7 +143,7 @@ def _summary(path: Path) -> dict[str, Any] | None:
             continue
     digest = hashlib.sha256(json.dumps(domains).encode()).hexdigest()[:16]
     return {
-        "header": header,
+        "header": asdict(header),
         "domains": domains,
         "space": digest,
         "n": len(rows),
@@ -160,7 +151,7 @@ def _summary(path: Path) -> dict[str, Any] | None:
     }
 
 
-def _last(rows: list[bytes], header: Mapping[str, Any]) -> float:
+def _last(rows: list[bytes], header: Header) -> float:
     """Return when the last whole trial ended."""
     for row in reversed(rows):
         try:
@@ -169,7 +160,7 @@ def _last(rows: list[bytes], header: Mapping[str, Any]) -> float:
             continue
         if is_time(ended):
             return float(ended)
-    return float(header["began"])
+    return float(header.began)
 
 
 def _entry(records: list[tuple[Path, int, Any]]) -> Entry:

@@ -137,16 +137,16 @@ class Memory:
         for path in (*entry.files, *choices):
             path.unlink(missing_ok=True)
 
-    def teachers(self) -> dict[str, list[str]]:
+    def source_studies(self) -> dict[str, list[str]]:
         """Return the identities of the studies that each study has learnt from, by its identity.
 
         Raises:
             OSError: The memory cannot be read.
         """
         found: dict[str, dict[str, None]] = {}
-        for path, teachers in self._chosen():
-            found.setdefault(path.name.rsplit("-", 1)[0], {}).update(dict.fromkeys(teachers))
-        return {study: [*teachers] for study, teachers in found.items()}
+        for path, sources in self._chosen():
+            found.setdefault(path.name.rsplit("-", 1)[0], {}).update(dict.fromkeys(sources))
+        return {study: [*sources] for study, sources in found.items()}
 
     def _chosen(self) -> Iterator[tuple[Path, list[str]]]:
         """Yield the files of the choices, and the studies that each names.

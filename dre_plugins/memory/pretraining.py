@@ -59,13 +59,7 @@ def groups_of(index: Index) -> list[Group]:
 
 
 def pretrain(memory: Memory, group: Group, logger: logging.Logger) -> Path | None:
-    """Return the file of a group's prior, trained if there is none; None if no prior helps.
-
-    Raises:
-        OSError: The memory cannot be read or written.
-        ValueError: There is nothing to learn from.
-        FittingError: The training diverged.
-    """
+    """Return the file of a group's prior, trained if there is none; None if no prior helps."""
     entries = group.entries[:MAX_STUDIES]
     path = trained_prior(memory.priors, tasks_of(entries, logger), logger, is_pretraining=True)
     if path is not None and not path.with_suffix(STUDIES).exists():

@@ -59,11 +59,6 @@ def trained_prior(
 
     Args:
         is_pretraining: Whether to train for a minute and show a progress bar.
-
-    Raises:
-        OSError: The folder cannot be written.
-        ValueError: There is nothing to learn from.
-        FittingError: The training diverged.
     """
     # Another version may train another prior on the same tasks.
     name = f"{digest_of(metadata.tasks)}-{__version__}{'-ahead' if is_pretraining else ''}"
@@ -128,9 +123,6 @@ def write_once(path: Path) -> Iterator[Path]:
     """Yield a temporary file to write, which is renamed at the end unless the path exists by then.
 
     Where a file system has no hard links, the last of several writers at once wins.
-
-    Raises:
-        OSError: The folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = sibling_path(path, path.suffix)

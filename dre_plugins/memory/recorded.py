@@ -115,11 +115,7 @@ class RecordedStudy:
         return max(single, key=lambda trial: trial.value or 0.0, default=None)
 
     def task(self) -> Task:
-        """Return the study as a past task; a trial that violates a constraint has failed.
-
-        Raises:
-            ValueError: It has several objectives, or spaces that contradict each other.
-        """
+        """Return the study as a past task; a trial that violates a constraint has failed."""
         if len(self.header.directions) != 1:
             raise ValueError(f"Study {self.header.title!r} has several objectives.")
         history = self.history()
@@ -131,11 +127,7 @@ class RecordedStudy:
         return Task.from_trials(self.header.title, self.space(), learnt)
 
     def space(self) -> SearchSpace:
-        """Return the search space, or the union of several with conditions learnt from trials.
-
-        Raises:
-            ValueError: A parameter is a number in one space and a word in another.
-        """
+        """Return the search space, or the union of several with conditions learnt from trials."""
         merged = merged_space(self.spaces)
         if all(space == merged for space in self.spaces):
             return merged

@@ -53,20 +53,12 @@ def header_line(header: Header) -> bytes:
 
 
 def space_line(space: SearchSpace) -> bytes:
-    """Return the line of a search space, which the trials after it come from.
-
-    Raises:
-        ValueError: A value is of a type that no file can hold.
-    """
+    """Return the line of a search space, which the trials after it come from."""
     return _line({"space": space.to_dict()})
 
 
 def trial_line(number: int, ended: RecordedTrial, header: Header) -> bytes:
-    """Return the line of a trial.
-
-    Raises:
-        TypeError: A value is of a type that no file can hold.
-    """
+    """Return the line of a trial."""
     trial = Directions.of(header.directions).in_users_sign(ended.trial)
     plain = {
         "trial": number,
@@ -119,10 +111,7 @@ class Recorder:
     ) -> None:
         """Append a trial that has ended, larger values are better.
 
-        Raises:
-            OSError: The file cannot be written.
-            ValueError: A value of the space is of a type that no file can hold.
-            TypeError: A value of the trial is.
+        A ValueError or TypeError says that a value is of a type that no file can hold.
         """
         ended = RecordedTrial(trial, time.time(), is_stopped, source)
         with self._lock:
@@ -183,15 +172,7 @@ def _sync(path: Path, process: int) -> None:
 
 
 def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
-    """Record a past task as a study, and return whether it is new.
-
-    Args:
-        present: Identities of the recorded studies.
-
-    Raises:
-        OSError: The folder cannot be written.
-        ValueError: A value is of a type that no file can hold.
-    """
+    """Record a past task as a study unless its identity is `present`; say whether it is new."""
     study = digest_of([task])[:16]
     if study in present:
         return False
@@ -207,11 +188,7 @@ def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
 
 
 def parsed(line: bytes) -> Any:
-    """Return what a line of a record holds.
-
-    Raises:
-        ValueError: It is no strict JSON, for example as it has a NaN.
-    """
+    """Return what a line of a record holds; a ValueError says that it is no strict JSON."""
     return json.loads(line, parse_constant=_refuse)
 
 
@@ -219,48 +196,40 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
 
 
-def read_header(line: bytes, path: Path) -> Header:
-    """Return the header in the first line of a record.
+def read_lines(path: Path) -> tuple[Header, list[bytes]]:
+    """Return the header of a record and the lines after it.
 
-    Raises:
-        RecordError: It is none, or of a newer version.
+    A RecordError says that the file is no record, or of a newer version.
     """
+    first, *lines = regular(path).read_bytes().splitlines() or [b""]
     try:
-        state = parsed(line)
-        if state.pop("format") != FORMAT or state["version"] > VERSION:
-            raise RecordError(
-                f"{path} is no record of this version, which reads {VERSION}; update dre-plugins."
-            )
-        state.pop("version")
-        return Header.from_dict(state)
-    except RecordError:
-        raise
+        state = parsed(first)
+        is_known = state.pop("format") == FORMAT and state.pop("version") <= VERSION
+        header = Header.from_dict(state) if is_known else None
     except DAMAGES as error:
         raise RecordError(f"{path} is no record of a study: its first line is damaged.") from error
+    if header is None:
+        raise RecordError(
+            f"{path} is no record of this version, which reads {VERSION}; update dre-plugins."
+        )
+    return header, lines
 
 
 def read_study(paths: Sequence[Path]) -> RecordedStudy:
     """Return a study from its records; if a trial was recorded twice, the last record counts.
 
     Damaged lines, such as the last one of a killed process, are counted.
-
-    Args:
-        paths: Its files, at least one.
-
-    Raises:
-        OSError: A file cannot be read.
-        RecordError: A header is damaged, or no search space is left.
     """
     headers: list[Header] = []
     spaces: list[SearchSpace] = []
     trials: dict[int, RecordedTrial] = {}
     n_damaged = 0
     for path in sorted(paths):
-        first, *lines = regular(path).read_bytes().splitlines() or [b""]
-        headers.append(read_header(first, path))
+        header, lines = read_lines(path)
+        headers.append(header)
         for line in lines:
             try:
-                _read_line(parsed(line), headers[-1], spaces, trials)
+                _read_line(parsed(line), header, spaces, trials)
             except DAMAGES:
                 n_damaged += 1
     if not spaces:

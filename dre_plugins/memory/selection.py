@@ -9,7 +9,7 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import roles
 from dre_plugins.transfer.spaces.alignment import matching_names, try_align
 from dre_plugins.transfer.spaces.merging import mergeable
-from dre_plugins.transfer.spaces.prefixes import normalised, without_prefix
+from dre_plugins.transfer.spaces.prefixes import forms_of
 
 # Largest number of studies to learn from: it takes seconds, and more of them hardly help.
 MAX_STUDIES = 30
@@ -24,10 +24,8 @@ MAX_ALIGNED = 200
 def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
     """Return the studies to learn from, those with the largest overlap first, then the newest.
 
-    A study whose parameters contradict those of earlier ones (see `mergeable`) is left out.
-
-    Args:
-        without: Identity of the present study, which does not learn from itself.
+    The present study, whose identity is `without`, does not learn from itself. A study whose
+    parameters contradict those of earlier ones (see `mergeable`) is left out.
     """
     entries = usable(index, without=without)
     wanted, digests = _words(space.names), dict.fromkeys(entry.space for entry in entries)
@@ -54,8 +52,7 @@ def newest_with(index: Index, name: str, *, without: str) -> SearchSpace | None:
 def first_with(spaces: Sequence[Collection[str]], name: str) -> int | None:
     """Return the position of the first space with a parameter, None if there is none.
 
-    Args:
-        name: Name of the parameter. If no space has it, one with an alias counts.
+    If no space has the name, one with an alias counts.
     """
     for position, names in enumerate(spaces):
         if name in names:
@@ -94,5 +91,5 @@ def overlap(past: SearchSpace, space: SearchSpace) -> float:
 def _words(names: Iterable[str]) -> set[str]:
     """Return all forms of names by which parameters match, see `align`."""
     names = list(names)
-    forms = {form for name in names for form in (normalised(name), without_prefix(name))}
+    forms = set[str]().union(*(forms_of(name) for name in names))
     return forms | {f"role {role}" for role in roles(names)}

@@ -1,27 +1,41 @@
-"""The access of one study to a memory: a prior to start from, and its own record."""
+"""The access of one study to a memory: a prior to start from, when it is used, and its own record.
+
+Of the first ten suggestions those with even numbers use the prior of past studies, which the user
+did not choose. The odd ones belong to the universal prior, which makes most of the progress of
+these trials, so that misleading past studies only replace space-filling points
+(lab/2026-11-24-memory-harm.md). Later on, studies end better without it, be the past ones related
+or misleading (lab/2026-11-25-memory-later-turns.md).
+"""
 
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from dre_plugins.memory.choices import prior_for
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.records import Recorder
+from dre_plugins.recommend.ensemble.trust import agreement
+from dre_plugins.recommend.lists import final_value, final_values, has_failed
+from dre_plugins.recommend.schedule import N_PRIOR_TRIALS, is_universal_turn
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
-from dre_plugins.transfer.memory_turns import count_memory_turns
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
 
 Result = TypeVar("Result")
 
+# Number of random configurations among which a prior ranks the trials of a study.
+N_REFERENCE = 256
 # Errors of reading and writing in a folder that is full, gone, or written by others.
 _FAILURES = (OSError, *DAMAGES)
 
@@ -51,11 +65,9 @@ class StudyMemory:
         is_stopped: bool = False,
         source: str = "",
     ) -> None:
-        """Record a trial that has ended, see `Recorder.write`.
+        """Record the trial and search space that `make` returns, see `Recorder.write`.
 
-        Args:
-            make: Returns the trial and its search space; if it raises, that counts as a failure to
-                write.
+        If `make` raises, that counts as a failure to write.
         """
         write = partial(self._recorder.write, is_stopped=is_stopped, source=source)
         self._guarded(lambda: write(number, *make()))
@@ -90,3 +102,44 @@ class StudyMemory:
                     error,
                 )
             return None
+
+
+def count_memory_turns(
+    prior: Prior,
+    space: SearchSpace,
+    history: Sequence[Trial],
+    numbers: range,
+    stats: Counter[str],
+) -> int:
+    """Return how many of the suggestions use the prior of past studies.
+
+    These are the ones with even numbers below 10, in a batch the first ones; none as long as
+    trials contradict the prior more than they agree.
+    """
+    n_turns = sum(not is_universal_turn(number) for number in numbers if number < N_PRIOR_TRIALS)
+    if not n_turns or concordance(prior, space, history) >= 0.0:
+        return n_turns
+    stats["memory_contradicted"] += n_turns
+    return 0
+
+
+def concordance(prior: Prior, space: SearchSpace, history: Sequence[Trial]) -> float:
+    """Return how far the order of a study's trials agrees with the predictions of a prior.
+
+    It is between -1 and 1, see `agreement`, and 0 where there is nothing to compare. Trials
+    without a value count if they failed.
+    """
+    ended = [trial for trial in history if final_value(trial) is not None or has_failed(trial)]
+    if len(ended) < 2:
+        return 0.0
+    drawn = np.random.default_rng(0).random((N_REFERENCE, space.n_parameters))
+    observed = space.to_units([trial.configuration for trial in ended])
+    try:
+        scores = prior.scores(space, np.concatenate([space.canonical(drawn), observed]))
+    except ValueError:  # no parameter in common so far
+        return 0.0
+    reference, expected = scores[:N_REFERENCE], scores[N_REFERENCE:]
+    shares = (reference[None, :] > expected[:, None]).mean(axis=1)
+    finals = final_values(ended)
+    values = np.where(np.isnan(finals), -math.inf, finals)
+    return agreement(shares, values)[0]

@@ -7,10 +7,11 @@ from matplotlib.axes import Axes
 from scipy.stats import norm, rankdata
 
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.plots.fitted import SEED, Array, Fitted, Study
+from dre_plugins.plots.fitted import SEED, Fitted, Study
 from dre_plugins.plots.style import GREY, blue, legend_below, new_panel
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.space.base import Array
 
 N_FOLDS = 5
 # Probabilities of the intervals whose coverage is reported.

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
@@ -24,13 +23,13 @@ from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, feasible
+from dre_plugins.space.base import Array
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.adapters.optuna import history
 
 Study: TypeAlias = "AskTell | history.Study"
-Array: TypeAlias = NDArray[np.float64]
 
 # Seed of the fits, so that a figure is the same each time.
 SEED = 0
@@ -39,22 +38,15 @@ MIN_TRIALS = 2
 
 
 class Fitted:
-    """Fit ensembles to one objective of a study.
+    """Fit ensembles to one objective of a study, see `plot_calibration` for the arguments.
 
     Args:
-        study: The study, of Optuna and any sampler, or an `AskTell`.
-        prior: Prior of the ensemble, as for `DRESampler`.
-        settings: Settings of the fit.
-        objective: Number of the objective, from 0; needed if there are several.
         least: Smallest number of trials with a value.
 
     Attributes:
         space: The search space.
         units: Canonical coordinates of the trials `[N, P]`.
         values: Their values, larger is better, NaN where there is none `[N]`.
-
-    Raises:
-        ValueError: If the study has too few trials, no parameters, or no such objective.
     """
 
     def __init__(
@@ -104,9 +96,6 @@ class Fitted:
 
         Feasible trials are better than others. Values of inactive parameters are taken from the
         best trial that has them.
-
-        Raises:
-            ValueError: If no trial with a value has all of these parameters.
         """
         order = np.lexsort([-self.values, ~feasible(self._trials)])
         rows = self.units[order[~np.isnan(self.values[order])]]
@@ -131,11 +120,7 @@ def _begun_in(study: Study) -> tuple[SearchSpace, list[Trial]]:
 
 
 def _chosen_objective(n_objectives: int, objective: int | None) -> int:
-    """Return the number of an objective; None is the only one.
-
-    Raises:
-        ValueError: If there are several and none is chosen, or there is no such one.
-    """
+    """Return the number of the objective to plot; None is the only one."""
     if objective is None and n_objectives == 1:
         return 0
     if objective is None or not 0 <= objective < n_objectives:

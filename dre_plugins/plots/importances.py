@@ -6,10 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from dre_plugins.engine.runtime import isolated
-from dre_plugins.plots.fitted import SEED, Array, Fitted, Study
+from dre_plugins.plots.fitted import SEED, Fitted, Study
 from dre_plugins.plots.style import blue, ink, new_panel, plain
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.space.base import Array
 from dre_plugins.space.candidates import sobol
 
 # Points spread over the space, as those that ranks are taken against.

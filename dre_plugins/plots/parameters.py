@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from dre_plugins.engine.settings import require
-from dre_plugins.plots.fitted import Array
 from dre_plugins.plots.style import plain
 from dre_plugins.space import Domain, Float, Integer, SearchSpace
+from dre_plugins.space.base import Array
 
 # With more values than this, a curve is drawn.
 MAX_POINTS = 12
@@ -68,11 +68,7 @@ class ParameterAxis:
 
 
 def axis_of(space: SearchSpace, name: str, n_points: int) -> ParameterAxis:
-    """Return the axis of a parameter, with at most `n_points` points unless it lists its values.
-
-    Raises:
-        ValueError: If there is no parameter of that name.
-    """
+    """Return the axis of a parameter, with `n_points` points at most unless it lists values."""
     require(name in space.names, "params", name, f"among {list(space.names)}")
     domain = space.domains[name]
     n_values = domain.n_values

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
-from dre_plugins.plots.fitted import Array, Fitted, Study
+from dre_plugins.plots.fitted import Fitted, Study
 from dre_plugins.plots.parameters import ParameterAxis, axis_of
 from dre_plugins.plots.style import (
     GREY,
@@ -31,6 +31,7 @@ from dre_plugins.plots.style import (
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.space.base import Array
 
 N_POINTS = 201
 N_POINTS_IN_PLANE = 41
@@ -238,14 +239,14 @@ def _draw_trials_on_line(panel: Axes, view: _Slice, ranks: Array) -> None:
 def _draw_plane(panel: Axes, view: _Slice, values: Array, text: str, shades: str) -> None:
     first, second = view.axes
     square = values.reshape(len(second.units), len(first.units))
-    drawn = panel.pcolormesh(first.edges(), second.edges(), square, cmap=shades, rasterized=True)
+    across, upwards = first.edges(), second.edges()
+    drawn = panel.pcolormesh(across, upwards, square, cmap=shades, rasterized=True)
     plt.colorbar(drawn, ax=panel, label=text)
     first.label(panel, "x")
     second.label(panel, "y")
-    edges = first.edges(), second.edges()
     at = [axis.places(view.fitted.units[:, axis.column]) for axis in view.axes]
     panel.plot(*at, "o", ms=4.5, mfc="white", mec="black", mew=0.8, ls="", label="trials")
     best = _best_place(view, 0), _best_place(view, 1)
     panel.plot(*best, "*", ms=15, mfc=RED, mec="white", ls="", label=BEST)
-    panel.set_xlim(edges[0][0], edges[0][-1])
-    panel.set_ylim(edges[1][0], edges[1][-1])
+    panel.set_xlim(across[0], across[-1])
+    panel.set_ylim(upwards[0], upwards[-1])

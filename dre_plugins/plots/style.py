@@ -23,13 +23,7 @@ SHADES = "viridis"
 
 
 def new_panels(n: int = 1, *, width: float = 6.4, height: float = 4.4) -> NDArray[Any]:
-    """Return the axes of a new figure, side by side `[n]`.
-
-    Args:
-        n: How many.
-        width: Of each, in inches.
-        height: Of the figure, in inches.
-    """
+    """Return `n` axes of a new figure, side by side: the width of each, the height in inches."""
     _, panels = plt.subplots(
         1, n, figsize=(width * n, height), layout="constrained", squeeze=False
     )

@@ -15,6 +15,7 @@ from dre_plugins.recommend.prior import (
     LoadedPrior,
     PriorLike,
     UniversalFile,
+    check_turns,
 )
 
 
@@ -28,7 +29,8 @@ def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPri
             same as "universal": an untrained ensemble alone.
 
     Raises:
-        ValueError: If there is no such prior, its file cannot be read, or a list has no prior.
+        ValueError: If there is no such prior, its file cannot be read, a list has no prior, or the
+            preset has no turns for the file of a universal prior.
     """
     if given == AUTO:
         if not get_preset(preset).universal_turns:
@@ -38,13 +40,13 @@ def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPri
         return AutoPrior()
     if given == UNIVERSAL:
         return UNIVERSAL
-    if isinstance(given, UniversalFile):
-        return given
-    if not isinstance(given, (list, tuple)):
-        return _universal(given) or _trained(given)
-    is_any = any(part is not None for part in given)
-    require(is_any, "prior", given, "a prior for one objective at least")
-    return tuple(_trained(part) for part in given)
+    if isinstance(given, (list, tuple)):
+        is_any = any(part is not None for part in given)
+        require(is_any, "prior", given, "a prior for one objective at least")
+        return tuple(_trained(part) for part in given)
+    universal = given if isinstance(given, UniversalFile) else _universal(given)
+    check_turns(universal, preset)
+    return universal or _trained(given)
 
 
 def _universal(given: object) -> UniversalFile | None:

@@ -95,7 +95,7 @@ class RecordingRecommender:
     def suggest(
         self, history: Sequence[Trial], count: int, *, index: int, fixed: Mapping[str, Any]
     ) -> list[Suggestion]:
-        """Return suggestions, some of them with past studies, see `transfer.memory_turns`."""
+        """Return suggestions, some of them with past studies, see `memory.study`."""
         n_turns, numbers = count, range(index, index + count)
         if self._memory is not None and self._remembered is not None:
             space = self._recommender.space

@@ -19,7 +19,6 @@ from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.pareto import draw_weights, n_objectives
 from dre_plugins.recommend.pending import batch_sizes
-from dre_plugins.recommend.portfolio import portfolio_trials
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     AlignedPrior,
@@ -31,7 +30,11 @@ from dre_plugins.recommend.prior import (
     check_turns,
 )
 from dre_plugins.recommend.proposers import Batch, Choice, Request, stream
-from dre_plugins.recommend.proposers.space_filling import SpaceFilling, completed
+from dre_plugins.recommend.proposers.space_filling import (
+    SpaceFilling,
+    completed,
+    portfolio_trials,
+)
 from dre_plugins.recommend.schedule import (
     Turn,
     TurnRules,

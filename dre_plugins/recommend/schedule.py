@@ -21,7 +21,7 @@ proposer             when
 ===================  ============================================================================
 
 A prior that a study has found in its memory counts only in even numbers below 10; all others are
-as without a trained prior (`transfer.memory_turns`).
+as without a trained prior (`memory.study`).
 
 If `n_startup_trials` is given, it replaces the 10 and the 4, and both models take turns from there
 on. In a conditional space, numbers 2, 3, 6, 7, … may be restricted to a branch (`branches`),

@@ -9,13 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dre_plugins.space.base import Array, Domain, match_key
+from dre_plugins.space.base import Array, Domain, Mask, match_key
 from dre_plugins.space.conditions import AnyCondition, Condition, RangeCondition
 from dre_plugins.space.discrete import Constant
-
-Mask = NDArray[np.bool_]
 
 # Canonical units of one value agree to rounding errors, those of two values differ by more.
 _SAME = 1e-10

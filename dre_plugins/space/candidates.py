@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dre_plugins.space.base import Array, Domain
+from dre_plugins.space.base import Array, Domain, Mask
 from dre_plugins.space.search_space import SearchSpace
 
 # The generator's direction numbers end at 21201 parameters; further ones are plain uniform draws.
@@ -119,7 +118,7 @@ def mutate(space: SearchSpace, parents: Array, n: int, rng: np.random.Generator)
     return children
 
 
-def _chosen(movable: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
+def _chosen(movable: Mask, rng: np.random.Generator) -> Mask:
     """Draw which coordinates change, one a row at least where one can, `[n, P]`."""
     n_movable = movable.sum(axis=1, keepdims=True)
     draws = np.where(movable, rng.random(movable.shape), np.inf)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.space.base import Domain, fill, match_key, match_keys
+from dre_plugins.space.base import Domain, Mask, fill, match_key, match_keys
 from dre_plugins.space.discrete import Constant
 from dre_plugins.space.numeric import Float, Integer, Normal
 
@@ -50,7 +50,6 @@ class RangeCondition:
 
 
 AnyCondition: TypeAlias = Condition | RangeCondition
-Mask: TypeAlias = NDArray[np.bool_]
 Places: TypeAlias = NDArray[np.intp]
 
 
@@ -223,16 +222,11 @@ def _necessary(
             yield RangeCondition(child, parent.name, high=high), above, 2
     if domain.n_values is not None and domain.n_values <= _MAX_LISTED:
         refused = np.setdiff1d(without, with_child)
-        allowed = _allowed(parent, refused)
+        keys = {match_key(values[place]) for place in refused.tolist()}
+        allowed = tuple(value for value in listed_values(domain) if match_key(value) not in keys)
         if len(refused) and allowed:
             n_groups = len(np.union1d(without, with_child))
             yield Condition(child, parent.name, allowed), np.isin(without, refused), 2**n_groups
-
-
-def _allowed(parent: _Parent, refused: Places) -> tuple[Any, ...]:
-    """Return all values of a finite domain but some."""
-    keys = {match_key(parent.values[place]) for place in refused.tolist()}
-    return tuple(value for value in listed_values(parent.domain) if match_key(value) not in keys)
 
 
 def _log_comb(n: int, k: int) -> float:
@@ -245,5 +239,5 @@ def _between(low: Any, high: Any) -> float:
 
 def listed_values(domain: Domain) -> list[Any]:
     """Return all values of a finite domain, in order."""
-    n = domain.n_values or 0
-    return [domain.from_unit(unit) for unit in domain.centres(np.arange(n, dtype=np.float64))]
+    index = np.arange(domain.n_values or 0, dtype=np.float64)
+    return domain.from_units(domain.centres(index))

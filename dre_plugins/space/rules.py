@@ -16,14 +16,12 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Mask
 from dre_plugins.space.candidates import mutate, sobol, with_fixed
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.seen import Seen, distinct
 
-Mask = NDArray[np.bool_]
 Valid: TypeAlias = Callable[[dict[str, Any]], bool]
 
 # Finite spaces of up to this many configurations are enumerated to find the last ones.
@@ -84,11 +82,7 @@ class Rule:
     # ---- what is valid
 
     def allows(self, configuration: Mapping[str, Any]) -> bool:
-        """Say whether a configuration may be tried.
-
-        Raises:
-            RuleError: If the predicate raises, or answers None.
-        """
+        """Say whether a configuration may be tried; a RuleError says that the predicate fails."""
         if self._valid is None:
             return True
         try:
@@ -146,22 +140,21 @@ class Rule:
     def check(self) -> str:
         """Return a warning if few configurations are valid, otherwise an empty text.
 
-        Raises:
-            RuleError: If no valid configuration was found, or see `allows`.
+        A RuleError says that no valid configuration was found, or what `allows` says.
         """
         if self._valid is None:
             return ""
-        seeds, n_tried = self._search
-        if not len(seeds):
+        found, n_tried = self._search
+        if not len(found):
             raise RuleError(
                 f"valid holds for none of {n_tried} configurations of "
                 f"{', '.join(self.space.names)} that were tried. Check it on one that you know "
                 "to be valid, or narrow the ranges to where it holds."
             )
-        if len(seeds) >= MIN_SHARE * n_tried or self.n_configurations is not None:
+        if len(found) >= MIN_SHARE * n_tried or self.n_configurations is not None:
             return ""
         return (
-            f"valid holds for {len(seeds)} of {n_tried} configurations that were tried: the "
+            f"valid holds for {len(found)} of {n_tried} configurations that were tried: the "
             "search starts from these. Narrower ranges help, or to compute the last parameter "
             "from the others instead of searching it."
         )
@@ -183,7 +176,7 @@ class Rule:
         if key not in self._examples:
             allowed = self.kept(with_fixed(self._search[0], fixed))
             rng = np.random.default_rng(self._seed)
-            found = allowed if len(allowed) else self._rejected(fixed, MAX_TRIED_FIXED, rng)[0]
+            found = allowed if len(allowed) else self._sampled(fixed, MAX_TRIED_FIXED, rng)[0]
             self._examples[key] = found
         return self._examples[key]
 
@@ -192,14 +185,14 @@ class Rule:
         """Return the valid configurations that were found `[S, P]`, and how many were tried."""
         rng = np.random.default_rng(self._seed)
         free = np.full(self.space.n_parameters, np.nan)
-        found, n_tried = self._rejected(free, MAX_TRIED, rng)
+        found, n_tried = self._sampled(free, MAX_TRIED, rng)
         n = self.space.n_configurations
         if len(found) < N_EXAMPLES and n is not None and n <= MAX_ENUMERATED:
             return self.unseen(free, Seen(), rng, N_EXAMPLES), n
         return found, n_tried
 
-    def _rejected(self, fixed: Array, most: int, rng: np.random.Generator) -> tuple[Array, int]:
-        """Return valid ones among spread points, and how many points were tried."""
+    def _sampled(self, fixed: Array, most: int, rng: np.random.Generator) -> tuple[Array, int]:
+        """Return valid points by rejection sampling, and how many Sobol points were tried."""
         n_tried, found = 0, np.empty((0, self.space.n_parameters))
         while len(found) < N_EXAMPLES and n_tried < most:
             points = with_fixed(

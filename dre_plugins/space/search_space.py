@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.space import serial
-from dre_plugins.space.activity import Activity, Mask
-from dre_plugins.space.base import Array, Domain, match_key
+from dre_plugins.space.activity import Activity
+from dre_plugins.space.base import Array, Domain, Mask, match_key
 from dre_plugins.space.conditions import AnyCondition
 from dre_plugins.space.discrete import Constant
 

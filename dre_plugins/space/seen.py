@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Mask
 from dre_plugins.space.search_space import SearchSpace
-
-Mask = NDArray[np.bool_]
 
 _BLOCK = 256
 # Two configurations are the same if all units differ by less: more than the rounding errors of

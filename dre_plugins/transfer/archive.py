@@ -54,14 +54,7 @@ class MetadataError(ValueError):
 
 
 def write(path: Path, tree: Mapping[str, Any]) -> None:
-    """Write a tree; an older file stays whole until the new one is.
-
-    Args:
-        path: A file that ends in ".json" or ".npz".
-
-    Raises:
-        ValueError: The suffix is another one.
-    """
+    """Write a tree to a ".json" or ".npz" file; an older file stays whole until the new one is."""
     if path.suffix not in (".json", ".npz"):
         raise ValueError(f"Cannot write {str(path)!r}: the name must end in '.json' or '.npz'.")
     with atomic_write(path) as unfinished, unfinished.open("wb") as file:
@@ -73,11 +66,7 @@ def write(path: Path, tree: Mapping[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Read the tree that `write` has written; arrays of a JSON file stay lists, see `numbers`.
-
-    Raises:
-        MetadataError: The file is missing, damaged or has another suffix.
-    """
+    """Read the tree that `write` has written; arrays of a JSON file stay lists, see `numbers`."""
     if path.suffix not in (".json", ".npz"):
         raise MetadataError(f"Cannot read {str(path)!r}: the name must end in '.json' or '.npz'.")
     try:
@@ -101,11 +90,7 @@ def damaged(path: Path, reason: object) -> MetadataError:
 
 
 def numbers(node: Any) -> Array:
-    """Return an array of a tree as float64, whichever file it is from.
-
-    Raises:
-        ArithmeticError, TypeError, ValueError: The node is no array of numbers.
-    """
+    """Return an array of a tree as float64, whichever file it is from."""
     return np.array(node, dtype=np.float64)  # null is NaN, and "inf" is infinite
 
 
@@ -134,9 +119,7 @@ def _write_npz(file: IO[bytes], tree: Mapping[str, Any]) -> None:
 def opened(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
     """Open a NumPy archive, of which nothing can run code or fill the memory.
 
-    Raises:
-        OSError: It cannot be opened.
-        Exception: One of `DAMAGES`, here or where an array is taken.
+    A damaged one raises one of `DAMAGES`, here or where an array is taken.
     """
     # NumPy leaves a damaged file open if it has opened it.
     with regular(path).open("rb") as file:
@@ -148,11 +131,7 @@ def opened(path: Path) -> Iterator[Mapping[str, NDArray[Any]]]:
 
 
 def check_unpacked(archive: zipfile.ZipFile) -> None:
-    """Refuse an archive that unpacks to more than `MAX_UNPACKED`, by the sizes that it states.
-
-    Raises:
-        ValueError: It is too large.
-    """
+    """Refuse an archive that unpacks to more than `MAX_UNPACKED`, by the sizes that it states."""
     n_bytes = sum(entry.file_size for entry in archive.infolist())
     if n_bytes > MAX_UNPACKED:
         raise ValueError(f"it unpacks to {n_bytes} bytes, more than {MAX_UNPACKED}")

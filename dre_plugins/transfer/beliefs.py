@@ -22,13 +22,9 @@ N_SPREAD = 128
 def metadata_of_beliefs(
     space: SearchSpace, configurations: Sequence[Mapping[str, Any]], *, seed: int = 0
 ) -> MetaDataset:
-    """Return the task that beliefs describe.
+    """Return the task that beliefs describe: configurations that are expected to be good.
 
-    Args:
-        configurations: Configurations that are expected to be good; they may lack parameters.
-
-    Raises:
-        ValueError: If there are no configurations, or they are not in the space.
+    They may lack parameters. A ValueError says that there are none, or one is not in the space.
     """
     require(len(configurations) > 0, "configurations", configurations, "at least one")
     for configuration in configurations:

@@ -31,11 +31,7 @@ CATALOGUE = Path(__file__).parent / "catalogue"
 
 
 def save(path: str | os.PathLike[str], prior: Prior) -> None:
-    """Write a prior, see `Prior.save`.
-
-    Raises:
-        ValueError: If the space has categories that JSON cannot hold.
-    """
+    """Write a prior, see `Prior.save`."""
     ensemble, contexts = prior.ensemble, prior.contexts
     header: dict[str, Any] = {
         "schema": SCHEMA,
@@ -55,11 +51,7 @@ def save(path: str | os.PathLike[str], prior: Prior) -> None:
 
 
 def load(prior: str | os.PathLike[str]) -> Prior:
-    """Return a prior that is named or given by its path, see `Prior.load`.
-
-    Raises:
-        PriorError: If there is no such prior, or its file cannot be read.
-    """
+    """Return a prior that is named or given by its path, see `Prior.load`."""
     shipped, path = names(), Path(prior)
     if isinstance(prior, str) and prior in shipped:
         path = CATALOGUE / f"{prior}.safetensors"
@@ -76,11 +68,7 @@ def load(prior: str | os.PathLike[str]) -> Prior:
 
 
 def parsed(path: str, content: bytes) -> Prior:
-    """Return the prior that a file holds.
-
-    Raises:
-        PriorError: If it is damaged, foreign, or from a newer version.
-    """
+    """Return the prior that a file holds, see `Prior.load`."""
     try:
         parameters, settings, n_features, text = checkpoint.parse(path, content)
     except CheckpointError as error:

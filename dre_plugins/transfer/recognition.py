@@ -163,11 +163,7 @@ class AutoPrior:
         return SearchSpace(domains) if prior is None else prior.completed(domains)
 
     def favourite(self, domains: Mapping[str, Domain]) -> dict[str, Any]:
-        """Return the recognised prior's best values of the parameters that it knows.
-
-        Args:
-            domains: Parameters of one branch of a search space.
-        """
+        """Return the recognised prior's best values of the parameters of a branch."""
         space = SearchSpace(domains)
         known = self.on(space)
         if known is None or not len(known.favourites):

@@ -7,7 +7,7 @@ docs/architecture.md.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +20,13 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.recommend.lists import TrialList, pruning_steps, ranked_lists
 from dre_plugins.space.base import Array
+from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import Task
+from dre_plugins.transfer.spaces.alignment import align
 
 # A list of two values that differ is the shortest that says anything.
 MIN_LENGTH = 2
 
-Encode = Callable[[Task], NDArray[np.float32]]
 # One list: its features `[N, D]`, its ranks `[N]` and its weight.
 Row = tuple[NDArray[np.float32], Array, float]
 
@@ -66,21 +67,16 @@ class TaskLists:
         return digest.hexdigest()
 
     @classmethod
-    def of(cls, tasks: Sequence[Task], encode: Encode) -> TaskLists:
-        """Arrange tasks into lists.
+    def of(cls, tasks: Sequence[Task], space: SearchSpace) -> TaskLists:
+        """Arrange tasks into lists, with features of `space`.
 
         Failures are tied at the end of a list. Each step at which many trials were pruned makes a
-        further list. Lists whose values are all the same are left out.
-
-        Args:
-            encode: Returns the features `[N, D]` of all evaluations of a task.
-
-        Raises:
-            ValueError: If no list is left.
+        further list. Lists whose values are all the same are left out; a ValueError says that none
+        is left.
         """
         rows: list[Row] = []
         for task in tasks:
-            encoded = encode(task)
+            encoded = space.features(units_in(space, task))
             for entries in _lists_of(task):
                 if len(entries.trials) >= MIN_LENGTH and entries.ranks.min() < entries.ranks.max():
                     rows.append((encoded[entries.trials], entries.ranks, entries.weight))
@@ -99,6 +95,13 @@ class TaskLists:
             mask = torch.arange(ranks.shape[1]) < lengths[:, None]
             weights = torch.tensor([weight for _, _, weight in rows], dtype=torch.float32)
             return cls(features, rank_normalised(ranks, mask), lengths, weights)
+
+
+def units_in(space: SearchSpace, task: Task) -> Array:
+    """Return the evaluations of a task as canonical coordinates of `space` `[N, P]`."""
+    if task.space == space:
+        return task.units
+    return align(task.space, space).convert(task.units)
 
 
 def evenly_spaced(length: int, count: int) -> list[int]:

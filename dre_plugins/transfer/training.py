@@ -19,9 +19,8 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
-from dre_plugins.transfer.spaces.alignment import align
 from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space, unify_names
-from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced
+from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced, units_in
 from dre_plugins.transfer.training_state import MetaTrainingSettings
 
 # From this many tasks on, every fifth is held out for early stopping.
@@ -78,9 +77,8 @@ def train_prior(
     training = metadata
     if validation is None:
         training, validation = held_out(metadata)
-    encode = encoder_of(space)
-    lists = TaskLists.of(training.tasks, encode)
-    validation_lists = TaskLists.of(validation.tasks, encode) if len(validation) else None
+    lists = TaskLists.of(training.tasks, space)
+    validation_lists = TaskLists.of(validation.tasks, space) if len(validation) else None
     with _bar(progress) as on_progress:
         trained = meta_train(
             lists,
@@ -120,8 +118,7 @@ def contexts_of(
 ) -> NDArray[np.float32]:
     """Return the contexts of past tasks `[T, Z]`, each from a random support set.
 
-    Args:
-        lists: Lists of past tasks; of many, evenly spaced ones are taken.
+    Of many lists, evenly spaced ones are taken.
     """
     rng = np.random.default_rng(seed)
     lists = lists.spread(MAX_CONTEXTS)
@@ -148,18 +145,6 @@ def favourites_of(metadata: MetaDataset, space: SearchSpace) -> Array:
         best = np.argsort(np.where(np.isnan(task.values), np.inf, -task.values), kind="stable")
         rows.append(units_in(space, task)[best[: min(n_best, task.n_complete)]])
     return np.concatenate(rows)
-
-
-def encoder_of(space: SearchSpace) -> Callable[[Task], NDArray[np.float32]]:
-    """Return how to express the evaluations of a task as features `[N, D]` of `space`."""
-    return lambda task: space.features(units_in(space, task))
-
-
-def units_in(space: SearchSpace, task: Task) -> Array:
-    """Return the evaluations of a task as canonical coordinates of `space` `[N, P]`."""
-    if task.space == space:
-        return task.units
-    return align(task.space, space).convert(task.units)
 
 
 def held_out(metadata: MetaDataset) -> tuple[MetaDataset, MetaDataset]:

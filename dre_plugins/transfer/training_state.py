@@ -94,10 +94,9 @@ class TrainingState:
 
 
 def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, Any]) -> None:
-    """Write the state; the file is replaced as a whole, so that an interruption harms nothing.
+    """Write the state and the plan of the training, which has JSON's values only.
 
-    Args:
-        plan: JSON-ready description of the training.
+    The file is replaced as a whole, so that an interruption harms nothing.
     """
     tensors = {name: value.cpu().contiguous() for name, value in _tensors(state).items()}
     tensors["generator"] = state.generator.get_state()
@@ -113,11 +112,7 @@ def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
 
 
 def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, Any]) -> None:
-    """Set a new state to what `save` wrote.
-
-    Raises:
-        ValueError: If the file is damaged, foreign, or belongs to another training.
-    """
+    """Set a new state to what `save` wrote; a ValueError says why it cannot be resumed."""
     name = os.fspath(path)
     try:
         header, tensors = parsed(regular(name).read_bytes())

@@ -112,8 +112,8 @@ class UniversalPrior(nn.Module):
                 noises=noises.clamp(*NOISES),
             )
         processes = Processes.conditioned(hypotheses, features, targets)
-        # The evidence is tempered, as no task is exactly a Matérn process.
-        believed = hypotheses.weights + torch.sigmoid(self.trust) * processes.evidence
+        # The likelihood is tempered, as no task is exactly a Matérn process.
+        believed = hypotheses.weights + torch.sigmoid(self.trust) * processes.log_likelihood
         return processes, torch.log_softmax(believed, -1)
 
     def _read(self, features: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

@@ -62,7 +62,7 @@ class Processes:
         slopes: Slopes of their covariances, see `matern`, `[B, H, N, N]`.
         roots: Cholesky factors of the covariances with noise `[B, H, N, N]`.
         solved: Targets multiplied by the inverse covariances `[B, H, N, 1]`.
-        evidence: Logarithm of the density of the targets under each process `[B, H]`.
+        log_likelihood: Log marginal likelihood of the targets under each process `[B, H]`.
     """
 
     hypotheses: Hypotheses
@@ -70,7 +70,7 @@ class Processes:
     slopes: Tensor
     roots: Tensor
     solved: Tensor
-    evidence: Tensor
+    log_likelihood: Tensor
 
     @classmethod
     def conditioned(cls, hypotheses: Hypotheses, features: Tensor, targets: Tensor) -> Processes:
@@ -93,8 +93,8 @@ class Processes:
         solved = torch.cholesky_solve(observed, roots)
         fit = (observed * solved).sum((-1, -2))
         volume = roots.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        evidence = -0.5 * fit - volume - 0.5 * n * math.log(2.0 * math.pi)
-        return cls(hypotheses, inputs, slopes, roots, solved, evidence)
+        log_likelihood = -0.5 * fit - volume - 0.5 * n * math.log(2.0 * math.pi)
+        return cls(hypotheses, inputs, slopes, roots, solved, log_likelihood)
 
     def some(self, kept: Tensor) -> Processes:
         """Return some of the processes, by their positions `[H']`."""
@@ -108,20 +108,24 @@ class Processes:
                 hypotheses.mean_variance,
             ),
             self.inputs,
-            *(part[:, kept] for part in (self.slopes, self.roots, self.solved, self.evidence)),
+            self.slopes[:, kept],
+            self.roots[:, kept],
+            self.solved[:, kept],
+            self.log_likelihood[:, kept],
         )
 
     @property
-    def mixture_evidence(self) -> Tensor:
-        """Return the logarithm of the density of the targets under all processes `[B]`."""
+    def mixture_log_likelihood(self) -> Tensor:
+        """Return the log marginal likelihood of the targets under the mixture `[B]`."""
         believed = torch.log_softmax(self.hypotheses.weights, -1)
-        return torch.logsumexp(believed + self.evidence, -1)
+        return torch.logsumexp(believed + self.log_likelihood, -1)
 
     def gradient(self) -> tuple[Tensor, Tensor]:
-        """Return the gradient of the evidence by lengthscales `[B, H, D]` and noises `[B, H]`.
+        """Return the gradient of `log_likelihood`.
 
-        With K the covariance, a = K⁻¹ z and G = (K⁻¹ − a aᵀ) ∘ slope, it is −½ Σ Gᵢⱼ (xᵢ − xⱼ)²
-        over all pairs of trials; multiplied out, one product for all lengthscales.
+        It is by lengthscales `[B, H, D]` and by noises `[B, H]`. With K the covariance, a = K⁻¹ z
+        and G = (K⁻¹ − a aᵀ) ∘ slope, it is −½ Σ Gᵢⱼ (xᵢ − xⱼ)² over all pairs of trials;
+        multiplied out, one product for all lengthscales.
         """
         residual = torch.cholesky_inverse(self.roots) - self.solved @ self.solved.mT
         inputs = self.inputs[:, None] / self.hypotheses.lengthscales.exp()[:, :, None]

@@ -1,8 +1,8 @@
-"""The targets of the universal prior: two readings of the values.
+"""The targets of the universal prior: two transformations of the values.
 
 One is the values and the normal scores of their order, in equal parts. Values tell how flat an
 optimum is; normal scores limit the influence of outliers and of values that span decades. The
-other is the values alone, which suits smooth functions. The reading with the larger evidence
+other is the values alone, which suits smooth functions. The one with the larger likelihood
 counts (docs/decisions/targets.md). Notation: `N` trials, larger values are better.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# Values alone are read if they make the trials 20 times as likely as the blend does. Most real
+# Values alone are taken if they make the trials 20 times as likely as the blend does. Most real
 # tasks are not smooth, and values alone make their search worse (lab/2026-11-24-one-pick.md).
 LOG_ODDS = -math.log(20.0)
 # Variance of the constant mean for values alone. With a mean of 0, which is the mean of the trials
@@ -23,23 +23,23 @@ MEAN_VARIANCE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Hold targets, and how their density becomes one of standardised values.
+class Targets:
+    """Hold transformed values, and how their density becomes one of standardised values.
 
     Args:
-        targets: What the processes are conditioned on `[N]`.
-        log_factor: Sum of the logarithms of the slopes of targets by standardised values (the
-            Jacobian), and the logarithm of the prior odds of the reading.
+        values: What the processes are conditioned on `[N]`.
+        log_factor: Sum of the logarithms of their slopes by the standardised values (the
+            Jacobian), and the logarithm of the prior odds of this transformation.
         mean_variance: Variance of the constant mean of the processes.
     """
 
-    targets: Tensor
+    values: Tensor
     log_factor: float = 0.0
     mean_variance: float = 0.0
 
 
-def readings(order: Tensor, values: Tensor) -> tuple[Reading, Reading]:
-    """Return both readings: the blend, and values alone.
+def both_targets(order: Tensor, values: Tensor) -> tuple[Targets, Targets]:
+    """Return the blend of values and order, and the values alone.
 
     A score is the normal quantile of a share of the trials, so that its slope is the density of
     the values by that of the score.
@@ -53,7 +53,7 @@ def readings(order: Tensor, values: Tensor) -> tuple[Reading, Reading]:
     spread, _, deviation = standardised(scores)
     blend, _, size = standardised(spread + alone)
     slopes = (1.0 + density(alone) / _normal_density(scores) / deviation) / size
-    return Reading(blend, float(slopes.log().sum())), Reading(alone, LOG_ODDS, MEAN_VARIANCE)
+    return Targets(blend, float(slopes.log().sum())), Targets(alone, LOG_ODDS, MEAN_VARIANCE)
 
 
 def density(numbers: Tensor) -> Tensor:

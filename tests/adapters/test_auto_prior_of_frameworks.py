@@ -9,8 +9,8 @@ import pytest
 from presets import TINY
 from small_spaces import told
 
-from dre_plugins.adapters.common.options import loaded_prior
 from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, Domain, Float, Integer, SearchSpace
 from dre_plugins.transfer.recognition import AutoPrior
@@ -44,7 +44,7 @@ def study_of(
 ) -> AskTell:
     settings = Settings(preset=replace(TINY, universal_turns=True))
     arguments = {"settings": settings, **given}
-    return AskTell(space, seed=seed, prior=loaded_prior(prior, settings.preset), **arguments)
+    return AskTell(space, seed=seed, prior=prior_from(prior, settings.preset), **arguments)
 
 
 def test_the_learner_is_recognised_and_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -317,7 +317,7 @@ def test_a_ray_search_that_is_restored_is_no_study_more(memory, tmp_path):
     again.restore_from_dir(str(tmp_path))
     assert again.suggest("a") == config
     again.on_trial_complete("a", {"loss": 1.0, "training_iteration": 1})
-    assert [*memory.teachers().values()] == [["past"]]
+    assert [*memory.source_studies().values()] == [["past"]]
     assert len(memory.index().entries) == 2
     assert len([*memory.priors.glob("*.safetensors")]) == 1
 

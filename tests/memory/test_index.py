@@ -203,6 +203,12 @@ def test_of_studies_that_contradict_each_other_the_nearest_are_learnt_from(memor
     assert (study.stats["past_studies"], study.stats["memory_errors"]) == (1, 0)
 
 
+def test_a_name_may_begin_with_that_of_a_learner(memory):
+    write_study(memory, "past", space=SearchSpace({"svm_tol": Float(1e-5, 1e-1, "log")}))
+    present = SearchSpace({"tol": Float(1e-5, 1e-1, "log")})
+    assert len(select(memory.index(), present, without="")) == 1
+
+
 def test_a_study_that_shares_too_little_is_left_out(memory):
     write_study(memory, "past", space=SearchSpace({"lr": Float(1e-3, 1.0)}))
     three = {"lr": Float(1e-4, 1.0), "momentum": Float(0.0, 1.0), "layers": Integer(1, 8)}

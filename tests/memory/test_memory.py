@@ -349,10 +349,10 @@ def test_a_damaged_record_hides_no_other(memory, content):
 def test_a_damaged_choice_hides_no_other_and_stops_nothing(memory):
     write_studies(memory, "ab")
     assert tune(memory, 2).stats["past_studies"] == 2
-    chosen = memory.teachers()
+    chosen = memory.source_studies()
     (memory.choices / "other-0.json").write_text("")  # after a power cut
     (memory.choices / "other-1.json").write_text("[]")
-    assert memory.teachers() == chosen
+    assert memory.source_studies() == chosen
     study = tune(Memory(memory.path, max_megabytes=0.001), 1)
     assert not study.stats["memory_errors"]
 

@@ -65,7 +65,7 @@ def test_a_study_begins_with_what_was_trained_ahead(memory, trainings):
         ", ".join(header(name, name).dated for name in "edc") + " and 2 more"
     )
     assert [file.name for file in memory.priors.glob("*.safetensors")] == [path.name]
-    assert memory.teachers()[next(iter(memory.teachers()))] == [*"edcba"]
+    assert memory.source_studies()[next(iter(memory.source_studies()))] == [*"edcba"]
 
 
 def test_it_is_trained_once_until_something_is_new(memory, trainings):

@@ -12,7 +12,7 @@ from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Tri
 from dre_plugins.recommend.ensemble.expectation import Expectation
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.prior import UNIVERSAL
-from dre_plugins.recommend.proposers.universal import UniversalProposer, readings_of
+from dre_plugins.recommend.proposers.universal import UniversalProposer, possible_targets
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Categorical, Condition, Float, SearchSpace
@@ -123,7 +123,7 @@ def ranks(values) -> np.ndarray:
 
 
 def target(values) -> np.ndarray:
-    return readings_of(np.array(values, dtype=float), ranks(values))[0].targets.numpy()
+    return possible_targets(np.array(values, dtype=float), ranks(values))[0].values.numpy()
 
 
 def test_targets_are_standardised_and_in_order() -> None:
@@ -155,7 +155,7 @@ def test_infinities_and_failures_are_as_the_worst_and_best() -> None:
 @pytest.mark.parametrize(("last", "n"), [(-3.0, 2), (math.nan, 1), (math.inf, 1)])
 def test_values_alone_are_read_where_they_tell_all(last: float, n: int) -> None:
     values = np.array([0.0, 2.0, 1.0, 1.0, last])
-    assert len(readings_of(values, ranks(values))) == n
+    assert len(possible_targets(values, ranks(values))) == n
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,9 @@ def proposer_of(history: list[Trial], rule: Rule) -> UniversalProposer:
 def test_a_smooth_function_is_read_as_it_is_and_decades_are_blended(f, place) -> None:
     history = history_of(40, f)
     values = np.array([trial.value for trial in history])
-    read = readings_of(values, ranks(values))
+    read = possible_targets(values, ranks(values))
     found = proposer_of(history, Rule(PLANE, None))._targets
-    assert (found == read[place].targets).all() and (found != read[1 - place].targets).any()
+    assert (found == read[place].values).all() and (found != read[1 - place].values).any()
 
 
 def test_what_breaks_a_rule_near_the_best_trials_is_told_as_a_failure() -> None:

@@ -112,19 +112,19 @@ def test_weights_follow_the_evidence() -> None:
     prior = untrained(SMALL, scale=0.0).double()
     processes, weights = prior(features, targets)
     share = torch.sigmoid(prior.trust)
-    torch.testing.assert_close(weights, torch.log_softmax(share * processes.evidence, -1))
+    torch.testing.assert_close(weights, torch.log_softmax(share * processes.log_likelihood, -1))
     assert 0 < share < 1
 
 
 def test_refinement_follows_the_gradient() -> None:
     features, targets = draw(4, 30, 3)
-    evidence = [
+    likelihoods = [
         untrained(UniversalSettings(4, 8, rounds), scale=0.0)
         .double()(features, targets)[0]
-        .evidence
+        .log_likelihood
         for rounds in range(4)
     ]
-    for before, after in pairwise(evidence):
+    for before, after in pairwise(likelihoods):
         assert after.mean() > before.mean()
 
 

@@ -64,8 +64,8 @@ def test_scikit_learn_agrees(n: int, d: int, mean_variance: float) -> None:
         mean, deviation = theirs.predict(candidates[b], return_std=True)
         np.testing.assert_allclose(means[b, h], mean, atol=1e-8)
         np.testing.assert_allclose(variances[b, h], deviation**2, atol=1e-8)
-        evidence = theirs.log_marginal_likelihood_value_
-        assert processes.evidence[b, h].item() == pytest.approx(evidence, abs=1e-7)
+        expected = theirs.log_marginal_likelihood_value_
+        assert processes.log_likelihood[b, h].item() == pytest.approx(expected, abs=1e-7)
 
 
 def test_the_evidence_is_the_density_of_what_is_observed() -> None:
@@ -76,7 +76,7 @@ def test_the_evidence_is_the_density_of_what_is_observed() -> None:
     covariance = Matern(believed.lengthscales[0, 0].exp().numpy(), nu=2.5)(inputs)
     covariance += (believed.noises.exp().item() + JITTER) * np.eye(9)
     expected = multivariate_normal.logpdf(targets[0], cov=covariance)
-    assert processes.evidence.item() == pytest.approx(expected, rel=1e-8)
+    assert processes.log_likelihood.item() == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 2), (6, 1), (25, 7)])
@@ -86,7 +86,7 @@ def test_the_gradient_is_that_of_the_evidence(n: int, d: int) -> None:
     features, targets = draw(2, n, d)
     features[:, -1] = features[:, 0]  # a configuration that was tried twice
     processes = Processes.conditioned(believed, features, targets)
-    expected = torch.autograd.grad(processes.evidence.sum(), moved)
+    expected = torch.autograd.grad(processes.log_likelihood.sum(), moved)
     for ours, theirs in zip(processes.gradient(), expected, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-6)
 
@@ -110,7 +110,7 @@ def test_trials_next_to_each_other_do_no_harm(lengthscale: float, apart: float) 
     features[:, 30:] = features[:, :30] + apart
     processes = Processes.conditioned(fixed(30, lengthscale, -8.0), features, targets)
     means, variances = processes.posterior(features)
-    for found in (processes.evidence, *processes.gradient(), means, variances):
+    for found in (processes.log_likelihood, *processes.gradient(), means, variances):
         assert torch.isfinite(found).all()
     both = targets[0, :30] + targets[0, 30:]
     if lengthscale < 0:  # each pair is alone
@@ -123,7 +123,7 @@ def test_float32_is_computed_as_float64() -> None:
     double = Processes.conditioned(
         fixed(3, -1.0, -8.0).double(), features.float().double(), targets.float().double()
     )
-    assert torch.equal(single.evidence, double.evidence)
+    assert torch.equal(single.log_likelihood, double.log_likelihood)
     assert single.posterior(features.float())[0].dtype == torch.float64
 
 

@@ -4,7 +4,7 @@ import torch
 from blends import blended
 from scipy.stats import norm, rankdata
 
-from dre_plugins.universal.targets import normal_scores, readings
+from dre_plugins.universal.targets import both_targets, normal_scores
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -26,13 +26,13 @@ def test_they_are_half_values_and_half_order() -> None:
     torch.testing.assert_close(blended(values), by_hand / by_hand.std(correction=0))
 
 
-def test_the_slope_of_a_reading_is_that_of_its_targets_by_values() -> None:
+def test_the_factor_is_that_of_the_slopes_of_targets_by_values() -> None:
     quantiles = torch.from_numpy(norm.ppf((np.arange(400) + 0.5) / 400))
     values = quantiles.mul(0.5).exp()
-    blend, plain = readings(values, values)
-    slopes = torch.gradient(blend.targets, spacing=(plain.targets,))[0]
+    blend, plain = both_targets(values, values)
+    slopes = torch.gradient(blend.values, spacing=(plain.values,))[0]
     assert blend.log_factor == pytest.approx(slopes.log().sum().item(), abs=0.04 * 400)
-    assert readings(quantiles, quantiles)[0].log_factor == pytest.approx(0.0, abs=0.02 * 400)
+    assert both_targets(quantiles, quantiles)[0].log_factor == pytest.approx(0.0, abs=0.02 * 400)
 
 
 @pytest.mark.parametrize("unit", [1e-9, 3.0, 1e9])
@@ -75,7 +75,7 @@ def test_a_batch_equals_its_tasks() -> None:
 
 
 def test_order_may_tell_apart_what_values_do_not() -> None:
-    targets = readings(torch.arange(5.0), torch.zeros(5))[0].targets
+    targets = both_targets(torch.arange(5.0), torch.zeros(5))[0].values
     assert (targets.diff() > 0).all() and targets.std(correction=0).item() == pytest.approx(1.0)
 
 

@@ -7,10 +7,9 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dre_plugins.engine.settings import Preset, require
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.directions import checked_cost
-from dre_plugins.recommend.loading import prior_from
-from dre_plugins.recommend.prior import GivenPrior, LoadedPrior, check_turns, yields_to_memory
+from dre_plugins.recommend.prior import GivenPrior, yields_to_memory
 from dre_plugins.recommend.trials import number_of
 from dre_plugins.space.base import is_integer
 
@@ -29,18 +28,6 @@ def check_past(name: str, past: object, prior: GivenPrior) -> None:
             f"prior and {name} cannot be combined: leave one of them out, or train a "
             "prior on all of it with Prior.train."
         )
-
-
-def loaded_prior(prior: GivenPrior, preset: str | Preset) -> LoadedPrior:
-    """Return a prior, read from its file if it is not loaded yet.
-
-    Raises:
-        ValueError: If there is no such prior, its file cannot be read, or it cannot be
-            combined with the preset.
-    """
-    found = prior_from(prior, preset)
-    check_turns(found, preset)
-    return found
 
 
 def seed_from(seed: int | None, *, name: str = "seed", n_bits: int = 63) -> int:

@@ -13,7 +13,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.common.options import check_past, loaded_prior
+from dre_plugins.adapters.common.options import check_past
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.optuna.attributes import explanation_of, logger, storage_of
 from dre_plugins.adapters.optuna.conversion import domains_in
@@ -22,7 +22,8 @@ from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, t
 from dre_plugins.memory.memory import Memory
 from dre_plugins.memory.recorded import Header
 from dre_plugins.memory.selection import MAX_STUDIES, first_with, overlap
-from dre_plugins.memory.study import StudyMemory
+from dre_plugins.memory.study import StudyMemory, count_memory_turns
+from dre_plugins.recommend.loading import prior_from
 from dre_plugins.recommend.memory import GivenMemory
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
@@ -36,7 +37,6 @@ from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.transfer.memory_turns import count_memory_turns
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.spaces.merging import mergeable
 
@@ -79,7 +79,7 @@ class PriorSource:
         self._memories: dict[str, StudyMemory] = {}
         self._found: dict[tuple[str, tuple[str, ...]], StudyPrior] = {}
         if past_studies is None or past_studies == STORAGE:
-            self._whole = StudyPrior(loaded_prior(prior, settings.preset))
+            self._whole = StudyPrior(prior_from(prior, settings.preset))
             return
         if not isinstance(past_studies, MetaDataset):
             past_studies = metadata_from_studies(past_studies)

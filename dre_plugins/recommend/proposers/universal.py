@@ -34,7 +34,7 @@ from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
 from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
-from dre_plugins.universal.targets import Reading, normal_scores, readings, standardised
+from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
 
 Units = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ class UniversalProposer:
             broken = search.rule.broken(self._elite[:N_FAVOURED], N_MUTANTS, rng)[:N_BROKEN]
         self._units = np.concatenate([units, evidence.space.canonical(broken)])
         failed = np.full(len(broken), FAILED_RANK)
-        both = readings_of(
+        alternatives = possible_targets(
             np.append(values, np.full(len(broken), np.nan)), np.append(observed.ranks, failed)
         )
         if isinstance(prior, UniversalFile):
@@ -97,11 +97,11 @@ class UniversalProposer:
             network = load_network()
         features = self._features(self._units)[None]
         fits = [
-            (reading, *network(features, reading.targets[None], reading.mean_variance))
-            for reading in both
+            (targets, *network(features, targets.values[None], targets.mean_variance))
+            for targets in alternatives
         ]
-        reading, self._processes, self._weights = max(fits, key=_log_density)
-        self._targets = reading.targets
+        targets, self._processes, self._weights = max(fits, key=_log_density)
+        self._targets = targets.values
         # The pool of the last choice and the means of the reference points; None after fantasies.
         self._pool: tuple[CandidatePool, torch.Tensor] | None = None
 
@@ -242,27 +242,27 @@ def _acquisition(predictions: torch.Tensor) -> torch.Tensor:
     return predictions[-1]
 
 
-def _log_density(fit: tuple[Reading, Processes, torch.Tensor]) -> float:
-    """Return the evidence of a reading, as a log density of the standardised values."""
-    reading, processes, _ = fit
-    return reading.log_factor + float(processes.mixture_evidence)
+def _log_density(fit: tuple[Targets, Processes, torch.Tensor]) -> float:
+    """Return the log likelihood of targets, as a density of the standardised values."""
+    targets, processes, _ = fit
+    return targets.log_factor + float(processes.mixture_log_likelihood)
 
 
-def readings_of(values: Units, ranks: Units) -> tuple[Reading, ...]:
-    """Return the readings that the processes can be conditioned on, see `universal.targets`.
+def possible_targets(values: Units, ranks: Units) -> tuple[Targets, ...]:
+    """Return the targets that the processes can be conditioned on, see `universal.targets`.
 
-    Values alone are a reading only if they tell apart all that the order does. Final values `[N]`
+    Values alone are among them only if they tell apart all that the order does. Final values `[N]`
     are NaN for failures, and `ranks` are dense. Infinities count as the largest or smallest finite
     value, failures as the smallest.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):
-        return (Reading(standardised(normal_scores(torch.from_numpy(ranks)))[0]),)
+        return (Targets(standardised(normal_scores(torch.from_numpy(ranks)))[0]),)
     low, high = finite.min(), finite.max()
     clipped = np.clip(np.where(np.isnan(values), low, values), low, high)
     # Divided by the largest first, as sums and squares of 1e300 overflow.
     scaled = clipped / max(abs(low), abs(high), np.finfo(np.float64).tiny)
-    both = readings(torch.from_numpy(ranks), torch.from_numpy(scaled))
+    both = both_targets(torch.from_numpy(ranks), torch.from_numpy(scaled))
     # Values alone do not tell a failure from the worst trial, nor pruned trials from each other.
     is_told_by_values = len(np.unique(scaled)) == len(np.unique(ranks))
     return both if is_told_by_values else both[:1]

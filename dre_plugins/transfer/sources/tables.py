@@ -151,13 +151,9 @@ def _read(source: Any, skipped: Counter[str]) -> tuple[str, Columns]:
 
 
 def read_csv(path: Path, skipped: Counter[str]) -> Columns:
-    """Return the columns of a CSV file, as text; empty cells are None.
+    """Return the columns of a CSV file with a header, as text; empty cells are None.
 
-    Args:
-        path: The file: with a header, separated by comma, semicolon or tab.
-
-    Raises:
-        ValueError: It is no CSV file, or two columns have the same name.
+    It is separated by comma, semicolon or tab.
     """
     try:
         with regular(path).open(newline="", encoding="utf-8-sig") as file:

@@ -170,9 +170,9 @@ def is_ambiguous(name: str) -> bool:
 
 
 def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict[str, str]:
-    """Return the parameter that plays each known role: role to name.
+    """Return the parameter that has each known role: role to name.
 
-    A role that several names could play is left out; a word with several meanings counts only if
+    A role that several names could have is left out; a word with several meanings counts only if
     the other names belong to one family of learners, and that is the word's.
 
     Args:
@@ -183,14 +183,14 @@ def roles(names: Iterable[str], learners: Collection[str] | None = None) -> dict
     """
     names = list(names)
     forms = {name: forms_of(name) for name in names}
-    of = set(families(names) if learners is None else learners)
-    players_of: dict[str, str] = {}
+    learners = set(families(names) if learners is None else learners)
+    name_of: dict[str, str] = {}
     for title, role in ROLES.items():
-        fitting = role.names | role.words if of == {role.family} else role.names
-        players = [name for name, form in forms.items() if form & fitting]
-        if len(players) == 1:
-            players_of[title] = players[0]
-    return players_of
+        fitting = role.names | role.words if learners == {role.family} else role.names
+        candidates = [name for name, form in forms.items() if form & fitting]
+        if len(candidates) == 1:
+            name_of[title] = candidates[0]
+    return name_of
 
 
 def other_names(names: Iterable[str]) -> dict[str, list[str]]:

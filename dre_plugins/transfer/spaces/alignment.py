@@ -63,9 +63,6 @@ class Alignment:
 
         Parameters that are inactive by the conditions of either space, and values that the target
         lacks, are NaN. Numbers beyond a range of the target extrapolate to `[-1, 2]`.
-
-        Raises:
-            ValueError: the units have not one column a parameter of the source.
         """
         if units.ndim != 2 or units.shape[1] != self.source.n_parameters:
             raise ValueError(
@@ -88,9 +85,8 @@ class Alignment:
         """Return imputed units `[Pt]`, NaN elsewhere."""
         fixed = np.full(self.target.n_parameters, np.nan)
         for name, value in self.imputed.items():
-            fixed[self.target.names.index(name)] = value_units([value], self.target.domains[name])[
-                0
-            ]
+            units = value_units([value], self.target.domains[name])
+            fixed[self.target.names.index(name)] = units[0]
         return fixed
 
     @cached_property
@@ -145,8 +141,7 @@ def align(
 ) -> Alignment:
     """Find the parameters that two spaces have in common, see `try_align`.
 
-    Raises:
-        ValueError: nothing in common, or `mapping` joins parameters without a common value.
+    A ValueError says that there are none.
     """
     alignment = try_align(source, target, mapping=mapping, defaults=defaults)
     if alignment is None:
@@ -293,10 +288,7 @@ def _imputed(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the values given to unknown parameters of the target, and remarks.
 
-    Args:
-        unknown: parameters that the source does not have.
-        defaults: values by name, as in `align`.
-        refused: parameters that the source has with other values, which no default may hide.
+    Parameters that are `refused` have other values in the source, which no default may hide.
     """
     values: dict[str, Any] = {}
     remarks: dict[str, str] = {}

@@ -40,8 +40,8 @@ def conversion(source: Domain, target: Domain, change: Change | None = None) -> 
     if change is None and source == target:
         return np.asarray
     if isinstance(source, Number):
-        places = number_converter(target)
-        return None if places is None else partial(_by_number, source, places, change)
+        to_units = number_converter(target)
+        return None if to_units is None else partial(_by_number, source, to_units, change)
     values = listed_values(source)
     table = value_units(values if change is None else change(_numbers(values)).tolist(), target)
     return None if np.isnan(table).all() else partial(by_table, source, table)
@@ -54,9 +54,9 @@ def value_units(values: Sequence[Any], target: Domain) -> Array:
     so do "Adam" and "adam") if that is unambiguous on both sides, then as a number.
     """
     units = np.full(len(values), np.nan)
-    places = number_converter(target)
-    if places is not None and target.is_ordered:
-        units = places(_numbers(values))
+    to_units = number_converter(target)
+    if to_units is not None and target.is_ordered:
+        units = to_units(_numbers(values))
     if isinstance(target, Number):
         return units
     listed = listed_values(target)
@@ -89,12 +89,12 @@ def number_converter(domain: Domain) -> Change | None:
     return partial(_exactly, numbers)
 
 
-def _by_number(source: Number, places: Change, change: Change | None, units: Array) -> Array:
+def _by_number(source: Number, to_units: Change, change: Change | None, units: Array) -> Array:
     numbers = source.numbers(units)
     if change is None:
-        return places(numbers)
+        return to_units(numbers)
     changed = change(numbers)
-    return np.where(np.isnan(changed), np.nan, places(np.nan_to_num(changed)))
+    return np.where(np.isnan(changed), np.nan, to_units(np.nan_to_num(changed)))
 
 
 def by_table(source: Domain, table: Array, units: Array) -> Array:

@@ -32,9 +32,6 @@ def infer_space(
         names: Parameters in the order to keep; others follow in order of appearance. Parameters
             that no configuration has are left out.
         log: Numeric parameters that were searched on the log scale.
-
-    Raises:
-        ValueError: A parameter of `log` has values that are not positive numbers.
     """
     values: dict[str, list[Any]] = {name: [] for name in names}
     for configuration in configurations:
@@ -56,9 +53,6 @@ def infer_domain(name: str, values: Sequence[Any], *, log: bool = False) -> Doma
     categorical in order of first appearance. Numbers are on the log scale if told so, or if they
     are positive, span a factor of 1000 and lie about the middle of that scale rather than of the
     linear one (a thousand uniform draws from [0, 1] span such a factor, too).
-
-    Raises:
-        ValueError: `log` is true for values that are not positive numbers.
     """
     choices = distinct(values)
     has_numbers = all(is_finite(choice) for choice in choices)

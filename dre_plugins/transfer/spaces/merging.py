@@ -1,6 +1,6 @@
 """One search space that holds several: for a prior whose tasks do not share one space.
 
-Aliases of a parameter in different spaces get one name, so that all tasks teach the same one.
+Aliases of a parameter in different spaces get one name, so that the prior has it once.
 """
 
 from __future__ import annotations
@@ -29,10 +29,8 @@ def merged_space(spaces: Sequence[SearchSpace]) -> SearchSpace:
     """Return the smallest space that holds the parameters and the values of all.
 
     Parameters come in order of first appearance and match by their exact names. One that some
-    space lacks, or that spaces need under conditions that cannot be united, is optional.
-
-    Raises:
-        ValueError: no space, or a parameter is a number in one space and a word in another.
+    space lacks, or that spaces need under conditions that cannot be united, is optional. A
+    ValueError says that a parameter is a number in one space and a word in another.
     """
     if not spaces:
         raise ValueError("there is no search space to merge; give at least one.")
@@ -90,11 +88,7 @@ def in_canonical_order(space: SearchSpace) -> SearchSpace:
 
 
 def merged_domain(name: str, domains: Sequence[Domain]) -> Domain:
-    """Return the smallest domain that holds all values of several.
-
-    Raises:
-        ValueError: too many numbers to list them beside what is no number.
-    """
+    """Return the smallest domain that holds all values of several."""
     if all(domain == domains[0] for domain in domains):
         return domains[0]
     if all(isinstance(domain, Constant) for domain in domains):
