@@ -156,6 +156,11 @@ def export(
     opened = _memory(folder)
     entries = _found(opened, studies) if studies else opened.index().entries
     metadata = tasks_of(entries, logging.getLogger("dre_plugins"))
+    if not len(metadata):
+        raise ValueError(
+            f"There is nothing to export in {opened.path}: it has {len(entries)} studies, none "
+            f"with a trial to learn from, so {str(output)!r} is not written."
+        )
     metadata.save(output)
     console().print(metadata.summary())
 

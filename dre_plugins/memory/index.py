@@ -11,19 +11,20 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dre_plugins.engine.files import atomic_write, regular
-from dre_plugins.memory.recorded import Header
-from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, read_lines
+from dre_plugins.memory.recorded import Header, is_time
+from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, parsed, read_lines
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
 
 FORMAT = "dre-plugins/memory-index"
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Index:
 
 
 def read_index(folder: Path, path: Path) -> Index:
-    """Return an up-to-date index, and write it if it has changed."""
+    """Return an up-to-date index, and write it if it has changed and the folder can be written."""
     old = _read(path)
     files: dict[str, list[Any]] = {}
     for name, size, changed in sorted(_records(folder)):
@@ -90,7 +91,8 @@ def read_index(folder: Path, path: Path) -> Index:
     if files != old:
         tree = {"format": FORMAT, "version": VERSION, "files": files}
         content = json.dumps(tree, allow_nan=False, separators=(",", ":"))
-        with atomic_write(path) as unfinished:
+        # Without it, the records are only read again: on a full disk, or one that is read only.
+        with suppress(OSError), atomic_write(path) as unfinished:
             unfinished.write_text(content, encoding="utf-8")
     return Index(folder, files)
 
@@ -134,7 +136,9 @@ def _summary(path: Path) -> dict[str, Any] | None:
             rows.append(line)
             continue
         try:
-            domains.update(json.loads(line)["space"]["domains"])
+            space = parsed(line)["space"]
+            SearchSpace.from_dict(space)  # one that cannot be rebuilt would stop every study
+            domains.update(space["domains"])
         except DAMAGES:  # counted where the study is read
             continue
     digest = hashlib.sha256(json.dumps(domains).encode()).hexdigest()[:16]
@@ -151,9 +155,11 @@ def _last(rows: list[bytes], header: Header) -> float:
     """Return when the last whole trial ended."""
     for row in reversed(rows):
         try:
-            return float(json.loads(row)["ended"])
+            ended = parsed(row)["ended"]
         except DAMAGES:
             continue
+        if is_time(ended):
+            return float(ended)
     return float(header.began)
 
 

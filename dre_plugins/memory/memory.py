@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 from collections.abc import Collection, Iterator
@@ -14,6 +15,7 @@ import platformdirs
 from dre_plugins.engine.files import regular
 from dre_plugins.engine.settings import require
 from dre_plugins.memory.index import Entry, Index, read_index
+from dre_plugins.space.base import is_real
 from dre_plugins.transfer.archive import DAMAGES
 
 VARIABLE = "DRE_MEMORY"
@@ -36,7 +38,7 @@ class Memory:
             the studies that were written and used longest ago are deleted.
 
     Raises:
-        ValueError: If the limit is not above 0.
+        ValueError: If the path is none, or the limit is not above 0.
     """
 
     path: Path
@@ -44,7 +46,9 @@ class Memory:
 
     def __post_init__(self) -> None:
         limit = self.max_megabytes
-        require(limit is None or limit > 0, "max_megabytes", limit, "above 0, or None")
+        is_limit = limit is None or (is_real(limit) and limit > 0)
+        require(is_limit, "max_megabytes", limit, "a number above 0, or None")
+        require(_is_path(self.path), "path", self.path, "the path of a folder")
         object.__setattr__(self, "path", Path(self.path).expanduser().absolute())
 
     @classmethod
@@ -68,8 +72,7 @@ class Memory:
             return cls(folder / "memory") if given else None
         if given is False:
             return None
-        is_path = isinstance(given, (str, os.PathLike)) and bool(os.fspath(given))
-        require(is_path, "memory", given, "True, False, None, or the path of a folder")
+        require(_is_path(given), "memory", given, "True, False, None, or the path of a folder")
         return cls(Path(given))
 
     @property
@@ -130,7 +133,8 @@ class Memory:
             excess -= entry.n_bytes
 
     def _delete(self, entry: Entry) -> None:
-        for path in (*entry.files, *self.choices.glob(f"{entry.header.study}-*.json")):
+        choices = self.choices.glob(f"{glob.escape(entry.header.study)}-*.json")
+        for path in (*entry.files, *choices):
             path.unlink(missing_ok=True)
 
     def source_studies(self) -> dict[str, list[str]]:
@@ -152,6 +156,10 @@ class Memory:
         for path in sorted(self.choices.glob("*.json")):
             with suppress(FileNotFoundError, *DAMAGES):
                 yield path, [*json.loads(regular(path).read_bytes())["studies"]]
+
+
+def _is_path(given: object) -> bool:
+    return isinstance(given, (str, os.PathLike)) and bool(os.fspath(given))
 
 
 def _keep_newest(folder: Path, count: int) -> None:

@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+from dre_plugins.recommend.directions import SIGNS
 from dre_plugins.recommend.trials import (
     ConstraintState,
     Trial,
@@ -18,10 +20,19 @@ from dre_plugins.recommend.trials import (
     feasible_positions,
     observed_trials,
 )
+from dre_plugins.space.base import is_real
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.merging import merged_space
+
+# About the year 9892; a date has no more than four digits for the year.
+_LAST_TIME = 2.5e11
+
+
+def is_time(seconds: Any) -> bool:
+    """Say whether these are seconds since 1970 that a date can be made of."""
+    return is_real(seconds) and bool(0.0 <= seconds < _LAST_TIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +59,22 @@ class Header:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Header:
-        """Rebuild a header from `dataclasses.asdict`, by way of JSON."""
-        return cls(**{**state, "directions": tuple(state["directions"])})
+        """Rebuild a header from `dataclasses.asdict`, by way of JSON.
+
+        Raises:
+            TypeError, ValueError: It is none.
+        """
+        header = cls(**{**state, "directions": tuple(state["directions"])})
+        texts = (header.study, header.name, header.framework)
+        if not (
+            all(isinstance(text, str) for text in texts)
+            and header.study == Path(header.study).name != ""  # it is part of names of files
+            and header.directions
+            and all(direction in SIGNS for direction in header.directions)
+            and is_time(header.began)
+        ):
+            raise ValueError(f"this is no header: {header!r}")
+        return header
 
 
 @dataclass(frozen=True, slots=True)

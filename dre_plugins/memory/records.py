@@ -142,13 +142,18 @@ class Recorder:
         is_due = time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS
         descriptor = os.open(path, flags, 0o666)
         try:
-            while lines:
-                lines = lines[os.write(descriptor, lines) :]
-            if is_due and self._path is not None:
-                os.fsync(descriptor)
-                self._synced = time.monotonic()
-        finally:
-            os.close(descriptor)
+            try:
+                while lines:
+                    lines = lines[os.write(descriptor, lines) :]
+                if is_due and self._path is not None:
+                    os.fsync(descriptor)
+                    self._synced = time.monotonic()
+            finally:
+                os.close(descriptor)
+        except OSError:
+            if self._path is None:
+                path.unlink(missing_ok=True)  # it has no trial, and would count as damaged
+            raise
         if self._path is None:
             self._path, self._synced = path, time.monotonic()
             weakref.finalize(self, _sync, path, self._process)  # at the study's end
@@ -182,6 +187,15 @@ def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
 # ---- reading
 
 
+def parsed(line: bytes) -> Any:
+    """Return what a line of a record holds; a ValueError says that it is no strict JSON."""
+    return json.loads(line, parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
 def read_lines(path: Path) -> tuple[Header, list[bytes]]:
     """Return the header of a record and the lines after it.
 
@@ -189,7 +203,7 @@ def read_lines(path: Path) -> tuple[Header, list[bytes]]:
     """
     first, *lines = regular(path).read_bytes().splitlines() or [b""]
     try:
-        state = json.loads(first)
+        state = parsed(first)
         is_known = state.pop("format") == FORMAT and state.pop("version") <= VERSION
         header = Header.from_dict(state) if is_known else None
     except DAMAGES as error:
@@ -215,7 +229,7 @@ def read_study(paths: Sequence[Path]) -> RecordedStudy:
         headers.append(header)
         for line in lines:
             try:
-                _read_line(json.loads(line), header, spaces, trials)
+                _read_line(parsed(line), header, spaces, trials)
             except DAMAGES:
                 n_damaged += 1
     if not spaces:

@@ -8,6 +8,7 @@ from dre_plugins.memory.index import Entry, Index
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.aliases import roles
 from dre_plugins.transfer.spaces.alignment import matching_names, try_align
+from dre_plugins.transfer.spaces.merging import mergeable
 from dre_plugins.transfer.spaces.prefixes import forms_of
 
 # Largest number of studies to learn from: it takes seconds, and more of them hardly help.
@@ -23,7 +24,8 @@ MAX_ALIGNED = 200
 def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
     """Return the studies to learn from, those with the largest overlap first, then the newest.
 
-    The present study, whose identity is `without`, does not learn from itself.
+    The present study, whose identity is `without`, does not learn from itself. A study whose
+    parameters contradict those of earlier ones (see `mergeable`) is left out.
     """
     entries = usable(index, without=without)
     wanted, digests = _words(space.names), dict.fromkeys(entry.space for entry in entries)
@@ -32,7 +34,8 @@ def select(index: Index, space: SearchSpace, *, without: str) -> list[Entry]:
     overlaps = {digest: overlap(index.space(digest), space) for digest in likely[:MAX_ALIGNED]}
     chosen = [entry for entry in entries if overlaps.get(entry.space, 0.0) > 0.0]
     chosen.sort(key=lambda entry: -overlaps[entry.space])  # stable: the newest stay first
-    return chosen[:MAX_STUDIES]
+    chosen = chosen[:MAX_STUDIES]
+    return [chosen[row] for row in mergeable([index.space(entry.space) for entry in chosen])]
 
 
 def newest_with(index: Index, name: str, *, without: str) -> SearchSpace | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation, Suggestion
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
@@ -42,8 +43,10 @@ def memory_of_study(
 ) -> StudyMemory | None:
     """Return the access of a new study to a memory, None if there is no memory.
 
-    A ValueError says that `given` is no memory, see `Memory.of`.
+    A ValueError says that `given` is no memory, see `Memory.of`, or that a name is no text.
     """
+    for argument, text in (("name", name), ("framework", framework)):
+        require(isinstance(text, str), argument, text, "a text")
     if not is_wanted(given):
         return None
     # The only import of a package above: a study without a memory does not need it.

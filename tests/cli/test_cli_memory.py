@@ -104,6 +104,13 @@ def test_export_and_import(dre, memory, tmp_path):
     assert abs(task.units - expected.units).max() < 1e-12
 
 
+def test_nothing_to_export_is_an_error(dre, memory, tmp_path):
+    output = tmp_path / "tasks.json"
+    arguments = ("memory", "export", "-o", output, "--memory", tmp_path / "none")
+    assert "nothing to export" in dre(*arguments, code=1).stderr
+    assert not output.exists()
+
+
 def test_optuna_storages_are_imported(dre, studies, memory):
     assert "Recorded 3 of 3" in words(dre("memory", "import", studies))
     assert "adult" in dre("memory", "list").output

@@ -227,6 +227,21 @@ def test_times_may_have_zones(storage):
     assert "zones" in study.sampler.explain(study, 0).past_studies
 
 
+def test_of_studies_that_contradict_each_other_the_nearest_are_learnt_from():
+    """A rate was a number once and a word once, and the present study has the number."""
+
+    def other(trial):
+        return len(trial.suggest_categorical("lr", ["low", "high"])) + trial.suggest_int(
+            "layers", 1, 8
+        )
+
+    storage = optuna.storages.InMemoryStorage()
+    add_past(storage, "word", objective=other)
+    add_past(storage, "number")
+    study = optimize(3, storage=storage, past_studies="storage")
+    assert study.sampler.explain(study, 0).past_studies == "number"
+
+
 def test_a_storage_without_other_studies_is_as_good_as_none(storage):
     study = optimize(3, storage=storage, past_studies="storage")
     assert params_of(study) == params_of(optimize(3))
@@ -280,6 +295,31 @@ def test_what_optuna_tuned_helps_ray_tune(memory):
     names = {(e.header.framework, e.header.name, e.n_trials) for e in memory.index().entries}
     assert names == {("optuna", "present", 25), ("ray-tune", "loss", 1)}
     assert set(SPACE.names) == {"lr", "layers"}
+
+
+@pytest.mark.ray
+def test_a_ray_search_that_is_restored_is_no_study_more(memory, tmp_path):
+    """Ray makes a new search of a Tuner and restores its state then."""
+    tune_of_ray = pytest.importorskip("ray.tune")
+    from dre_plugins import DRESearch
+
+    def begun():
+        search = DRESearch(seed=0, memory=memory)
+        space = {"lr": tune_of_ray.loguniform(1e-4, 1.0), "layers": tune_of_ray.randint(1, 9)}
+        search.set_search_properties("loss", "min", space)
+        return search
+
+    write_study(memory, "past")
+    search = begun()
+    config = search.suggest("a")
+    search.save_to_dir(str(tmp_path), session_str="1")
+    again = begun()
+    again.restore_from_dir(str(tmp_path))
+    assert again.suggest("a") == config
+    again.on_trial_complete("a", {"loss": 1.0, "training_iteration": 1})
+    assert [*memory.source_studies().values()] == [["past"]]
+    assert len(memory.index().entries) == 2
+    assert len([*memory.priors.glob("*.safetensors")]) == 1
 
 
 @pytest.mark.parametrize("options", [{"memory": True}, {"past_studies": "storage"}])

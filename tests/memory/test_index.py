@@ -1,6 +1,7 @@
 """The index says which studies there are, whatever happens to it."""
 
 import json
+import math
 import multiprocessing
 import os
 import time
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from remembered import SPACE, files_of, header, loss, tune, write_studies, write_study
 
+from dre_plugins import AskTell
 from dre_plugins.memory import Memory
 from dre_plugins.memory import index as index_module
 from dre_plugins.memory.recorded import RecordedTrial
@@ -58,6 +60,61 @@ def test_a_damaged_index_is_made_anew(memory, content):
     (memory.path / "index.json").write_bytes(content)
     assert names(memory) == ["a"]
     assert json.loads((memory.path / "index.json").read_bytes())["files"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("began", value) for value in (None, "x", math.nan, 1e30, -1e30, True)),
+        *(("name", value) for value in (None, 3)),
+        *(("directions", value) for value in ([], "minimize", ["up"])),
+        *(("study", value) for value in (5, "", "../../x")),
+        ("framework", None),
+    ],
+)
+def test_a_record_with_a_wrong_header_stops_no_other_study(memory, key, value):
+    write_studies(memory, "ab")
+    path = files_of(memory)[0]
+    first, *lines = path.read_bytes().splitlines()
+    wrong = json.dumps({**json.loads(first), key: value}).encode()
+    path.write_bytes(b"\n".join([wrong, *lines, b""]))
+    study = tune(memory, 1)
+    assert (study.stats["past_studies"], study.stats["memory_errors"]) == (1, 0)
+    assert memory.index().damaged == [path.name]
+
+
+@pytest.mark.parametrize(
+    "space", [{"x": {"kind": "Odd"}}, {"x": {"kind": "Categorical", "choices": [math.nan, 1]}}]
+)
+def test_a_space_that_cannot_be_rebuilt_stops_no_other_study(memory, space):
+    write_studies(memory, "ab")
+    with files_of(memory)[0].open("a") as file:
+        file.write(json.dumps({"space": {"domains": space, "conditions": [], "optional": []}}))
+    study = tune(memory, 1)
+    assert (study.stats["past_studies"], study.stats["memory_errors"]) == (2, 0)
+
+
+@pytest.mark.parametrize("ended", [math.nan, math.inf, 1e30, None, "x"])
+def test_an_end_that_is_no_time_counts_as_the_beginning(memory, ended):
+    write_study(memory, "a", 1)
+    path = files_of(memory)[0]
+    *lines, trial = path.read_bytes().splitlines()
+    wrong = json.dumps({**json.loads(trial), "ended": ended}).encode()
+    path.write_bytes(b"\n".join([*lines, wrong, b""]))
+    assert [entry.last for entry in memory.index().entries] == [1000.0]
+
+
+def test_an_index_that_cannot_be_written_is_not_needed(memory, monkeypatch):
+    """On a full disk, where studies are forgotten to make room, or one that is read only."""
+
+    def full(path):
+        raise OSError(28, "No space left on device")
+
+    write_studies(memory, "ab")
+    monkeypatch.setattr(index_module, "atomic_write", full)
+    memory.forget([entry for entry in memory.index().entries if entry.header.study == "a"])
+    assert names(memory) == ["b"]
+    assert not (memory.path / "index.json").exists()
 
 
 def test_what_is_deleted_disappears(memory):
@@ -132,6 +189,18 @@ def test_the_studies_with_the_largest_overlap_come_first_then_the_newest(memory)
 def test_parameters_match_by_name_alias_and_domain(memory, past, is_chosen):
     write_study(memory, "past", space=SearchSpace(past))
     assert bool(select(memory.index(), SPACE, without="")) == is_chosen
+
+
+def test_of_studies_that_contradict_each_other_the_nearest_are_learnt_from(memory):
+    """A rate was a number once and a word once, and the present study has the word."""
+    number = {"rate": Float(1e-4, 1.0), "layers": Integer(1, 8)}
+    word = {"rate": Categorical(("low", "high")), "layers": Integer(1, 8)}
+    write_study(memory, "word", space=SearchSpace(word))
+    write_study(memory, "number", space=SearchSpace(number))  # by its layers
+    chosen = select(memory.index(), SearchSpace(word), without="")
+    assert [entry.header.name for entry in chosen] == ["word"]
+    study = AskTell(word, seed=0, memory=memory.path)
+    assert (study.stats["past_studies"], study.stats["memory_errors"]) == (1, 0)
 
 
 def test_a_name_may_begin_with_that_of_a_learner(memory):

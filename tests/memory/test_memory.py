@@ -73,9 +73,24 @@ def test_what_is_no_memory_is_refused(given):
         tune(given, 0)
 
 
-def test_a_limit_must_be_positive(tmp_path):
-    with pytest.raises(ValueError, match="max_megabytes must be above 0"):
-        Memory(tmp_path, max_megabytes=0.0)
+@pytest.mark.parametrize("limit", [0.0, -1, "5", True, float("nan")])
+def test_a_limit_must_be_a_positive_number(tmp_path, limit):
+    with pytest.raises(ValueError, match="max_megabytes must be a number above 0"):
+        Memory(tmp_path, max_megabytes=limit)
+
+
+@pytest.mark.parametrize("path", ["", None, 3])
+def test_a_memory_needs_a_path(path):
+    with pytest.raises(ValueError, match="path must be the path of a folder"):
+        Memory(path)
+
+
+@pytest.mark.parametrize("argument", ["name", "framework"])
+def test_a_study_whose_name_is_no_text_is_refused(memory, argument):
+    """Nobody could learn from it, as its record would not be one."""
+    for wrong in (None, 3):
+        with pytest.raises(ValueError, match=f"{argument} must be a text"):
+            AskTell(SPACE, memory=memory, **{argument: wrong})
 
 
 # ---- what is remembered

@@ -188,6 +188,21 @@ def test_after_a_failed_write_the_rest_goes_to_a_new_file(memory, monkeypatch):
     assert study.n_damaged == 1
 
 
+def test_a_first_write_that_fails_leaves_no_file(memory, monkeypatch):
+    def full(descriptor, lines):
+        raise OSError(28, "No space left on device")
+
+    recorder = Recorder(memory.records, header())
+    monkeypatch.setattr(os, "write", full)
+    for number in range(2):
+        with pytest.raises(OSError, match="No space"):
+            recorder.write(number, Trial(AT, COMPLETE, 1.0), SPACE)
+    assert files_of(memory) == []
+    monkeypatch.undo()
+    recorder.write(2, Trial(AT, COMPLETE, 3.0), SPACE)
+    assert sorted(read_study(files_of(memory)).trials) == [2]
+
+
 def test_a_study_that_is_forgotten_while_it_runs_goes_on_in_a_new_file(memory):
     recorder = write(memory, [Trial(AT, COMPLETE, 1.0)])
     files_of(memory)[0].unlink()

@@ -25,8 +25,8 @@ from ray import tune
 
 pytestmark = of_tuners("ray", 900)
 
-# Seconds after which Ray has stored that a trial has ended, on a busy machine.
-WITHIN = 3.0
+# Seconds after which Ray has stored that a trial has ended, on a machine that is much too busy.
+WITHIN = 10.0
 
 
 @pytest.fixture(scope="module")

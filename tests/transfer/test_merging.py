@@ -23,7 +23,12 @@ from dre_plugins.space import (
 )
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.alignment import align
-from dre_plugins.transfer.spaces.merging import merged_domain, merged_space, unify_names
+from dre_plugins.transfer.spaces.merging import (
+    mergeable,
+    merged_domain,
+    merged_space,
+    unify_names,
+)
 
 RBF = Condition("gamma", "kernel", ("rbf",))
 
@@ -195,6 +200,14 @@ def space(*names: str) -> SearchSpace:
 def test_aliases_and_spellings_get_one_name() -> None:
     found = names_of(space("lr", "depth"), space("Eta", "depth"), space("learning-rate", "depth"))
     assert found == [("Eta", "depth")] * 3
+
+
+def test_what_earlier_spaces_contradict_is_left_out() -> None:
+    number, word = space("lr", "depth"), SearchSpace({"eta": Categorical(("low", "high"))})
+    assert mergeable([]) == []
+    assert mergeable([number, number]) == [0, 1]
+    assert mergeable([word, number, word, number]) == [0, 2]
+    assert mergeable([number, word, number, word]) == [0, 2]
 
 
 def test_it_does_not_depend_on_the_order() -> None:

@@ -62,6 +62,31 @@ def test_a_csv_file_becomes_tasks_over_one_inferred_space(tmp_path: Path) -> Non
     }
 
 
+def test_columns_without_a_name_are_no_parameters(tmp_path: Path) -> None:
+    """As the row numbers that pandas writes, and a separator at the end of each line."""
+    path = tmp_path / "runs.csv"
+    table = pd.DataFrame({"lr": [0.1, 0.2], "loss": [1.0, 2.0]})
+    path.write_text(table.to_csv().replace("\n", ",\n"))
+    metadata = from_table(path, value="loss")
+    assert metadata.tasks[0].space.names == ("lr",)
+    assert metadata.skipped == {"columns without a name": 2}
+
+
+@pytest.mark.parametrize("values", [("0,5", "0,25"), ("90%", "80%", ""), ("bad", "nan")])
+def test_values_without_any_number_are_refused(tmp_path: Path, values: tuple[str, ...]) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join(["lr;loss", *(f"0.1;{value}" for value in values)]))
+    with pytest.raises(ValueError, match=f"'loss' has no number.*'{values[0]}'"):
+        from_table(path, value="loss")
+
+
+def test_an_empty_file_is_called_so(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.touch()
+    with pytest.raises(ValueError, match="it is empty"):
+        from_table(path, value="loss")
+
+
 def test_without_a_task_column_the_file_is_one_task(tmp_path: Path) -> None:
     path = tmp_path / "one.tsv"
     path.write_text("\ufeffx\tacc\n0.5\t1\n0.7\t2\n\n", encoding="utf-8")

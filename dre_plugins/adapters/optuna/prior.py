@@ -38,6 +38,7 @@ from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial
 from dre_plugins.space import Domain, SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset
+from dre_plugins.transfer.spaces.merging import mergeable
 
 if TYPE_CHECKING:
     from dre_plugins.transfer.prior import Prior
@@ -295,7 +296,8 @@ class StudiesOfStorage:
             space = tasks[place].space
         overlaps = [overlap(task.space, space) for task in tasks]
         order = sorted(range(len(tasks)), key=lambda row: -overlaps[row])[:MAX_STUDIES]
-        chosen = [tasks[row] for row in order if overlaps[row] > 0.0]
+        alike = [tasks[row] for row in order if overlaps[row] > 0.0]
+        chosen = [alike[row] for row in mergeable([task.space for task in alike])]
         chosen.sort(key=lambda task: task.name)
         return learnt_prior(MetaDataset(tuple(chosen)), logger) if chosen else None
 

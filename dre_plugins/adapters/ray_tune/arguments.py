@@ -11,7 +11,7 @@ import numpy as np
 
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import logger, numbers_of
-from dre_plugins.adapters.ray_tune.sources import Source, metadata_from_results
+from dre_plugins.adapters.ray_tune.sources import Source, read_results
 from dre_plugins.adapters.ray_tune.tree import hidden_in
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.memory import GivenMemory, is_wanted
@@ -122,7 +122,10 @@ def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], 
 
 
 def past_tasks(results: PastResults, metric: Any, mode: Any, space: SearchSpace) -> MetaDataset:
-    """Return past experiments as tasks, in the present space if that is what they searched."""
+    """Return past experiments as tasks, in the present space if that is what they searched.
+
+    Otherwise the domains of the parameters that they share are from the present space.
+    """
     if isinstance(results, MetaDataset):
         return results
     if isinstance(metric, list):
@@ -130,9 +133,9 @@ def past_tasks(results: PastResults, metric: Any, mode: Any, space: SearchSpace)
             f"past_results teach one metric, and there are {metric!r}; give what "
             "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
         )
-    inferred = metadata_from_results(results, metric=metric, mode=mode)
     searched = SearchSpace({name: space.domains[name] for name in space.names}, space.conditions)
-    given = metadata_from_results(results, metric=metric, mode=mode, space=searched)
+    inferred = read_results(results, metric=metric, mode=mode, likely=searched)
+    given = read_results(results, metric=metric, mode=mode, space=searched)
     are_equal = sum(map(len, given)) == sum(map(len, inferred)) and not any(
         np.isnan(task.units).all(axis=0).any() for task in given
     )

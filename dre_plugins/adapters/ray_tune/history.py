@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -67,6 +67,12 @@ def numbers_of(value: Any) -> float | tuple[float, ...]:
     if isinstance(value, (list, tuple)):
         return tuple(number_of(part) for part in value)
     return number_of(value)
+
+
+def key_of_trial(study: AskTell, number: int) -> Hashable:
+    """Return a key of the parameters of a trial, without constants."""
+    configuration = study.trials[number].configuration
+    return match_key({n: configuration[n] for n in study.space.names if n in configuration})
 
 
 class LearningSearcher(Searcher):
@@ -187,9 +193,7 @@ class LearningSearcher(Searcher):
     def _restarted(self, study: AskTell, configuration: Mapping[str, Any]) -> int | None:
         """Begin the first crashed trial of a configuration again, and return its number."""
         for trial_id, number in self._failed.items():
-            before = study.trials[number].configuration
-            searched = {name: before[name] for name in study.space.names if name in before}
-            if match_key(searched) == match_key(dict(configuration)):
+            if key_of_trial(study, number) == match_key(dict(configuration)):
                 del self._failed[trial_id]
                 study.restart(number)
                 return number

@@ -36,10 +36,11 @@ from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import Running, logger, numbers_of
 from dre_plugins.adapters.ray_tune.state import RestorableSearcher
 from dre_plugins.engine.settings import require
+from dre_plugins.memory.memory import Memory
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.loading import prior_from
-from dre_plugins.recommend.memory import GivenMemory
+from dre_plugins.recommend.memory import GivenMemory, is_wanted
 from dre_plugins.recommend.prior import AUTO, GivenPrior, LoadedPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import TrialState, number_of
@@ -193,6 +194,7 @@ class DRESearch(RestorableSearcher):
         }
         checked = checked_settings(settings).for_recommender(**options)
         self._ordered = checked.order_numeric_choices
+        Memory.of(memory)  # says what is wrong with it
         self._options: dict[str, Any] = {**options, "settings": settings, "memory": memory}
         self._valid = valid
         check_past("past_results", past_results, prior)
@@ -275,12 +277,13 @@ class DRESearch(RestorableSearcher):
         """Check what can be checked, and begin the study if nothing has to be learnt first.
 
         `Tuner.restore` calls this before it restores the state. The state has the prior of past
-        results, which may not exist any more, so they are not read here.
+        results, which may not exist any more, so they are not read here. Nor is a memory, which
+        would take this for one more study that learns.
         """
         self._require_objective(param_space)
         check_rule(self._valid, param_space)
         self._options["memory"] = memory_for(self._options["memory"], param_space)
-        if self._past_results is None:
+        if self._past_results is None and not is_wanted(self._options["memory"]):
             self._set_up(param_space)
 
     def _converted(self, space: Mapping[str, Any]) -> ParamSpace:

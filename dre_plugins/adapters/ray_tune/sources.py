@@ -19,6 +19,7 @@ from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, list
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
+from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.sources.cells import fits, is_missing, number
@@ -73,9 +74,26 @@ def metadata_from_results(
     Raises:
         ValueError: A folder is missing, nothing has reported the metric, or an argument is wrong.
     """
-    check_mode(mode)
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
+    return read_results(results, metric=metric, mode=mode, space=space)
+
+
+def read_results(
+    results: Source | Sequence[Source],
+    *,
+    metric: str | None = None,
+    mode: Mode | None = None,
+    space: SearchSpace | None = None,
+    likely: SearchSpace | None = None,
+) -> MetaDataset:
+    """Return experiments as metadata, see `metadata_from_results`.
+
+    Args:
+        likely: Without `space`: where the domains of parameters are from whose values fit them.
+            Those of other parameters are inferred.
+    """
+    check_mode(mode)
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
     reported: set[str] = set()
@@ -93,7 +111,7 @@ def metadata_from_results(
             if names and key not in names:
                 skipped[f"experiment {name!r} without the metric {key!r}"] += 1
                 continue
-            searched, trials = trials_in(runs, key, sign, space, skipped)
+            searched, trials = trials_in(runs, key, sign, space, skipped, likely)
             tasks.append(Task.from_trials(name, searched, [*trials.values()]))
     if metric is not None and reported and metric not in reported:
         raise ValueError(f"No trial reports the metric {metric!r}; there are {sorted(reported)}.")
@@ -106,16 +124,23 @@ def trials_in(
     sign: float,
     space: SearchSpace | None,
     skipped: Counter[str],
+    likely: SearchSpace | None = None,
 ) -> tuple[SearchSpace, dict[int, Trial]]:
-    """Return the search space, and the trials that have ended and fit it by their places."""
+    """Return the search space, and the trials that have ended and fit it by their places.
+
+    Args:
+        likely: See `read_results`.
+    """
+    known = likely if space is None else space
     ended = {place: run for place, run in enumerate(runs) if run.has_ended}
     skipped["unfinished trial"] += len(runs) - len(ended)
     longest = max((_last_iteration(run) for run in ended.values()), default=0.0)
     trials: dict[int, Trial] = {}
     for place, run in ended.items():
-        configuration = flat_configuration(run.configuration, () if space is None else space.names)
+        configuration = flat_configuration(run.configuration, () if known is None else known.names)
+        if known is not None:
+            configuration = {key: _placed(known, key, configuration[key]) for key in configuration}
         if space is not None:
-            configuration = {key: _placed(space, key, configuration[key]) for key in configuration}
             given = {key: configuration[key] for key in space.names if key in configuration}
             wrong = [key for key, value in given.items() if not fits(space.domains[key], value)]
             if wrong:
@@ -123,7 +148,20 @@ def trials_in(
                 skipped[f"trials without a fitting {wrong[0]!r}, such as {value!r}"] += 1
                 continue
         trials[place] = _trial_of(run, configuration, metric, sign, longest)
-    return space or infer_space([trial.configuration for trial in trials.values()]), trials
+    return space or _inferred([trial.configuration for trial in trials.values()], likely), trials
+
+
+def _inferred(
+    configurations: Sequence[Mapping[str, Any]], likely: SearchSpace | None
+) -> SearchSpace:
+    """Return the space of configurations, with the likely domains of parameters that fit these."""
+    inferred = infer_space(configurations)
+    domains = dict(inferred.domains)
+    for name in () if likely is None else likely.names:
+        values = [part[name] for part in configurations if name in part]
+        if likely is not None and values and all(fits(likely.domains[name], v) for v in values):
+            domains[name] = likely.domains[name]
+    return SearchSpace(domains, *infer_conditions(domains, configurations))
 
 
 def _trial_of(

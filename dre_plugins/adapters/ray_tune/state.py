@@ -19,7 +19,7 @@ import json
 import pickle
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,8 +27,15 @@ from ray import cloudpickle
 from ray.tune.search.repeater import TRIAL_INDEX
 from ray.tune.utils import flatten_dict
 
-from dre_plugins.adapters.ray_tune.history import LearningSearcher, Running, logger
+from dre_plugins.adapters.ray_tune.history import (
+    LearningSearcher,
+    Running,
+    key_of_trial,
+    logger,
+)
 from dre_plugins.engine.files import atomic_write, regular
+from dre_plugins.recommend.ask_tell import AskTell
+from dre_plugins.space.base import match_key
 
 STATE_FORMAT = "dre_plugins.DRESearch"
 STATE_VERSION = 1
@@ -51,6 +58,7 @@ class KnownToRay(NamedTuple):
 class RestorableSearcher(LearningSearcher):
     """A searcher all of whose attributes are its state."""
 
+    _options: dict[str, Any]  # arguments of the study
     # Ids of trials that Ray has forgotten.
     _forgotten: tuple[str, ...] = ()
     _n_saved = 0
@@ -138,9 +146,16 @@ class RestorableSearcher(LearningSearcher):
         """Learn from trials that began or ended after the state, and that Ray will not continue.
 
         A trial whose end was missed counts as stopped at its last result, or as failed if Ray says
-        so.
+        so. Of trials with the configuration of another one, as a `Repeater` runs them, the one
+        that is known counts.
         """
+        stored, twins = {trial.trial_id for trial in trials}, self._by_configuration()
         for trial in trials:
+            twin = None if trial.trial_id in self._numbers else twins.get(self._key(trial.config))
+            if twin in stored:
+                self._numbers[trial.trial_id] = self._numbers[twin]
+            elif self._study is not None and twin in self._running:
+                self._hand_over(self._study, twin, trial.trial_id)
             has_ended = trial.trial_id in self._numbers and trial.trial_id not in self._running
             has_recovered = trial.trial_id in self._failed and trial.status == "TERMINATED"
             if has_ended and not has_recovered:
@@ -149,8 +164,33 @@ class RestorableSearcher(LearningSearcher):
             if trial.status in ("TERMINATED", "ERROR"):
                 result = flatten_dict(dict(trial.result)) or None
                 self.on_trial_complete(trial.trial_id, result, error=trial.status == "ERROR")
-        stored = {trial.trial_id for trial in trials}
         self._forgotten = tuple(trial_id for trial_id in self._running if trial_id not in stored)
+
+    def _by_configuration(self) -> dict[Hashable, str]:
+        """Return the trials that have not failed, by configuration, if none of these repeats."""
+        if self._study is None or self._options["allow_duplicates"]:
+            return {}
+        return {
+            key_of_trial(self._study, number): trial_id
+            for trial_id, number in self._numbers.items()
+            if number is not None and trial_id not in self._failed
+        }
+
+    def _key(self, config: Mapping[str, Any]) -> Hashable:
+        """Return the key of a configuration of Ray, None if it is not of the space."""
+        if self._param_space is None or not config:
+            return None
+        try:
+            return match_key(self._param_space.to_configuration(config))
+        except ValueError:  # `_adopt` says so
+            return None
+
+    def _hand_over(self, study: AskTell, trial_id: str, successor: str) -> None:
+        """Give the configuration of a running trial that Ray has forgotten to another trial."""
+        number = self._running.pop(trial_id).number
+        del self._numbers[trial_id]
+        self._numbers[successor], self._running[successor] = number, Running(number)
+        study.restart(number)
 
     def _take_over(self, trial_id: str) -> None:
         """Give the configuration of a trial that Ray has forgotten to a new trial."""
@@ -158,10 +198,7 @@ class RestorableSearcher(LearningSearcher):
         if self._study is None or not self._forgotten or trial_id in self._running:
             return
         forgotten, self._forgotten = self._forgotten[0], self._forgotten[1:]
-        number = self._running.pop(forgotten).number
-        del self._numbers[forgotten]
-        self._study.restart(number)
-        self._numbers[trial_id], self._running[trial_id] = number, Running(number)
+        self._hand_over(self._study, forgotten, trial_id)
 
 
 def _write(path: Path, state: dict[str, Any]) -> None:

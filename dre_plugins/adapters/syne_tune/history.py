@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from syne_tune.optimizer.schedulers.searchers.searcher import BaseSearcher
 
 from dre_plugins.adapters.common.options import seed_from
@@ -70,8 +71,10 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             framework="syne-tune",
             name=name,
         )
-        for point in points_to_evaluate or ():
-            require(isinstance(point, Mapping), "points_to_evaluate", point, "dictionaries")
+        points = [] if points_to_evaluate is None else points_to_evaluate
+        is_list = isinstance(points, Sequence) and all(isinstance(p, Mapping) for p in points)
+        require(is_list, "points_to_evaluate", points, "a list of dictionaries")
+        for point in points:
             self._study.enqueue(cast(point, config_space))
         # Suggestions without a trial id yet: number in the study -> configuration.
         self._without_id: dict[int, Hashable] = {}
@@ -247,3 +250,14 @@ def random_seed_from(random_seed: int | None) -> int:
         ValueError: If it is negative or no integer.
     """
     return seed_from(random_seed, name="random_seed", n_bits=31)
+
+
+def check_objective(metric: object, do_minimize: object) -> None:
+    """Refuse what names no metric, or does not say whether small values are good.
+
+    Raises:
+        ValueError: If the metric is no text, or `do_minimize` no truth value.
+    """
+    require(isinstance(metric, str), "metric", metric, "the name of one metric")
+    is_flag = isinstance(do_minimize, (bool, np.bool_))
+    require(is_flag, "do_minimize", do_minimize, "True or False")

@@ -20,7 +20,12 @@ from syne_tune.optimizer.schedulers.single_objective_scheduler import SingleObje
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.options import DURATION, checked_cost_name, cost_in
 from dre_plugins.adapters.common.past_tasks import Mode
-from dre_plugins.adapters.syne_tune.history import StudySearcher, logger, random_seed_from
+from dre_plugins.adapters.syne_tune.history import (
+    StudySearcher,
+    check_objective,
+    logger,
+    random_seed_from,
+)
 from dre_plugins.adapters.syne_tune.searcher import DRESearcher
 from dre_plugins.adapters.syne_tune.sources import Source, prior_from_evaluations
 from dre_plugins.engine.settings import require
@@ -148,7 +153,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         cost: str | None = None,
         **options: Any,
     ) -> None:
-        _check_objective(metric, do_minimize)
+        check_objective(metric, do_minimize)
         self._limits = Limits.of(constraints)
         name = checked_cost_name(cost, "a reported number")
         self._cost = ST_WORKER_TIME if name == DURATION else name
@@ -221,7 +226,6 @@ class DRETransfer(DRE):
         past_mode: Mode | None = None,
         **options: Any,
     ) -> None:
-        _check_objective(metric, do_minimize)
         prior = prior_from_evaluations(
             transfer_learning_evaluations,
             metric,
@@ -271,7 +275,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         constraints: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        _check_objective(metric, do_minimize)
+        check_objective(metric, do_minimize)
         wanted = "left out: a trial that may be stopped costs what it is given; DRE takes a cost"
         require("cost" not in options, "cost", options.get("cost"), wanted)
         self._limits = Limits.of(constraints)
@@ -363,9 +367,3 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         resource = number_of(result[self.time_attr])
         comparable = worst if math.isnan(value) else value
         return {**result, self.metric: comparable, self.time_attr: resource}
-
-
-def _check_objective(metric: object, do_minimize: object) -> None:
-    require(isinstance(metric, str), "metric", metric, "the name of one metric")
-    is_flag = isinstance(do_minimize, (bool, np.bool_))
-    require(is_flag, "do_minimize", do_minimize, "True or False")

@@ -87,7 +87,9 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             with some of the same parameters learn: True (that of DRE_MEMORY, or one in the user's
             data folder), a path, a `dre_plugins.Memory`, False (none), or None (that of the
             environment variable DRE_MEMORY, if it is set). With a prior other than "auto" and
-            "universal", the study is recorded but does not learn from the folder.
+            "universal", the study is recorded but does not learn from the folder. Trials are
+            recorded when they end, which Syne Tune's `AsynchronousSuccessiveHalving` and
+            `MedianStoppingRule` do not say; `ASHADRE` does.
         valid: Rule that configurations must satisfy: a function of a configuration with its
             constants, such as `lambda c: c["low"] <= c["high"]`. It must be quick and always
             answer the same. Points to evaluate are exempt; `stats["invalid"]` counts those that

@@ -29,7 +29,7 @@ from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, learnt_prior, listed
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
-from dre_plugins.adapters.syne_tune.history import logger
+from dre_plugins.adapters.syne_tune.history import check_objective, logger
 from dre_plugins.engine.files import regular
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -71,6 +71,7 @@ class Wanted:
     metric: str | None
     mode: Mode | None
     space: SearchSpace | None
+    otherwise: Mode = "min"  # the mode where neither the user nor an experiment states one
 
 
 def metadata_from_experiments(
@@ -100,7 +101,12 @@ def metadata_from_experiments(
     check_mode(mode)
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    wanted, skipped = Wanted(metric, mode, space), Counter[str]()
+    return _tasks_in(source, Wanted(metric, mode, space))
+
+
+def _tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
+    """Return experiments and offline evaluations as metadata."""
+    skipped: Counter[str] = Counter()
     tasks: list[Task] = []
     for part in listed(source):
         if isinstance(part, Mapping):
@@ -120,7 +126,7 @@ def metadata_from_experiments(
 def prior_from_evaluations(
     evaluations: Source | Sequence[Source] | MetaDataset,
     metric: str,
-    do_minimize: bool | None = True,
+    do_minimize: bool = True,
     *,
     past_metric: str | None = None,
     past_mode: Mode | None = None,
@@ -139,17 +145,19 @@ def prior_from_evaluations(
         past_mode: "min" or "max"; None: what an experiment says, else as `do_minimize` does.
 
     Raises:
-        ValueError: If nothing has the metric, or there is nothing to learn from.
+        ValueError: If nothing has the metric, there is nothing to learn from, or an argument is
+            wrong.
     """
+    check_objective(metric, do_minimize)
+    check_mode(past_mode)
     if not isinstance(evaluations, MetaDataset):
         parts = listed(evaluations)
         tables = [table for part in parts if isinstance(part, Mapping) for table in part.values()]
-        if tables:  # which do not say their mode
+        if tables:
             past_metric = past_metric or _metric_of(tables, metric)
-            past_mode = past_mode or ("min" if do_minimize else "max")
-        evaluations = metadata_from_experiments(
-            evaluations, metric=past_metric or metric, mode=past_mode
-        )
+        otherwise: Mode = "min" if do_minimize else "max"
+        wanted = Wanted(past_metric or metric, past_mode, None, otherwise)
+        evaluations = _tasks_in(evaluations, wanted)
     return learnt_prior(evaluations, logger)
 
 
@@ -215,7 +223,7 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
         skipped[f"experiment {folder.name!r} {_NO_METRIC} {metric!r}, but with {metrics}"] += 1
         return None
     modes = dict(zip(names, _as_list(metadata.get("metric_mode")) * len(names), strict=False))
-    sign = SIGNS.get(wanted.mode or str(modes.get(metric)), SIGNS["min"])
+    sign = SIGNS.get(wanted.mode or str(modes.get(metric)), SIGNS[wanted.otherwise])
 
     domains = _domains_in(metadata) if wanted.space is None else wanted.space.domains
     cells = {key.removeprefix(_CONFIG): columns[key] for key in columns if key.startswith(_CONFIG)}
@@ -362,7 +370,9 @@ def _offline_task(
         skipped[f"task that cannot be used: {name!r} ({error})"] += 1
         return None
     values = np.asarray(evaluations.objectives_evaluations, dtype=np.float64)
-    means = SIGNS[wanted.mode or "min"] * _mean_over_seeds(values[..., names.index(metric)])
+    means = SIGNS[wanted.mode or wanted.otherwise] * _mean_over_seeds(
+        values[..., names.index(metric)]
+    )
     table = evaluations.hyperparameters
     cells = {key: table[key].tolist() for key in space.names if key in table}
     rows = configurations(cells, space.domains, len(means), skipped)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
@@ -24,6 +25,7 @@ Direction: TypeAlias = Literal["minimize", "maximize"]
 _DELIMITERS = ",;\t"
 _UNNAMED = "table"
 _OTHER_LENGTH = "rows with another number of cells than the header"
+_NAMELESS = "columns without a name"
 
 
 class DataFrame(Protocol):
@@ -51,7 +53,8 @@ def from_table(
 
     An empty cell is a parameter that is inactive or unknown. A value that is empty, NaN or no
     number is a failed evaluation. All tasks share one search space. Rows with text in a column
-    of numbers (at least 90 % are), and rows that do not fit `space`, are counted in `skipped`.
+    of numbers (at least 90 % are), rows that do not fit `space`, and columns of a file without a
+    name, such as the row numbers that pandas writes, are counted in `skipped`.
 
     Args:
         source: A CSV file, a pandas data frame or columns by name.
@@ -63,7 +66,8 @@ def from_table(
         log: Parameters that were searched on the log scale; only without `space`.
 
     Raises:
-        ValueError: A column is missing, the file is no CSV file, or an argument is wrong.
+        ValueError: A column is missing, the file is no CSV file, no value is a number, or an
+            argument is wrong.
     """
     require(direction in SIGNS, "direction", direction, f"one of {list(SIGNS)}")
     skipped: Counter[str] = Counter()
@@ -73,6 +77,7 @@ def from_table(
         parameters = [name for name in names if name not in (value, task)]
     _check_columns(table, columns, [value, *parameters, *([] if task is None else [task])])
     _check_log(log, parameters, space)
+    _check_values(value, columns[value])
 
     domains = {} if space is None else space.domains
     cells = {name: columns[name] for name in parameters}
@@ -112,6 +117,15 @@ def _check_log(log: Collection[str], parameters: Sequence[str], space: SearchSpa
         raise ValueError(f"log names {unknown}, which are none of {[*parameters]}.")
 
 
+def _check_values(name: str, cells: Sequence[Any]) -> None:
+    """Refuse a column of values that are all text, such as numbers with a decimal comma."""
+    texts = [cell for cell in cells if isinstance(cell, str) and cell.casefold() != "nan"]
+    if texts and all(math.isnan(number(cell)) for cell in cells):
+        raise ValueError(
+            f"Column {name!r} has no number, but text such as {texts[0]!r}; write values like 0.5."
+        )
+
+
 # ---- reading
 
 
@@ -146,14 +160,20 @@ def read_csv(path: Path, skipped: Counter[str]) -> Columns:
             header = file.readline()
             file.seek(0)
             delimiter = max(_DELIMITERS, key=header.count)
-            names, *rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
-    except (csv.Error, ValueError) as error:  # text that is not UTF-8, or no row at all
+            rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
+    except (csv.Error, ValueError) as error:  # text that is not UTF-8
         raise ValueError(f"{str(path)!r} is no CSV file with a header ({error}).") from error
-    names = _check_unique(str(path), [name.strip() for name in names])
+    if not rows:
+        raise ValueError(f"{str(path)!r} is no CSV file with a header: it is empty.")
+    names = [name.strip() for name in rows.pop(0)]
+    _check_unique(str(path), [name for name in names if name])
+    skipped[_NAMELESS] += names.count("")
     whole = [row for row in rows if len(row) == len(names)]
     skipped[_OTHER_LENGTH] += len(rows) - len(whole)
     return {
-        name: [row[column].strip() or None for row in whole] for column, name in enumerate(names)
+        name: [row[column].strip() or None for row in whole]
+        for column, name in enumerate(names)
+        if name
     }
 
 

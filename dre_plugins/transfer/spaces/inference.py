@@ -90,14 +90,18 @@ def flat_configuration(
     """Return a nested configuration with "/" between the keys, without objects and callables.
 
     What remains are scalars as JSON has them and lists of such, and the values of parameters that
-    are known, whatever they are.
+    are known, whatever they are. The parts of a list with parameters or dictionaries inside are
+    named by their places.
     """
     flat: dict[str, Any] = {}
     for key, value in configuration.items():
         name = f"{prefix}{key}"
         plain = value.item() if isinstance(value, np.generic) else value
-        if isinstance(value, (list, tuple)) and any(p.startswith(f"{name}/") for p in parameters):
-            value = plain = dict(enumerate(value))  # a list of parameters, named by their places
+        if isinstance(value, (list, tuple)) and (
+            any(p.startswith(f"{name}/") for p in parameters)
+            or (name not in parameters and any(isinstance(part, Mapping) for part in value))
+        ):
+            value = plain = dict(enumerate(value))
         if name in parameters or _is_plain(plain):
             flat[name] = plain
         elif isinstance(value, Mapping):

@@ -48,6 +48,28 @@ def merged_space(spaces: Sequence[SearchSpace]) -> SearchSpace:
     return SearchSpace(domains, conditions, optional - constants)
 
 
+def mergeable(spaces: Sequence[SearchSpace]) -> list[int]:
+    """Return the positions of spaces that have a union, without those that earlier ones exclude.
+
+    A space in which a parameter is a word is left out if it is a number in an earlier one.
+    """
+    if _have_union(spaces):
+        return [*range(len(spaces))]
+    kept: list[int] = []
+    for position, space in enumerate(spaces):
+        if _have_union([*(spaces[earlier] for earlier in kept), space]):
+            kept.append(position)
+    return kept
+
+
+def _have_union(spaces: Sequence[SearchSpace]) -> bool:
+    try:
+        merged_space(unify_names(spaces))
+    except ValueError:
+        return False
+    return True
+
+
 def in_canonical_order(space: SearchSpace) -> SearchSpace:
     """Return the space with parameters by name and unordered choices by type and text.
 

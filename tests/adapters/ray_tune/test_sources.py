@@ -14,7 +14,14 @@ from ray import tune
 from dre_plugins.adapters.ray_tune.arguments import past_tasks
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.adapters.ray_tune.sources import metadata_from_results
-from dre_plugins.space import Categorical, Float, Integer, SearchSpace, UnsupportedDomainError
+from dre_plugins.space import (
+    Categorical,
+    Float,
+    Integer,
+    Ordinal,
+    SearchSpace,
+    UnsupportedDomainError,
+)
 
 # ---- a real run
 
@@ -131,6 +138,16 @@ def test_spaces_are_inferred_without_objects(tmp_path: Path) -> None:
     np.testing.assert_array_equal(task.values, [1.0, 2.0])
 
 
+def test_dictionaries_in_lists_are_read_without_a_space(tmp_path: Path) -> None:
+    for place in range(6):
+        params = {"l": [place / 5, {"n": place}], "plain": [1, place % 2]}
+        written(tmp_path, f"{place}", params, [report(place)])
+    task = metadata_from_results(tmp_path, metric="loss", mode="min").tasks[0]
+    assert task.space == SearchSpace(
+        {"l/0": Float(0.0, 1.0), "l/1/n": Integer(0, 5), "plain": Categorical(([1, 0], [1, 1]))}
+    )
+
+
 def test_parameters_in_lists_are_read_by_their_places(tmp_path: Path) -> None:
     for place in range(6):
         written(tmp_path, f"{place}", {"l": [place / 5, "same", {"n": place}]}, [report(place)])
@@ -138,6 +155,17 @@ def test_parameters_in_lists_are_read_by_their_places(tmp_path: Path) -> None:
     task = past_tasks(str(tmp_path), "loss", "min", space).tasks[0]
     assert task.space == space
     np.testing.assert_array_equal(task.units[:, 0], np.arange(6) / 5)
+
+
+def test_a_parameter_that_cannot_be_read_leaves_the_domains_of_the_others(tmp_path: Path) -> None:
+    """An object, a parameter that is new, and one that had choices of another kind."""
+    for place in range(6):
+        params = {"rate": 0.1 + place / 100, "units": 2**place, "fn": "<function f at 0x7f>"}
+        written(tmp_path, f"{place}", {**params, "kind": place % 2, "old": place}, [report(place)])
+    shared = {"rate": Float(1e-5, 1.0, "log"), "units": Ordinal((1, 2, 4, 8, 16, 32, 64))}
+    new = {"fn": Categorical((len, max)), "drop": Float(0.0, 0.5), "kind": Categorical(("a", "b"))}
+    task = past_tasks(str(tmp_path), "loss", "min", SearchSpace({**shared, **new})).tasks[0]
+    assert task.space.domains == {**shared, "kind": Integer(0, 1), "old": Integer(0, 5)}
 
 
 def test_what_the_tuner_draws_is_no_parameter() -> None:

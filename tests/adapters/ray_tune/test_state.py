@@ -174,6 +174,37 @@ def test_trials_of_a_repeater_are_no_news(tmp_path: Path) -> None:
     assert restored(tmp_path).study.trials == search.study.trials
 
 
+def test_repeats_without_an_index_are_no_news_either(tmp_path: Path) -> None:
+    """`Repeater(set_index=False)`: the search knows the first trial of a configuration."""
+    search, trials = known_to_ray(2, 1)
+    for place in (1, 2):  # of an ended one, and of a running one
+        trials[f"repeat{place}"] = ended(None, "", trials[f"t{place}"][1], 9.0)
+    stored(tmp_path, trials, search)
+    again = restored(tmp_path)
+    assert again.study.trials == search.study.trials
+    assert again.explain("repeat1") == search.explain("t1")
+
+
+def test_repeats_count_where_they_may_have_been_suggested(tmp_path: Path) -> None:
+    search, trials = known_to_ray(2, 1)
+    search._options["allow_duplicates"] = True
+    trials["t9"] = ended(None, "t9", trials["t0"][1], 9.0)
+    stored(tmp_path, trials, search)
+    assert len(restored(tmp_path).study.trials) == len(search.study.trials) + 1
+
+
+def test_a_trial_that_took_over_after_the_state_is_known_by_its_configuration(
+    tmp_path: Path,
+) -> None:
+    search, trials = known_to_ray(3, 1)
+    trials["t9"] = trials.pop("t3")  # Ray has forgotten t3, whose configuration was given again
+    stored(tmp_path, trials, search)
+    again = restored(tmp_path)
+    assert again.study.trials == search.study.trials
+    ended(again, "t9", trials["t9"][1])
+    assert worker.states(again) == ["complete"] * 4
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"trial_data": [["{}", "{}"]]}', "\0"])
 def test_a_torn_file_of_ray_changes_nothing(tmp_path: Path, content: str) -> None:
     search, _ = known_to_ray(2, 1)

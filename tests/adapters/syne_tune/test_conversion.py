@@ -139,9 +139,10 @@ def test_points_that_can_never_be_are_refused_at_once(point: dict[str, Any], mes
         DRE(space, "loss", points_to_evaluate=[{"x": 0.5}, point])
 
 
-def test_points_are_a_list() -> None:
-    with pytest.raises(ValueError, match="points_to_evaluate must be dictionaries, got 'x'"):
-        DRE({"x": cs.uniform(0, 1)}, "loss", points_to_evaluate={"x": 0.5})
+@pytest.mark.parametrize("points", [{"x": 0.5}, {}, "x", ["x"], 3])
+def test_points_are_a_list(points: Any) -> None:
+    with pytest.raises(ValueError, match="points_to_evaluate must be a list of dictionaries"):
+        DRE({"x": cs.uniform(0, 1)}, "loss", points_to_evaluate=points)
 
 
 def test_cast_keeps_what_is_no_domain() -> None:

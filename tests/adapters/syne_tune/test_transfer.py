@@ -2,6 +2,7 @@
 
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import dill
@@ -88,6 +89,39 @@ def test_the_past_can_serve_every_scheduler() -> None:
         SPACE, "loss", searcher=DRESearcher(SPACE, random_seed=0, prior=prior), time_attr="epoch"
     )
     assert best_of(plain) == wanted
+
+
+@pytest.mark.parametrize("stated", [None, "min", "max"])
+@pytest.mark.parametrize("do_minimize", [True, False])
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_only_an_experiment_that_states_no_mode_has_that_of_now(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stated: str | None,
+    do_minimize: bool,
+    is_alone: bool,
+) -> None:
+    """Also beside evaluations, which never state one."""
+    sources = "dre_plugins.adapters.syne_tune.sources"
+    monkeypatch.setattr(f"{sources}.learnt_prior", lambda metadata, logger: metadata)
+    (tmp_path / "results.csv").write_text("trial_id,config_lr,loss\n0,0.1,5.0\n1,0.2,6.0\n")
+    if stated is not None:
+        metadata = {"metric_names": ["loss"], "metric_mode": stated}
+        (tmp_path / "metadata.json").write_text(json.dumps(metadata))
+    table = evaluations()
+    past = [str(tmp_path)] if is_alone else [str(tmp_path), {"table": table}]
+    read: Any = prior_from_evaluations(past, "loss", do_minimize)
+    is_small = do_minimize if stated is None else stated == "min"
+    assert read.tasks[0].values.tolist() == ([-5.0, -6.0] if is_small else [5.0, 6.0])
+    if not is_alone:
+        value = float(table.objectives_evaluations.ravel()[0])
+        assert read.tasks[1].values[0] == (-value if do_minimize else value)
+
+
+def test_whether_small_values_are_good_must_be_said() -> None:
+    for wrong in (None, "max", 0):
+        with pytest.raises(ValueError, match="do_minimize must be True or False"):
+            prior_from_evaluations({"t": evaluations()}, "loss", wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("small_priors")
