@@ -69,6 +69,13 @@ def storage_of(study: Study) -> BaseStorage:
     return storage
 
 
+def stored_trials(study: Study) -> list[FrozenTrial]:
+    """Return all trials of a study: under Hyperband, Optuna shows a sampler those of a bracket."""
+    storage = storage_of(study)
+    study_id = storage.get_study_id_from_name(study.study_name)
+    return storage.get_all_trials(study_id, deepcopy=False)
+
+
 def set_attributes(
     study: Study, trial: FrozenTrial, attributes: Mapping[str, Any], *, are_users: bool = False
 ) -> str:
