@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from optuna.logging import get_logger
 from optuna.storages import BaseStorage
 from optuna.study import Study
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
@@ -74,6 +74,14 @@ def stored_trials(study: Study) -> list[FrozenTrial]:
     storage = storage_of(study)
     study_id = storage.get_study_id_from_name(study.study_name)
     return storage.get_all_trials(study_id, deepcopy=False)
+
+
+def end_as_failed(study: Study, trial: FrozenTrial) -> None:
+    """End a trial which an error is about to keep from the objective.
+
+    Optuna would leave it running. `Study.tell` cannot be used, as the study of Hyperband lacks it.
+    """
+    storage_of(study).set_trial_state_values(trial._trial_id, TrialState.FAIL)
 
 
 def set_attributes(
