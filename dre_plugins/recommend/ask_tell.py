@@ -32,7 +32,7 @@ from dre_plugins.recommend.prior import (
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings
-from dre_plugins.recommend.stopping import ExpectedGain, expected_gain
+from dre_plugins.recommend.stopping import ExpectedGain, check_n_ahead, expected_gain
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Domain
 from dre_plugins.space.rules import Rule, Valid
@@ -198,10 +198,10 @@ class AskTell(KeptTrials):
             The gain in the unit of the metric; None before ten complete, feasible trials.
 
         Raises:
-            ValueError: If there are several objectives, or `n_ahead` is below 1.
+            ValueError: If there are several objectives, or `n_ahead` is out of range.
         """
         require(len(self.directions) == 1, "the number of objectives", len(self.directions), "1")
-        require(n_ahead >= 1, "n_ahead", n_ahead, "at least 1")
+        check_n_ahead(n_ahead)
         return expected_gain(self.space, self.history(), self._trials, n_ahead=n_ahead)
 
     # ---- asking
