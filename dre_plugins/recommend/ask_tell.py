@@ -34,7 +34,7 @@ from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.stopping import ExpectedGain, check_n_ahead, expected_gain
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import Domain
+from dre_plugins.space.base import Domain, is_integer
 from dre_plugins.space.rules import Rule, Valid
 from dre_plugins.space.search_space import SearchSpace
 
@@ -220,7 +220,8 @@ class AskTell(KeptTrials):
         Raises:
             ValueError: If `count` is below 1.
         """
-        require(count >= 1, "count", count, "at least 1")
+        is_count = is_integer(count) and count >= 1
+        require(is_count, "count", count, "an integer of at least 1")
         first = len(self._trials)
         if not first and self._recommenders.prior_summary:
             self._logger.info(self._recommenders.prior_summary)
@@ -264,7 +265,7 @@ class AskTell(KeptTrials):
                 several objectives.
         """
         trial = self._running(number)
-        require(len(self.directions) == 1, "report", number, "for one objective")
+        require(len(self.directions) == 1, "directions", self.directions, "one for a report")
         rungs = {**trial.rungs, **self._directions.reported(step, value)}
         self._trials[number] = replace(trial, rungs=rungs)
 
