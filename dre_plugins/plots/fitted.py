@@ -66,9 +66,8 @@ class Fitted:
         self._trials = [replace(trial, objectives=()) for trial in single if trial.configuration]
         self.values: Array = final_values(self._trials)
         n = int((~np.isnan(self.values)).sum())
-        require(
-            n >= least, "study", f"{n} trials with a value", f"of at least {least} such trials"
-        )
+        if n < least:
+            raise ValueError(f"The picture needs {least} trials with a value; the study has {n}.")
         require(self.space.n_parameters > 0, "study", "none", "of trials with parameters")
         self.units: Array = self.space.to_units([trial.configuration for trial in self._trials])
         self._recommender = Recommender(self.space, settings, seed=SEED, prior=loaded)

@@ -32,9 +32,9 @@ from dre_plugins.recommend.prior import (
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.recommender import LOGGER, Recommender
 from dre_plugins.recommend.settings import Settings, checked_settings
-from dre_plugins.recommend.stopping import ExpectedGain, expected_gain
+from dre_plugins.recommend.stopping import ExpectedGain, check_n_ahead, expected_gain
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import Domain
+from dre_plugins.space.base import Domain, is_integer
 from dre_plugins.space.rules import Rule, Valid
 from dre_plugins.space.search_space import SearchSpace
 
@@ -198,10 +198,10 @@ class AskTell(KeptTrials):
             The gain in the unit of the metric; None before ten complete, feasible trials.
 
         Raises:
-            ValueError: If there are several objectives, or `n_ahead` is below 1.
+            ValueError: If there are several objectives, or `n_ahead` is out of range.
         """
         require(len(self.directions) == 1, "the number of objectives", len(self.directions), "1")
-        require(n_ahead >= 1, "n_ahead", n_ahead, "at least 1")
+        check_n_ahead(n_ahead)
         return expected_gain(self.space, self.history(), self._trials, n_ahead=n_ahead)
 
     # ---- asking
@@ -220,7 +220,8 @@ class AskTell(KeptTrials):
         Raises:
             ValueError: If `count` is below 1.
         """
-        require(count >= 1, "count", count, "at least 1")
+        is_count = is_integer(count) and count >= 1
+        require(is_count, "count", count, "an integer of at least 1")
         first = len(self._trials)
         if not first and self._recommenders.prior_summary:
             self._logger.info(self._recommenders.prior_summary)
@@ -264,7 +265,7 @@ class AskTell(KeptTrials):
                 several objectives.
         """
         trial = self._running(number)
-        require(len(self.directions) == 1, "report", number, "for one objective")
+        require(len(self.directions) == 1, "directions", self.directions, "one for a report")
         rungs = {**trial.rungs, **self._directions.reported(step, value)}
         self._trials[number] = replace(trial, rungs=rungs)
 

@@ -15,9 +15,15 @@ from dre_plugins.space.seen import distinct
 
 
 def space_of(given: SearchSpace | Mapping[str, Domain | Sequence[Any]]) -> SearchSpace:
-    """Return a search space; choices that are numbers in ascending order become ordinal."""
+    """Return a search space; choices that are numbers in ascending order become ordinal.
+
+    A ValueError says that it is none, or that a name is no string.
+    """
     if isinstance(given, SearchSpace):
         return given
+    is_space = isinstance(given, Mapping) and all(isinstance(name, str) for name in given)
+    wanted = "a SearchSpace, or domains or lists of choices by parameter name"
+    require(is_space, "space", given, wanted)
     return SearchSpace(
         {
             name: domain if isinstance(domain, Domain) else ordered_choices(domain)
@@ -31,6 +37,7 @@ def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[s
 
     A ValueError says that there is no such parameter, or that it can never have such a value.
     """
+    require(isinstance(configuration, Mapping), "configuration", configuration, "values by name")
     unknown = [name for name in configuration if name not in space.domains]
     require(not unknown, "configuration", unknown, f"made of {[*space.domains]}")
     outside = {}

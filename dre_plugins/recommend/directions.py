@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Trial, TrialState, number_of
 from dre_plugins.space.base import is_real
@@ -23,8 +25,9 @@ class Directions:
     @classmethod
     def of(cls, direction: str | Sequence[str]) -> Directions:
         """Return the directions that an argument names; a ValueError says that it names none."""
-        names = [direction] if isinstance(direction, str) else [*direction]
-        is_valid = bool(names) and all(name in SIGNS for name in names)
+        given = [direction] if isinstance(direction, str) else direction
+        names = [*given] if isinstance(given, Sequence) else []
+        is_valid = bool(names) and all(isinstance(n, str) and n in SIGNS for n in names)
         require(is_valid, "direction", direction, "'minimize' or 'maximize', or a list of these")
         return cls(tuple(SIGNS[name] for name in names))
 
@@ -63,9 +66,14 @@ class Directions:
         return replace(ended, objectives=values)
 
     def rungs(self, reported: Mapping[float, float]) -> dict[float, float]:
-        """Return the reported values by step, larger is better; a ValueError: one is no number."""
+        """Return the reported values by step, larger is better.
+
+        A ValueError says that a step is no finite number, or a value no number.
+        """
+        require(isinstance(reported, Mapping), "rungs", reported, "numbers by step")
         for step, value in reported.items():
-            require(is_real(step) and is_real(value), "rungs", reported, "numbers by step")
+            is_step = is_real(step) and math.isfinite(number_of(step))
+            require(is_step and is_real(value), "rungs", reported, "numbers by finite step")
         sign = self.signs[0]
         return {number_of(step): sign * number_of(value) for step, value in reported.items()}
 
@@ -94,7 +102,7 @@ class Directions:
             require(is_real(value), "value", value, "a number or None")
             return (self.signs[0] * number_of(value),)
         wanted = f"{len(self.signs)} numbers, one for each objective, or None"
-        values = [*value] if isinstance(value, Sequence) else []
+        values = [*value] if isinstance(value, (Sequence, np.ndarray)) else []
         is_valid = len(values) == len(self.signs) and all(map(is_real, values))
         require(is_valid, "value", value, wanted)
         pairs = zip(self.signs, values, strict=True)
@@ -103,8 +111,9 @@ class Directions:
 
 def checked_constraints(constraints: Mapping[str, float] | None) -> dict[str, float]:
     """Return how far each constraint is violated; a ValueError says that one is no number."""
-    given = dict(constraints or {})
-    require(all(map(is_real, given.values())), "constraints", constraints, "numbers by name")
+    given = {} if constraints is None else constraints
+    are_numbers = isinstance(given, Mapping) and all(map(is_real, given.values()))
+    require(are_numbers, "constraints", constraints, "numbers by name")
     return {str(name): number_of(value) for name, value in given.items()}
 
 

@@ -57,13 +57,19 @@ def imputed_values(history: Sequence[Trial], order: Array) -> Array:
         return finals
     # On a scale of about 1, as differences of the largest floats overflow.
     low, high = finite.min(), finite.max()
-    scale = max(abs(low), abs(high), np.finfo(np.float64).tiny)
+    scale = largest_of(finals)
     ascending = np.flatnonzero(is_complete)[np.argsort(order[is_complete], kind="stable")]
     around = np.clip(finals[ascending], low, high) / scale
     finals[is_pruned] = np.clip(
         scale * np.interp(order[is_pruned], order[ascending], around), low, high
     )
     return finals
+
+
+def largest_of(values: Array) -> float:
+    """Return the largest finite absolute value, to divide by: never 0."""
+    sizes = np.abs(values[np.isfinite(values)])
+    return float(sizes.max(initial=np.finfo(np.float64).tiny))
 
 
 def joint_list(

@@ -23,6 +23,7 @@ from dre_plugins.recommend.trials import (
     observed_trials,
     values_of,
 )
+from dre_plugins.space.base import is_integer
 from dre_plugins.space.search_space import SearchSpace
 
 Parameters = ParamSpec("Parameters")
@@ -116,7 +117,7 @@ class KeptTrials(Locked):
     @locked
     def is_running(self, number: int) -> bool:
         """Say whether a trial was asked for and has not ended."""
-        return 0 <= number < len(self._trials) and self._trials[number].state is TrialState.RUNNING
+        return self._has(number) and self._trials[number].state is TrialState.RUNNING
 
     @locked
     def explain(self, number: int) -> Explanation:
@@ -145,5 +146,8 @@ class KeptTrials(Locked):
         return [history[position] for position in feasible_positions(history, self._trials)]
 
     def _trial(self, number: int) -> Trial:
-        require(0 <= number < len(self._trials), "number", number, "a number that ask returned")
+        require(self._has(number), "number", number, "a number that ask returned")
         return self._trials[number]
+
+    def _has(self, number: object) -> bool:
+        return is_integer(number) and number in range(len(self._trials))

@@ -19,7 +19,12 @@ import torch
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.ensemble.width import process_features
-from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks
+from dre_plugins.recommend.imputation import (
+    imputed_values,
+    joint_list,
+    joint_ranks,
+    largest_of,
+)
 from dre_plugins.recommend.proposers import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Trial
@@ -55,12 +60,13 @@ class ValuePosterior:
         order = joint_ranks(history)
         ranked = joint_list(history, order, failed="worst", max_length=MAX_HISTORY)
         units = space.to_units([history[trial].configuration for trial in ranked.trials])
-        values = _clipped_below(imputed_values(history, order)[ranked.trials])
+        values = imputed_values(history, order)[ranked.trials]
         # Divided by the largest first, as sums and squares of 1e300 overflow.
-        size = max(float(np.abs(values).max()), float(np.finfo(np.float64).tiny))
-        mean, deviation = float((values / size).mean()), float((values / size).std())
+        size = largest_of(values)
+        values = _clipped_below(values / size)
+        mean, deviation = float(values.mean()), float(values.std())
         deviation = deviation if deviation > 4.0 * np.finfo(np.float64).eps else 1.0
-        targets = torch.from_numpy((values / size - mean) / deviation)
+        targets = torch.from_numpy((values - mean) / deviation)
         features = process_features(space, units)
         with torch.no_grad():
             processes, log_weights = load_network()(features[None], targets[None])
@@ -83,7 +89,10 @@ class ValuePosterior:
         weights = self.log_weights.exp()[:, None]
         mean = (weights * means).sum(0)
         variance = (weights * (variances + (means - mean).square())).sum(0)
-        return self.centre + self.scale * mean.numpy(), self.scale * variance.sqrt().numpy()
+        largest = np.finfo(np.float64).max
+        with np.errstate(over="ignore"):  # the model may expect more than any float
+            expected = np.clip(self.centre + self.scale * mean.numpy(), -largest, largest)
+            return expected, self.scale * variance.sqrt().numpy()
 
     def of_processes(self, units: Array) -> tuple[torch.Tensor, torch.Tensor]:
         """Return means and variances of the targets under each process, each `[H, C]`."""

@@ -117,13 +117,12 @@ def aligned(
     if not isinstance(prior, (list, tuple)):
         on_space = prior.on(space)
         return () if on_space is None else (on_space,)
-    of_each = tuple(None if part is None else part.on(space) for part in prior)
-    if n_objectives is not None and len(of_each) != n_objectives:
+    if n_objectives is not None and len(prior) != n_objectives:
         raise ValueError(
-            f"prior has {len(of_each)} entries for {n_objectives} objectives: give one prior, or "
+            f"prior has {len(prior)} entries for {n_objectives} objectives: give one prior, or "
             "one for each objective, None where there is none."
         )
-    return of_each
+    return tuple(None if part is None else part.on(space) for part in prior)
 
 
 def check_turns(prior: object, preset: str | Preset) -> None:

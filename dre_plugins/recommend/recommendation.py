@@ -6,6 +6,7 @@ estimates from the trials around it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -30,9 +31,10 @@ class Recommendation(Generic[T]):
 
     Args:
         trial: The trial, in the framework's own type.
-        value: Expected value of the metric without noise, in its unit and sign.
+        value: Expected value of the metric without noise, in its unit and sign; infinite if the
+            trial's own value is.
         deviation: Standard deviation of `value` by the model. It is too small if the noise is as
-            large as the differences between trials.
+            large as the differences between trials, and NaN if `value` is infinite.
         noise: Standard deviation of the noise of one evaluation, by the model.
     """
 
@@ -67,10 +69,11 @@ def recommended(
         ValueError: If there is no such trial, or there are several objectives.
     """
     require(n_objectives == 1, "the number of objectives", n_objectives, "1")
-    require(space.n_parameters > 0, "study", "trials without parameters", "of some parameters")
+    if not space.n_parameters:
+        raise ValueError("recommend needs trials with a parameter of at least two values.")
     valid = feasible_positions(history, trials)
-    found = f"{len(valid)} complete trials that meet all constraints"
-    require(bool(valid), "study", found, "one with such a trial")
+    if not valid:
+        raise ValueError("recommend needs a complete trial that meets all constraints.")
     from dre_plugins.engine.runtime import isolated  # torch: only when it is needed
     from dre_plugins.recommend.posterior import ValuePosterior
 
@@ -81,4 +84,6 @@ def recommended(
         means, deviations = posterior.predicted(units)
         noise, is_noisy = posterior.noise, posterior.noise_share > MIN_NOISE_SHARE
     best = int(np.lexsort([values, means])[-1] if is_noisy else values.argmax())
+    if math.isinf(values[best]):
+        return Recommendation(valid[best], float(values[best]), math.nan, noise)
     return Recommendation(valid[best], float(means[best]), float(deviations[best]), noise)

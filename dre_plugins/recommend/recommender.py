@@ -45,7 +45,7 @@ from dre_plugins.recommend.schedule import (
 )
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Units, is_integer
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 
@@ -101,7 +101,7 @@ class Recommender:
         self.rule = Rule(space, None) if rule is None else rule
         self.space = space
         self.settings = settings if settings is not None else RecommenderSettings()
-        is_seed = isinstance(seed, (int, np.integer)) and seed >= 0
+        is_seed = is_integer(seed) and seed >= 0
         require(is_seed, "seed", seed, "a non-negative integer")
         self.seed = int(seed)
         self.stats = stats if stats is not None else Counter()

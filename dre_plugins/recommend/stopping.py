@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.imputation import largest_of
 from dre_plugins.recommend.kept_trials import KeptTrials
-from dre_plugins.recommend.trials import Trial, TrialState, feasible_positions
+from dre_plugins.recommend.trials import Trial, TrialState, feasible_positions, number_of
 from dre_plugins.space.base import is_integer, is_real
 from dre_plugins.space.search_space import SearchSpace
 
@@ -28,6 +29,7 @@ MIN_SHARE = 0.02
 N_FIRST = 10
 # Fitted to recorded studies: the factor for ten trials, and the exponent of their number.
 GAIN_OF_TEN = 0.5
+MAX_AHEAD = 1_000_000
 BY_NUMBER = 0.9
 
 
@@ -62,16 +64,25 @@ def expected_gain(
         n_ahead: Number k of next trials, at least 1.
     """
     valid = feasible_positions(history, trials)
-    values = [value for place in valid if math.isfinite(value := history[place].value or 0.0)]
+    told = np.array([history[place].value for place in valid], dtype=np.float64)
+    values = told[np.isfinite(told)]
     if len(values) < N_FIRST or not space.n_parameters:
         return None
     from dre_plugins.recommend.posterior import best_improvement  # torch: only when it is needed
 
-    gained = max(values) - float(np.median(values[:N_FIRST]))
+    # Divided by the largest first, as differences of 1e308 overflow.
+    size = largest_of(values)
+    gained = size * float(values.max() / size - np.median(values[:N_FIRST] / size))
     improvement = best_improvement(space, history, valid)
     share = GAIN_OF_TEN * (n_ahead / 10) ** BY_NUMBER
     # Not the root of the product: that of two values of 1e-200 is none.
     return ExpectedGain(share * math.sqrt(improvement) * math.sqrt(gained), gained)
+
+
+def check_n_ahead(n_ahead: int) -> None:
+    """Raise a ValueError unless the gain of so many next trials can be told."""
+    is_number = is_integer(n_ahead) and 1 <= n_ahead <= MAX_AHEAD
+    require(is_number, "n_ahead", n_ahead, f"an integer from 1 to {MAX_AHEAD}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +105,11 @@ class StoppingRule:
     min_n_trials: int = 20
 
     def __post_init__(self) -> None:
-        is_number = is_integer(self.n_ahead) and self.n_ahead >= 1
-        require(is_number, "n_ahead", self.n_ahead, "an integer from 1")
-        is_gain = self.min_gain is None or (is_real(self.min_gain) and self.min_gain > 0)
-        require(is_gain, "min_gain", self.min_gain, "a number above 0, or None")
+        check_n_ahead(self.n_ahead)
+        is_gain = self.min_gain is None or (
+            is_real(self.min_gain) and 0.0 < number_of(self.min_gain) < math.inf
+        )
+        require(is_gain, "min_gain", self.min_gain, "a finite number above 0, or None")
         is_number = is_integer(self.min_n_trials) and self.min_n_trials >= N_FIRST
         require(is_number, "min_n_trials", self.min_n_trials, f"an integer from {N_FIRST}")
 

@@ -137,5 +137,5 @@ def test_what_cannot_be_recommended_says_why(tmp_path):
         for_syne_tune.recommend(syne_tune_experiment(tmp_path), "speed")
     with pytest.raises(ValueError, match="number of objectives must be 1, got 2"):
         for_optuna.recommend(optuna.create_study(directions=["minimize", "maximize"]))
-    with pytest.raises(ValueError, match="study must be of some parameters"):
+    with pytest.raises(ValueError, match="needs trials with a parameter of at least two values"):
         for_optuna.recommend(optuna.create_study())

@@ -72,6 +72,33 @@ def test_optuna_studies_are_recorded(memory):
     assert set(read.space().domains) == {"kind", "x"}
 
 
+def test_all_brackets_of_hyperband_are_recorded_as_one_study(memory):
+    """Optuna shows a sampler only the trials of the present trial's bracket."""
+
+    def pruned(trial):
+        value = objective(trial)
+        for step in range(1, 10):
+            trial.report(value + 1 / step, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return value
+
+    storage = optuna.storages.InMemoryStorage()
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
+    for _ in range(6):
+        study = optuna.create_study(
+            study_name="brackets",
+            storage=storage,
+            load_if_exists=True,
+            sampler=DRESampler(seed=0, memory=memory),
+            pruner=pruner,
+        )
+        study.optimize(pruned, n_trials=2)
+    (entry,) = memory.index().entries
+    assert [t.configuration for t in read_study(entry.files).history()] == params_of(study)
+    assert study.sampler.stats["memory_errors"] == 0
+
+
 def test_the_first_trial_of_an_optuna_study_is_what_was_good_before(memory):
     write_studies(memory, "abc", 30)
     study = optimize(4, memory=memory)

@@ -89,7 +89,7 @@ def test_calibration_leaves_out_what_it_predicts(study_of, settings):
 
 
 def test_calibration_needs_ten_values(study_of):
-    with pytest.raises(ValueError, match="at least 10 such trials, got '9 trials with a value'"):
+    with pytest.raises(ValueError, match="needs 10 trials with a value; the study has 9"):
         plot_calibration(study_of(slope, 9))
 
 

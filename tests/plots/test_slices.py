@@ -229,5 +229,5 @@ def test_two_parameters_that_no_trial_has_together(study_of):
 
 @pytest.mark.parametrize("n_trials", [0, 1])
 def test_too_few_trials(study_of, n_trials):
-    with pytest.raises(ValueError, match=rf"at least 2 such trials, got '{n_trials} trials with"):
+    with pytest.raises(ValueError, match=f"needs 2 trials with a value; the study has {n_trials}"):
         plot_predicted_ranks(study_of(mixed, n_trials), "rate")

@@ -1,7 +1,9 @@
 import logging
 import math
 import pickle
+from typing import Any
 
+import numpy as np
 import pytest
 from presets import QUICK
 from small_spaces import GRID, PLANE, sphere, told
@@ -50,7 +52,7 @@ def test_it_survives_failures_of_objective_and_surrogate(monkeypatch) -> None:
     assert study.stats["fallbacks"] == 14
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, "a"])
+@pytest.mark.parametrize("seed", [-1, 1.5, "a", True])
 def test_seeds_are_checked_at_once(seed) -> None:
     with pytest.raises(ValueError, match="seed must be a non-negative integer"):
         AskTell(PLANE, seed=seed)
@@ -76,6 +78,54 @@ def test_it_refuses_what_it_cannot_use() -> None:
     assert study.best.configuration == {"x": 0.5}
     with pytest.raises(ValueError, match="direction must be"):
         AskTell({"x": Float(0.0, 1.0)}, direction="max")
+
+
+@pytest.mark.parametrize("space", [None, "x", [("x", [1, 2])], {3: [1, 2]}])
+def test_a_space_of_another_kind_is_refused_by_name(space: Any) -> None:
+    with pytest.raises(ValueError, match="space must be a SearchSpace, or domains or lists"):
+        AskTell(space, seed=0)
+
+
+@pytest.mark.parametrize("direction", [None, 3, [["minimize"]], {"minimize"}])
+def test_a_direction_of_another_kind_is_refused_by_name(direction: Any) -> None:
+    with pytest.raises(ValueError, match="direction must be 'minimize' or 'maximize', or a list"):
+        AskTell(PLANE, direction=direction)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "message"),
+    [
+        ("tell", ("0", 1.0), "number must be a number that ask returned, got '0'"),
+        ("tell", (0.0, 1.0), "number must be a number that ask returned, got 0.0"),
+        ("report", (None, 1, 1.0), "number must be a number that ask returned, got None"),
+        ("explain", (False,), "number must be a number that ask returned, got False"),
+        ("ask_batch", (1.5,), "count must be an integer of at least 1, got 1.5"),
+        ("ask_batch", ("2",), "count must be an integer of at least 1, got '2'"),
+        ("expected_gain", (None,), "n_ahead must be an integer from 1 to 1000000, got None"),
+        ("enqueue", (None,), "configuration must be values by name, got None"),
+        ("add", ([1.0], 1.0), r"configuration must be values by name, got \[1.0\]"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused_by_name(
+    method: str, arguments: tuple[Any, ...], message: str
+) -> None:
+    study = AskTell(PLANE, seed=0)
+    study.ask()
+    with pytest.raises(ValueError, match=message):
+        getattr(study, method)(*arguments)
+    assert not study.is_running(None) and study.is_running(0)
+
+
+def test_constraints_and_rungs_are_numbers_by_name() -> None:
+    study = AskTell(PLANE, seed=0)
+    number, configuration = study.ask()
+    for constraints in (3, [1.0], "ab"):
+        with pytest.raises(ValueError, match="constraints must be numbers by name"):
+            study.tell(number, 1.0, constraints=constraints)
+    for rungs in (3, [1.0], {math.nan: 1.0}):
+        with pytest.raises(ValueError, match="rungs must be numbers by"):
+            study.add(configuration, 1.0, rungs=rungs)
+    assert study.is_running(number) and len(study.trials) == 1
 
 
 def test_enqueued_configurations_come_first_as_they_were_given(caplog) -> None:
@@ -240,10 +290,12 @@ def test_values_of_several_objectives_are_checked() -> None:
     for value in (1.0, (1.0,), (1.0, "a"), (1.0, 2.0, 3.0)):
         with pytest.raises(ValueError, match="value must be 2 numbers"):
             study.tell(number, value)
-    with pytest.raises(ValueError, match="report must be for one objective"):
+    with pytest.raises(ValueError, match="directions must be one for a report"):
         study.report(number, 1, 0.5)
     study.tell(number, (1.0, math.nan))
     assert study.trials[0].state is TrialState.FAILED
+    study.tell(study.ask()[0], np.array([1.0, 2.0]))
+    assert study.trials[1].objectives == (1.0, 2.0)
     with pytest.raises(ValueError, match="direction must be"):
         AskTell(PLANE, direction=[])
 

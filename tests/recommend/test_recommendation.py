@@ -67,10 +67,12 @@ def test_what_is_no_complete_feasible_trial_is_not_recommended():
 
 
 def test_there_is_an_error_where_nothing_can_be_recommended():
-    with pytest.raises(ValueError, match=r"study must be one with such a trial, got '0 complete"):
+    with pytest.raises(ValueError, match="needs a complete trial that meets"):
         AskTell(SPACE, seed=0).recommend()
     with pytest.raises(ValueError, match="number of objectives must be 1, got 2"):
         AskTell(SPACE, direction=["minimize", "maximize"], seed=0).recommend()
+    with pytest.raises(ValueError, match="needs trials with a parameter of at least two values"):
+        AskTell({}, seed=0).recommend()
 
 
 def test_values_of_any_size_are_read():
@@ -81,5 +83,26 @@ def test_values_of_any_size_are_read():
         ]
         chosen = recommended(SPACE, history)
         assert np.isfinite([chosen.value, chosen.deviation, chosen.noise]).all()
-    infinite = [Trial(trial.configuration, trial.state, np.inf) for trial in history]
-    assert recommended(SPACE, infinite).trial >= 0
+
+
+def test_the_largest_floats_do_not_overflow():
+    largest = np.finfo(np.float64).max
+    history = [
+        Trial(trial.configuration, trial.state, largest if trial.value > 0.0 else -largest)
+        for trial in noisy_history(1.0, 0)
+    ]
+    chosen = recommended(SPACE, history)
+    assert np.isfinite([chosen.value, chosen.deviation, chosen.noise]).all()
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_an_infinite_value_is_what_it_is(direction):
+    study = AskTell(SPACE, direction=direction, seed=0)
+    for x in np.linspace(-5.0, 5.0, 12):
+        study.add({"x": x, "kind": "a"}, np.inf if x > 0.0 else x)
+    chosen = study.recommend()
+    assert np.isfinite(chosen.noise)
+    if direction == "minimize":
+        assert chosen.value == pytest.approx(-5.0, abs=1.0) and chosen.deviation < 1.0
+    else:
+        assert chosen.value == chosen.trial.value == np.inf and np.isnan(chosen.deviation)

@@ -1,6 +1,7 @@
 """When a study ends: the expected gain of the next trials falls as a study closes in."""
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,13 @@ def test_the_unit_of_the_metric_changes_the_gain_alone():
         assert scaled.gain == pytest.approx(size * gain, rel=1e-3)
 
 
+def test_the_largest_floats_do_not_overflow():
+    largest = np.finfo(np.float64).max
+    values = [-largest] * 10 + [largest] * 10
+    trials = [replace(t, value=v) for t, v in zip(history(0.5, 20), values, strict=True)]
+    assert not is_met(StoppingRule(), trials)
+
+
 def test_a_study_ends_when_little_is_expected_and_says_so(caplog):
     caplog.set_level("INFO", "dre_plugins")
     assert is_met(StoppingRule(), history(0.1))
@@ -82,8 +90,11 @@ def test_what_cannot_be_told_ends_no_study(monkeypatch, caplog):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_ahead": 0}, "n_ahead must be an integer from 1, got 0"),
-        ({"min_gain": 0.0}, "min_gain must be a number above 0, or None, got 0.0"),
+        ({"n_ahead": 0}, "n_ahead must be an integer from 1 to 1000000, got 0"),
+        ({"n_ahead": 10**400}, "n_ahead must be an integer from 1 to 1000000, got 1"),
+        ({"min_gain": 0.0}, "min_gain must be a finite number above 0, or None, got 0.0"),
+        ({"min_gain": np.inf}, "min_gain must be a finite number above 0, or None, got inf"),
+        ({"min_gain": 10**400}, "min_gain must be a finite number above 0, or None, got 1"),
         ({"min_n_trials": 9}, "min_n_trials must be an integer from 10, got 9"),
     ],
 )

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from optuna.logging import get_logger
 from optuna.storages import BaseStorage
 from optuna.study import Study
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import ANNOUNCEMENTS, Explanation
@@ -69,6 +69,30 @@ def storage_of(study: Study) -> BaseStorage:
     return storage
 
 
+def stored_trials(study: Study) -> list[FrozenTrial]:
+    """Return all trials of a study.
+
+    Under Hyperband, Optuna shows a sampler those of the present bracket only. Trials that ended at
+    different steps can be compared here, so those of other brackets are as good as any.
+    """
+    storage = storage_of(study)
+    study_id = storage.get_study_id_from_name(study.study_name)
+    return storage.get_all_trials(study_id, deepcopy=False)
+
+
+def id_of(trial: FrozenTrial) -> int:
+    """Return the number of a trial in its storage, for which there is no public way."""
+    return trial._trial_id
+
+
+def end_as_failed(study: Study, trial: FrozenTrial) -> None:
+    """End a trial which an error is about to keep from the objective.
+
+    Optuna would leave it running. `Study.tell` cannot be used, as the study of Hyperband lacks it.
+    """
+    storage_of(study).set_trial_state_values(id_of(trial), TrialState.FAIL)
+
+
 def set_attributes(
     study: Study, trial: FrozenTrial, attributes: Mapping[str, Any], *, are_users: bool = False
 ) -> str:
@@ -85,7 +109,7 @@ def set_attributes(
         Why they could not be written; empty if they were.
     """
     try:
-        storage, trial_id = storage_of(study), trial._trial_id
+        storage, trial_id = storage_of(study), id_of(trial)
         write = storage.set_trial_user_attr if are_users else storage.set_trial_system_attr
         for key, value in attributes.items():
             write(trial_id, key, value)

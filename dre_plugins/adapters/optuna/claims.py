@@ -22,7 +22,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from dre_plugins.adapters.optuna.attributes import set_attributes
+from dre_plugins.adapters.optuna.attributes import set_attributes, stored_trials
 from dre_plugins.adapters.optuna.conversion import CLAIM_KEY, number_of, numbers_of
 
 # Seconds to wait for a later trial to choose again, and for an earlier one to claim, in turn;
@@ -66,7 +66,7 @@ def conflicting_trials(
 
     for pause in PATIENCE:
         time.sleep(pause)
-        trials = study.get_trials(deepcopy=False)
+        trials = stored_trials(study)
         rivals = [other for other in trials if other.number != trial.number and holds(other)]
         if rivals:
             is_settled = any(other.params or other.number < trial.number for other in rivals)

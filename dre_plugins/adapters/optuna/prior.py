@@ -15,7 +15,12 @@ from optuna.trial import TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import check_past
 from dre_plugins.adapters.common.past_tasks import learnt_prior
-from dre_plugins.adapters.optuna.attributes import explanation_of, logger, storage_of
+from dre_plugins.adapters.optuna.attributes import (
+    explanation_of,
+    logger,
+    storage_of,
+    stored_trials,
+)
 from dre_plugins.adapters.optuna.conversion import domains_in
 from dre_plugins.adapters.optuna.history import trial_of
 from dre_plugins.adapters.optuna.sources import Source, metadata_from_studies, tasks_before
@@ -104,16 +109,17 @@ class PriorSource:
         if memory is None:
             return
 
+        # With the constraints that were stated meanwhile.
+        stored = stored_trials(study)[trial.number]
+
         def made() -> tuple[Trial, SearchSpace]:
-            # As the storage has it: with the constraints that were stated meanwhile.
-            ended = copy(study.get_trials(deepcopy=False)[trial.number])
+            ended = copy(stored)
             ended.state = state
             ended.values = None if values is None else [*values]
             domains = domains_in(ended.distributions, order_numeric_choices=self._ordered)
             return trial_of(ended, ended.distributions, study.directions), SearchSpace(domains)
 
-        source = explanation_of(study.get_trials(deepcopy=False)[trial.number]).source
-        memory.record(trial.number, made, source=source)
+        memory.record(trial.number, made, source=explanation_of(stored).source)
 
     def of(self, study: Study, space: SearchSpace | str) -> StudyPrior:
         """Return the priors for a trial with the parameters of a space.
@@ -308,7 +314,7 @@ def began_at(study: Study) -> datetime:
     First by number: a trial is numbered after the ones before it are stored, but workers that
     begin together may store a trial that started earlier after one that started later.
     """
-    for trial in study.get_trials(deepcopy=False):
+    for trial in stored_trials(study):
         if trial.datetime_start is not None:
             return trial.datetime_start
     return datetime.now()

@@ -12,7 +12,7 @@ import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from dre_plugins.adapters.optuna.attributes import TrialReporter
+from dre_plugins.adapters.optuna.attributes import TrialReporter, end_as_failed
 from dre_plugins.adapters.optuna.claims import MAX_MOVES
 from dre_plugins.adapters.optuna.conversion import ENDED, given_to, within
 from dre_plugins.adapters.optuna.state import ThisProcess
@@ -55,7 +55,13 @@ class StudyRules:
         Raises:
             RuleError: If the rule raises.
         """
-        if self._is_broken_by(trial):
+        try:
+            is_broken = self._is_broken_by(trial)
+        except RuleError:
+            end_as_failed(study, trial)
+            self._process.end(study, trial)
+            raise
+        if is_broken:
             text = f"A configuration that you gave (trial {trial.number}) breaks the rule `valid`"
             self._count(study, trial, f"{text}; it is tried all the same.", "<given invalid>")
 

@@ -177,9 +177,12 @@ class DRESampler(BaseSampler):
             n_startup_trials=n_startup_trials, allow_duplicates=allow_duplicates, failed=failed
         )
         self._ordered = self._settings.order_numeric_choices
+        is_sampler = independent_sampler is None or isinstance(independent_sampler, BaseSampler)
+        require(is_sampler, "independent_sampler", independent_sampler, "a sampler, or None")
         self._independent_sampler = independent_sampler
         n_startup = N_STARTUP_TRIALS if n_startup_trials is None else n_startup_trials
-        self._warns_from = n_startup if warn_independent_sampling else float("inf")
+        # No model can know the parameters of the first trial.
+        self._warns_from = max(n_startup, 1) if warn_independent_sampling else float("inf")
         self.stats: Counter[str] = Counter()
         self._past = PriorSource(prior, past_studies, memory, self._settings, self.stats)
         self._reporter = TrialReporter(self.stats)
@@ -393,8 +396,5 @@ class DRESampler(BaseSampler):
         self._reporter.log(study, text, text, logging.INFO)
         rows = [row for row, known in enumerate(history) if known.configuration]
         fixed = conversion.within(conversion.given_to(trial), space.domains)
-        history = [history[row] for row in rows]
-        suggestions = recommender.suggest(
-            history, 1, index=trial.number, fixed=fixed, is_whole=whole[rows]
-        )
-        return space, suggestions[0]
+        history, is_whole, index = [history[row] for row in rows], whole[rows], trial.number
+        return space, recommender.suggest(history, index=index, fixed=fixed, is_whole=is_whole)[0]

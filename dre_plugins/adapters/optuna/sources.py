@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -33,8 +33,8 @@ def metadata_from_studies(
 ) -> MetaDataset:
     """Return Optuna's studies as metadata; nothing is written to a storage.
 
-    Studies that are empty, have several objectives or parameters that cannot be searched are
-    counted in `skipped`. Parameters that have one value only are left out.
+    Studies that are empty, are given twice, have several objectives or parameters that cannot be
+    searched are counted in `skipped`. Parameters that have one value only are left out.
 
     Args:
         studies: A study, a storage or the URL of one, such as "sqlite:///study.db", or several.
@@ -46,16 +46,27 @@ def metadata_from_studies(
     if isinstance(studies, (optuna.Study, BaseStorage, str)):
         studies = [studies]
     remedy = "a study, a storage, the URL of one, or a list of these"
-    require(isinstance(studies, Iterable), "studies", studies, remedy)
+    is_list = isinstance(studies, Iterable) and not isinstance(studies, Mapping)
+    require(is_list, "studies", studies, remedy)
     sources = [*studies]
     wanted = None if study_names is None else set(study_names)
     names: list[str] = []
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
+    known: set[tuple[object, ...]] = set()
     for source in sources:
         for name, study in _studies(source, wanted):
             names.append(name)
-            task = None if study is None else _task(study, _ended(study), skipped)
+            if study is None:
+                continue
+            trials = _ended(study)
+            # The same study may be given as an object, in its storage and by a URL.
+            identity = name, *(trial.datetime_start for trial in trials)
+            if identity in known:
+                skipped["study that is given twice"] += 1
+                continue
+            known.add(identity)
+            task = _task(study, trials, skipped)
             tasks += [] if task is None else [task]
     missing = sorted((wanted or set()) - set(names))
     if missing:

@@ -11,6 +11,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
+from dre_plugins.adapters.optuna.attributes import stored_trials
 from dre_plugins.adapters.optuna.conversion import are_alike
 from dre_plugins.adapters.optuna.prior import StudyPrior
 from dre_plugins.space.base import match_key
@@ -78,7 +79,7 @@ class ThisProcess:
 
     def read(self, study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
         """Read the study's trials, for `trials` to have them once: one read for a trial."""
-        trials = study.get_trials(deepcopy=False)
+        trials = stored_trials(study)
         self._read = (study.study_name, trial.number, trials)
         return trials
 
@@ -87,7 +88,7 @@ class ThisProcess:
         read, self._read = self._read, None
         if read is not None and read[:2] == (study.study_name, trial.number):
             return read[2]
-        return study.get_trials(deepcopy=False)
+        return stored_trials(study)
 
     def may_conflict(
         self, space: SearchSpace, trial: FrozenTrial, trials: Sequence[FrozenTrial]

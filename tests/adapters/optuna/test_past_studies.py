@@ -101,7 +101,9 @@ def test_past_studies_with_nothing_to_learn_from_are_refused_at_once(past):
         DRESampler(past_studies=past)
 
 
-@pytest.mark.parametrize("argument", ["past_studies", "valid", "constraints_func"])
+@pytest.mark.parametrize(
+    "argument", ["past_studies", "valid", "constraints_func", "independent_sampler"]
+)
 def test_arguments_of_another_kind_are_refused_by_name(argument):
     with pytest.raises(ValueError, match=rf"{argument.removeprefix('past_')} must be .*, got 3"):
         DRESampler(**{argument: 3})

@@ -142,13 +142,30 @@ def test_rungs_that_are_missing_end_no_study(pruner: str) -> None:
     sampler = tiny_sampler()
     study = optimized(sampler, objective, 24, pruner=pruners[pruner])
     assert len(study.trials) == 24
-    # Under Hyperband, Optuna shows a sampler the trials of its bracket only.
     assert sampler.stats["fallbacks"] == 0 and sampler.stats["model"] > 6
     if pruner == "own":
         assert any(not t.intermediate_values for t in study.trials if t.state.name == "PRUNED")
 
 
 @needs_set_constraint
+def test_the_brackets_of_hyperband_learn_from_each_other() -> None:
+    """Optuna shows a sampler the trials of the present bracket only."""
+
+    def objective(trial: optuna.Trial) -> float:
+        value = trial.suggest_int("a", 0, 5) + trial.suggest_int("b", 0, 5)
+        for step in range(1, 10):
+            trial.report(value + 1 / step, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return value
+
+    sampler = tiny_sampler()
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
+    study = optimized(sampler, objective, 30, pruner=pruner, study_name="brackets")
+    assert len({(*trial.params.values(),) for trial in study.trials}) == 30
+    assert sampler.stats["independent"] == 2  # those of the first trial
+
+
 def test_constraints_of_several_objectives() -> None:
     def objective(trial: optuna.Trial) -> tuple[float, float]:
         x, y = plane(trial)

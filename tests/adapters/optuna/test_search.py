@@ -97,6 +97,13 @@ def test_a_new_parameter_is_warned_of_once_and_then_modelled(
     assert messages(caplog, logging.WARNING) == []
 
 
+def test_nothing_is_warned_of_in_a_first_trial(caplog: pytest.LogCaptureFixture) -> None:
+    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=0))
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    assert messages(caplog, logging.WARNING) == []
+
+
 def test_the_independent_sampler_of_the_user_is_asked() -> None:
     class Fixed(optuna.samplers.RandomSampler):
         hooks = 0

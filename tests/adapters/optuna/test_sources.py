@@ -98,8 +98,8 @@ def test_study_storage_url_and_lists_of_them_are_the_same(url: str) -> None:
     assert_same(metadata, metadata_from_studies(study))
     assert_same(metadata, metadata_from_studies(optuna.storages.RDBStorage(url)))
     assert_same(metadata, metadata_from_studies([study]))
-    twice = metadata_from_studies([url, study, filled(None, "other", n=4)])
-    assert [task.name for task in twice] == ["first", "first (2)", "other"]
+    both = metadata_from_studies([url, filled(None, "other", n=4)])
+    assert [task.name for task in both] == ["first", "other"]
 
 
 def test_a_journal_storage_can_be_read(tmp_path: Path) -> None:
@@ -136,6 +136,18 @@ def test_what_cannot_be_used_is_counted(url: str) -> None:
     (reason,) = (reason for reason in metadata.skipped if "'x'" in reason)
     assert "inf" in reason
     assert metadata.skipped == {"study with several objectives": 1, "empty study": 2, reason: 1}
+
+
+def test_a_study_that_is_given_twice_counts_once(url: str) -> None:
+    first, second = filled(url, "first"), filled(url, "second")
+    same_name = filled(None, "first")
+    both = metadata_from_studies([first, second])
+    given = metadata_from_studies([first, url, first, same_name, second._storage])
+    assert [task.name for task in given] == ["first", "second", "first (2)"]
+    assert given.skipped["study that is given twice"] == 4
+    assert_same(MetaDataset((*given,)[:2]), both)
+    with pytest.raises(ValueError, match="studies must be a study, a storage"):
+        metadata_from_studies({"first": first})  # type: ignore[arg-type]
 
 
 def test_a_study_of_failures_and_a_study_of_one_trial_are_kept() -> None:

@@ -118,15 +118,17 @@ MIXED_SPACE = {
 
 
 def test_a_trial_reads_the_history_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = optuna.create_study(sampler=tiny_sampler())
+    storage = optuna.storages.InMemoryStorage()
+    study = optuna.create_study(sampler=tiny_sampler(), storage=storage)
     reads = []
-    get_trials = optuna.Study.get_trials
+    get_all_trials = storage.get_all_trials
 
-    def counted(self: optuna.Study, deepcopy: bool = True, **arguments: Any) -> Any:
-        reads.append(deepcopy)
-        return get_trials(self, deepcopy, **arguments)
+    def counted(study_id: int, deepcopy: bool = True, states: Any = None) -> Any:
+        if states is None:  # Optuna asks for those that are waiting
+            reads.append(deepcopy)
+        return get_all_trials(study_id, deepcopy, states)
 
-    monkeypatch.setattr(optuna.Study, "get_trials", counted)
+    monkeypatch.setattr(storage, "get_all_trials", counted)
     for number in range(12):
         reads.clear()
         study.tell(study.ask(MIXED_SPACE), float(number))
@@ -141,11 +143,12 @@ def test_how_long_a_trial_takes_to_ask_changes_nothing(monkeypatch: pytest.Monke
     frozen = study.get_trials(deepcopy=False)[asked]
     search_space = sampler.infer_relative_search_space(study, frozen)
     time.sleep(0.1)
-    read = study.get_trials
-    monkeypatch.setattr(study, "get_trials", lambda **_: pytest.fail("it was read already"))
+    storage, read = study._storage, study._storage.get_all_trials
+    unread = lambda *_, **__: pytest.fail("it was read already")  # noqa: E731
+    monkeypatch.setattr(storage, "get_all_trials", unread)
     monkeypatch.setattr(optuna_process, "SMALL_SPACE", 0)
     assert sampler.sample_relative(study, frozen, search_space).keys() == search_space.keys()
-    monkeypatch.setattr(study, "get_trials", read)
+    monkeypatch.setattr(storage, "get_all_trials", read)
     asked = study.ask().number
     other = study.get_trials(deepcopy=False)[asked]
     assert sampler.sample_relative(study, other, search_space)  # which was not read for it

@@ -166,6 +166,17 @@ def test_a_rule_that_raises_on_what_a_trial_gives_loses_no_result() -> None:
         study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
 
 
+@pytest.mark.parametrize("pruner", [None, optuna.pruners.HyperbandPruner(1, 9)])
+def test_a_rule_that_raises_before_a_trial_leaves_none_running(pruner: Any) -> None:
+    study = optuna.create_study(sampler=DRESampler(seed=1, valid=rising), pruner=pruner)
+    study.optimize(leaves, n_trials=1)
+    study.enqueue_trial({"low": "a", "high": 3})
+    with pytest.raises(RuleError, match="TypeError"):
+        study.optimize(leaves, n_trials=1)
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "FAIL"]
+    study.optimize(leaves, n_trials=1)
+
+
 def test_parallel_trials_obey_it() -> None:
     sampler = DRESampler(seed=1, settings=FAST, valid=rising)
     study = optuna.create_study(sampler=sampler)
