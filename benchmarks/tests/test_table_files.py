@@ -110,7 +110,7 @@ def test_a_single_file_is_a_test_task(tmp_path):
             {"a.csv": "x,y\n1,2\n3\n"},
             r"a.csv' has {'rows with another number of cells than the header': 1}",
         ),
-        ({"a.csv": "x,y\n1,good\n2,bad\n"}, "'a' in .* has no values"),
+        ({"a.csv": "x,y\n1,good\n2,bad\n"}, "'y' has no number, but text such as 'good'"),
         ({"a.csv": "x,y\n" + "1,2\n2,3\n" * 10 + "oops,3\n"}, "'x', such as 'oops'.*correct"),
         ({"a.npz": {"X": [[1.0]]}}, "no NumPy archive with the numbers X and y.*y"),
         ({"a.npz": {"X": [[1.0]], "y": np.array([{}])}}, "no NumPy archive with the numbers"),

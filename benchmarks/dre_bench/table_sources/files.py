@@ -114,7 +114,7 @@ def _columns(file: Path) -> Columns:
     skipped = Counter[str]()
     columns = read_csv(file, skipped)
     if +skipped:
-        raise ValueError(f"{str(file)!r} has {dict(skipped)}; correct or remove these.")
+        raise ValueError(f"{str(file)!r} has {dict(+skipped)}; correct or remove these.")
     names = [*columns]
     if len(names) < 2 or not all(names):
         raise ValueError(
