@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.recommend.lists import dense_ranks, subsample
-from dre_plugins.recommend.trials import Trial
+from dre_plugins.recommend.lists import dense_ranks, has_failed, subsample
+from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Array
 
 # Largest number of modelled constraints: of more, similar ones are joined
@@ -58,6 +58,13 @@ def constraints_of(history: Sequence[Trial]) -> list[Constraint]:
         if len(trials):
             constraints.append(Constraint(trials, violations[trials]))
     return constraints
+
+
+def success_of(history: Sequence[Trial]) -> Constraint:
+    """Return the constraint that a trial must not fail, which each trial that has ended states."""
+    ended = [i for i, trial in enumerate(history) if trial.state is not TrialState.RUNNING]
+    violations = [1.0 if has_failed(history[i]) else -1.0 for i in ended]
+    return Constraint(np.array(ended, dtype=np.intp), np.array(violations))
 
 
 def merged_constraints(constraints: Sequence[Constraint], n_trials: int) -> list[Constraint]:

@@ -14,7 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.recommend.branches import is_within
-from dre_plugins.recommend.constraints import Constraint, constraints_of, merged_constraints
+from dre_plugins.recommend.constraints import (
+    Constraint,
+    constraints_of,
+    merged_constraints,
+    success_of,
+)
 from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks
 from dre_plugins.recommend.lists import FAILED_RANK, TrialList, final_value, last_step, trial_lists
 from dre_plugins.recommend.noise import repetition_keys, without_noise
@@ -45,7 +50,7 @@ class Evidence:
     trials: tuple[Trial, ...]
     units: Units  # canonical coordinates of their configurations `[N, P]`
     weights: Units  # weights of the objectives in the scalarised value `[O]`
-    failed: str  # "worst" ranks failed trials last, "ignore" leaves them out
+    failed: str  # what failed trials mean, see `settings.RecommenderSettings`
     max_history: int  # longest list of trials, see `lists.subsample`
 
     @classmethod
@@ -55,7 +60,7 @@ class Evidence:
         history: Sequence[Trial],
         *,
         weights: Units,
-        failed: str = "worst",
+        failed: str = "model",
         max_history: int = 128,
     ) -> Evidence:
         """Return the evidence of trials in any state, larger values are better.
@@ -112,13 +117,18 @@ class Evidence:
 
     @property
     def is_violated(self) -> bool:
-        """Whether any trial is known to violate a constraint."""
-        return ConstraintState.VIOLATED in self.constraint_states
+        """Whether any trial violates a constraint, see `violated_constraints`."""
+        return bool(self.violated_constraints)
 
     @cached_property
     def violated_constraints(self) -> list[Constraint]:
-        """Return the constraints that any trial violates, see `merged_constraints`."""
+        """Return the constraints that any trial violates, see `merged_constraints`.
+
+        Not to fail is one of them where failures are modelled.
+        """
         constraints = constraints_of(self.trials)
+        if self.failed == "model":
+            constraints.append(success_of(self.trials))
         violated = [constraint for constraint in constraints if not constraint.is_met.all()]
         return merged_constraints(violated, len(self.trials))
 

@@ -15,6 +15,9 @@ from dre_plugins.engine.settings import (
 )
 from dre_plugins.space.base import is_integer
 
+# What failed trials may mean, see `RecommenderSettings`.
+FAILED = ("model", "worst", "ignore")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -78,7 +81,7 @@ class Settings:
         *,
         n_startup_trials: int | None = None,
         allow_duplicates: bool = False,
-        failed: str = "worst",
+        failed: str = "model",
     ) -> RecommenderSettings:
         """Return these settings together with the arguments that all samplers share."""
         return RecommenderSettings(
@@ -98,7 +101,9 @@ class RecommenderSettings(Settings):
             then, Sobol points. None means 4 for the universal prior and 10 for the ensemble, or 0
             with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
-        failed: "worst" ranks failed trials last, "ignore" leaves them out.
+        failed: What failed trials mean. "model": expected gains are weighed by the predicted
+            probability that a trial does not fail. "worst": they rank below all others.
+            "ignore": they are left out.
 
     Raises:
         ValueError: If a setting is invalid, or there is no such device.
@@ -106,7 +111,7 @@ class RecommenderSettings(Settings):
 
     n_startup_trials: int | None = None
     allow_duplicates: bool = False
-    failed: str = "worst"
+    failed: str = "model"
 
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
@@ -115,7 +120,7 @@ class RecommenderSettings(Settings):
         require(is_count, "n_startup_trials", n_trials, "an integer of at least 0, or None")
         may_repeat = self.allow_duplicates
         require(isinstance(may_repeat, bool), "allow_duplicates", may_repeat, "True or False")
-        require(self.failed in ("worst", "ignore"), "failed", self.failed, "'worst' or 'ignore'")
+        require(self.failed in FAILED, "failed", self.failed, f"one of {FAILED}")
 
 
 def checked_settings(settings: Settings | None) -> Settings:

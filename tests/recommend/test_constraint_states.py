@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import optuna
@@ -53,6 +54,17 @@ def test_who_may_be_the_incumbent() -> None:
     assert leaders([trial(1.0, a=1.0), trial(2.0), trial(3.0)]) == [1, 2]
     # A trial that failed has no value to improve on, whatever it met.
     assert leaders([trial(1.0, a=1.0), trial(None, a=-1.0)]) == []
+
+
+def test_not_to_fail_is_a_constraint_where_failures_are_modelled() -> None:
+    running = Trial({"x": 0.5, "y": 0.5}, TrialState.RUNNING)
+    history = [trial(1.0), running, trial(None), trial(math.nan)]
+    of = partial(Evidence.of, PLANE, weights=np.ones(1))
+    (failure,) = of(history, failed="model").violated_constraints
+    assert failure.trials.tolist() == [0, 2, 3] and failure.is_met.tolist() == [True, False, False]
+    assert not of(history[:2], failed="model").is_violated
+    for failed in ("worst", "ignore"):
+        assert not of(history, failed=failed).is_violated
 
 
 @pytest.mark.parametrize("constraints", [{}, {"limit": math.nan}])

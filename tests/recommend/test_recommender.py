@@ -155,16 +155,29 @@ def test_an_exhausted_space_repeats_and_says_so() -> None:
     assert suggestion.source == "model"
 
 
-def test_failures_are_avoided() -> None:
+@pytest.mark.parametrize(("failed", "border"), [("worst", 0.0), ("model", 0.6)])
+def test_failures_are_avoided(failed: str, border: float) -> None:
+    """All trials beyond a border fail; the optimum is at x = .4."""
+
     def half(configuration) -> float:
-        return sphere(configuration) if configuration["x"] < 0 else math.nan
+        return sphere(configuration) if configuration["x"] < border else math.nan
 
     history = history_of(10, objective=half)
     for _ in range(20):
-        (suggestion,) = suggest(history)
+        (suggestion,) = suggest(history, settings=replace(SETTINGS, failed=failed))
         value = half(suggestion.configuration)
         history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
     assert sum(math.isnan(trial.value) for trial in history[10:]) <= 4
+
+
+def test_failures_that_have_nothing_to_do_with_the_configuration_cost_little() -> None:
+    """Every third trial fails, those near the optimum as well."""
+    history = history_of(6)
+    for number in range(6, 30):
+        (suggestion,) = suggest(history)
+        value = None if number % 3 == 0 else sphere(suggestion.configuration)
+        history.append(Trial(suggestion.configuration, TrialState.COMPLETE, value))
+    assert max(trial.value for trial in history if trial.value is not None) > -0.01
 
 
 def test_pruned_trials_steer_the_search() -> None:

@@ -70,8 +70,8 @@ class DRESampler(BaseSampler):
       configuration is suggested twice (see `allow_duplicates`).
     - A suggestion depends only on the study's trials, `seed` and the trial's number. A resumed
       study gets the same suggestions as one without interruption, and workers may share a seed.
-    - Failed trials rank last. Pruned and running trials are compared with others at the steps
-      that they reported.
+    - The probability that a trial fails is modelled. Pruned and running trials are compared with
+      others at the steps that they reported.
     - Constraints (`Trial.set_constraint`, or `constraints_func`) are modelled; the expected
       improvement is multiplied by the probability that all of them are met.
     - With several objectives, the ensemble proposes all trials after the first ten. Random weights
@@ -120,8 +120,8 @@ class DRESampler(BaseSampler):
             independently after the start-up trials.
         allow_duplicates: Whether a configuration may be suggested again, for noisy objectives.
             Otherwise configurations repeat only when all of a finite space were tried.
-        failed: "worst" ranks failed trials below all others, "ignore" leaves them out. Optuna
-            counts a trial that returns NaN as failed.
+        failed: "model" weighs expected gains by the predicted probability not to fail, "worst"
+            ranks failed trials last, "ignore" leaves them out. Trials that return NaN have failed.
         constraints_func: Function of an ended trial that returns how far each constraint is
             violated, at most 0 where it is met, like `Trial.set_constraint` of Optuna 5. If it
             raises, the constraints of that trial are unknown (`stats["constraint_errors"]`).
@@ -165,7 +165,7 @@ class DRESampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
         allow_duplicates: bool = False,
-        failed: str = "worst",
+        failed: str = "model",
         constraints_func: ConstraintsFunc | None = None,
         cost: str | None = None,
         valid: Valid | None = None,

@@ -48,7 +48,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         prior: GivenPrior = AUTO,
         n_startup_trials: int | None = None,
         allow_duplicates: bool = False,
-        failed: str = "worst",
+        failed: str = "model",
         settings: Settings | None = None,
         memory: GivenMemory = None,
         valid: Valid | None = None,
