@@ -68,7 +68,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"n_startup_trials": -1}, "n_startup_trials must be an integer .* at least 0.* got -1"),
     ({"n_startup_trials": 1.5}, "n_startup_trials must be an integer .* got 1.5"),
     ({"allow_duplicates": "no"}, "allow_duplicates must be True or False, got 'no'"),
-    ({"failed": "drop"}, "failed must be 'worst' or 'ignore', got 'drop'"),
+    ({"failed": "drop"}, r"failed must be one of \('model', .*\), got 'drop'"),
 ]
 
 

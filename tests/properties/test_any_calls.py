@@ -69,7 +69,7 @@ def configuration(value: Any) -> dict[str, Any]:
 @given(
     calls("tell", "report", "stop", "restart", "add", "enqueue", "batch", "pickle"),
     st.integers(0, 9),
-    st.sampled_from(["worst", "ignore"]),
+    st.sampled_from(["model", "worst", "ignore"]),
 )
 def test_ask_tell(sequence: Sequence[Call], seed: int, failed: str) -> None:
     space = {"x": Float(-1.0, 1.0), "kind": ["a", "b", "c"]}

@@ -19,7 +19,7 @@ options = st.fixed_dictionaries(
     {
         "n_startup_trials": st.sampled_from([0, 1, 5]),
         "allow_duplicates": st.booleans(),
-        "failed": st.sampled_from(["worst", "ignore"]),
+        "failed": st.sampled_from(["model", "worst", "ignore"]),
         "settings": st.builds(
             Settings,
             preset=st.just(SMALL),

@@ -74,7 +74,7 @@ class DRESearch(RestorableSearcher):
       `allow_duplicates`). A finite space ends the experiment when it is used up.
     - Reports of running trials are learnt from at once. Trials that a scheduler has stopped are
       compared with others at the iterations that they reported.
-    - Failed trials, those that report NaN and those without the metric rank last.
+    - Trials that end in an error, report NaN or lack the metric have failed, see `failed`.
     - A suggestion depends only on the trials so far and `seed`. An experiment that was killed
       can be continued with `Tuner.restore`.
     - If a model fails, a Sobol point is suggested instead, with a warning the first time;

@@ -1,0 +1,122 @@
+"""What failed trials should mean: `failed="model"`, "worst" or "ignore".
+
+    PYTHONPATH=.:benchmarks:lab nice python lab/failed_trials.py run 0 20 runs.jsonl
+    PYTHONPATH=.:benchmarks:lab python lab/failed_trials.py report runs.jsonl
+
+Validation tasks of decision trees and XGBoost, 60 trials. Trials fail in the region of
+`dre_bench.problems.real_studies`, which is 30 % of the space, or by chance, each with the same
+probability. The numbers are the first and last seed. A run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import optuna
+from tuning_tasks import scenario_of
+
+from dre_bench.problems.real_studies import CRASH_SHARE, risk_of
+from dre_plugins import DRESampler
+
+NAMES = ("rbv2_rpart", "rbv2_xgboost")
+KINDS = ("region", "30 % by chance", "10 % by chance")
+RULES = ("worst", "model", "ignore")
+N_TRIALS, AT = 60, (10, 15, 20, 25, 30, 40, 50, 60)
+
+
+class SimulatedFailure(RuntimeError):
+    """What a trial that fails raises."""
+
+
+def values_of(name: str, task: int, seed: int, kind: str, rule: str) -> list[float | None]:
+    """Return the values of a study, None of failed trials."""
+    scenario, rng = scenario_of(name), np.random.default_rng([seed, 7])
+    sample = scenario.random_configurations(1000, np.random.default_rng(task))
+    border = np.quantile([risk_of(scenario, each) for each in sample], 1.0 - CRASH_SHARE)
+
+    def objective(trial: optuna.Trial) -> float:
+        configuration = scenario.suggest(trial)
+        if kind == "region":
+            has_failed = risk_of(scenario, configuration) > border
+        else:
+            has_failed = 100 * rng.random() < float(kind.split()[0])
+        if has_failed:
+            raise SimulatedFailure
+        return scenario.value(task, configuration)
+
+    sampler = DRESampler(seed=seed, prior="universal", memory=False, failed=rule)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.optimize(objective, n_trials=N_TRIALS, catch=SimulatedFailure)
+    assert not sampler.stats["fallbacks"]
+    return [trial.value for trial in study.trials]
+
+
+def run(first: int, last: int, path: Path) -> None:
+    lines = path.read_text().splitlines() if path.exists() else []
+    done = {tuple(json.loads(line)["key"]) for line in lines}
+    for seed in range(first, last):
+        for name in NAMES:
+            validation = scenario_of(name).validation
+            task = int(validation[5 * seed % len(validation)])
+            number = zlib.crc32(f"{name}{task}{seed}".encode())
+            for kind in KINDS:
+                for rule in RULES:
+                    key = (name, task, seed, kind, rule)
+                    if key not in done:
+                        row = {"key": key, "values": values_of(name, task, number, kind, rule)}
+                        with path.open("a") as file:
+                            file.write(json.dumps(row) + "\n")
+
+
+def report(path: Path) -> None:
+    """Print mean regrets: 0 is the best value known where trials may succeed, 1 the median."""
+    studies: dict[tuple[str, int, int, str], dict[str, np.ndarray]] = {}
+    for row in map(json.loads, path.read_text().splitlines()):
+        *key, rule = row["key"]
+        studies.setdefault(tuple(key), {})[rule] = np.array(row["values"], dtype=float)
+    for kind in KINDS:
+        for name in (*NAMES, "both"):
+            pairs = [
+                key
+                for key, rules in studies.items()
+                if key[3] == kind and name in (key[0], "both") and {*RULES} <= {*rules}
+            ]
+            if not pairs:
+                continue
+            print(f"{kind}, {name}: {len(pairs)} pairs @{AT}")
+            regrets = {
+                rule: np.array([_regrets(studies, k, rule) for k in pairs]) for rule in RULES
+            }
+            for rule in RULES:
+                late = np.mean([np.isnan(studies[key][rule])[30:].mean() for key in pairs])
+                d = regrets[rule] - regrets["worst"]
+                wins = [f"{(a < -1e-9).sum()}/{(a > 1e-9).sum()}" for a in d.T]
+                print(f"    {rule:7}", regrets[rule].mean(0).round(3), *wins, f"fail {late:.2f}")
+
+
+def _regrets(studies: dict, key: tuple[str, int, int, str], rule: str) -> list[float]:
+    name, task, _, kind = key
+    scenario, is_region = scenario_of(name), kind == "region"
+    sample = scenario.random_configurations(1000, np.random.default_rng(task))
+    values = scenario.evaluate_many(task, sample)[scenario.metric]
+    alike = [
+        rules
+        for other, rules in studies.items()
+        if other[:2] == key[:2] and (other[3] == "region") == is_region
+    ]
+    best = max(np.nanmax(found) for rules in alike for found in rules.values())
+    best = best if is_region else max(best, values.max())
+    so_far = np.maximum.accumulate(np.nan_to_num(studies[key][rule], nan=-np.inf))
+    return [min((best - so_far[n - 1]) / (best - np.median(values)), 1.0) for n in AT]
+
+
+if __name__ == "__main__":
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    if sys.argv[1] == "run":
+        run(int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
+    else:
+        report(Path(sys.argv[2]))
