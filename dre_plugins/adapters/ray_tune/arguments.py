@@ -130,7 +130,7 @@ def past_tasks(results: PastResults, metric: Any, mode: Any, space: SearchSpace)
         return results
     if isinstance(metric, list):
         raise ValueError(
-            f"past_results teach one metric, and there are {metric!r}; give what "
+            f"past_results are read for one metric, got {metric!r}; give what "
             "dre_plugins.adapters.ray_tune.sources.metadata_from_results returns for one of them."
         )
     searched = SearchSpace({name: space.domains[name] for name in space.names}, space.conditions)
