@@ -97,6 +97,18 @@ class Rule:
             raise RuleError(f"valid returned {answer!r}; it must return True or False.")
         return bool(answer)
 
+    def absent_from(self, configuration: Mapping[str, Any]) -> str | None:
+        """Return a parameter that the predicate reads and a configuration lacks, None if none is.
+
+        Errors of the predicate are its own, see `allows`.
+        """
+        if self._valid is not None:
+            try:
+                self._valid(_Configuration(configuration))
+            except _AbsentError as error:
+                return str(error.args[0])
+        return None
+
     def holds(self, units: Array) -> Mask:
         """Say which coordinates `[C, P]` may be tried, `[C]`; errors are those of `allows`."""
         if self._valid is None:

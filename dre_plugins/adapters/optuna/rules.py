@@ -24,6 +24,8 @@ from dre_plugins.space.search_space import SearchSpace
 # Units a golden section apart fill [0, 1] evenly, however many there are.
 MAX_DRAWS = 64
 GOLDEN_SECTION = 0.6180339887498949
+# Trials without a parameter that the rule reads after which its name may be wrong.
+N_ABSENT = 10
 
 
 class StudyRules:
@@ -46,6 +48,9 @@ class StudyRules:
         self._process = process
         self._reporter = reporter
         self._rule = self._new(SearchSpace({}))
+        # For each study, the trials that lacked a parameter of the rule until one had them all.
+        self._n_absent: Counter[str] = Counter()
+        self._applied: set[str] = set()
 
     def begin(self, study: Study, trial: FrozenTrial) -> None:
         """Count a trial whose given values break the rule; it is run nevertheless.
@@ -88,9 +93,24 @@ class StudyRules:
             return
         with suppress(RuleError):  # the next suggestion raises it; here the result would be lost
             if self._rule.allows(trial.params):
+                self._look_for_names(study, trial)
                 return
             why = "a value that the sampler was not asked for does not go with the others."
             self._count(study, trial, f"Trial {trial.number} breaks the rule `valid`: {why}")
+
+    def _look_for_names(self, study: Study, trial: FrozenTrial) -> None:
+        """Warn once if no trial has a parameter that the rule reads: its name may be misspelt."""
+        absent, key = self._rule.absent_from(trial.params), study.study_name
+        if absent is None:
+            self._applied.add(key)
+        elif key not in self._applied:
+            self._n_absent[key] += 1
+            if self._n_absent[key] == N_ABSENT:
+                text = (
+                    f"The rule `valid` reads {absent!r}, which none of {N_ABSENT} trials has: it "
+                    "counts as met. Check the name."
+                )
+                self._reporter.log(study, "<absent>", text)
 
     def permits(self, study: Study, trial: FrozenTrial, name: str, value: Any) -> bool:
         """Return whether the rule allows a value beside the trial's others, given or suggested."""

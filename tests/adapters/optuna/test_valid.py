@@ -65,6 +65,14 @@ def test_a_first_trial_that_cannot_satisfy_it_is_tried_with_a_warning(caplog) ->
     assert all(sum(trial.params.values()) > 2.7 for trial in study.trials[1:])
 
 
+@pytest.mark.parametrize(("name", "is_reported"), [("hgh", True), ("high", False)])
+def test_a_misspelt_name_is_reported_after_ten_trials(caplog, name, is_reported) -> None:
+    optuna.logging.enable_propagation()
+    with caplog.at_level(logging.WARNING):
+        tuned(leaves, 12, valid=lambda c: c["low"] <= c[name])
+    assert (f"reads {name!r}, which none of 10 trials has" in caplog.text) == is_reported
+
+
 def test_the_samplers_of_independent_parameters_are_asked_again() -> None:
     study = tuned(
         leaves,
