@@ -26,6 +26,13 @@ def trainings(monkeypatch):
     return counted
 
 
+def pretrained(memory, names):
+    """Record studies, and return the file of the prior of all that are recorded."""
+    write_studies(memory, names, n_trials=20)
+    (group,) = groups_of(memory.index())
+    return pretrain(memory, group, LOGGER)
+
+
 def test_studies_are_grouped_by_overlapping_spaces(memory):
     write_studies(memory, "abc")
     wider = SearchSpace(
@@ -55,9 +62,7 @@ def test_spaces_that_contradict_each_other_are_no_group(memory):
 
 
 def test_a_study_begins_with_what_was_trained_ahead(memory, trainings):
-    write_studies(memory, "abcde", n_trials=20)
-    (group,) = groups_of(memory.index())
-    path = pretrain(memory, group, LOGGER)
+    path = pretrained(memory, "abcde")
     assert path is not None and trainings == [5]
     study = tune(memory, 1)
     assert study.stats["past_studies"] == 5
@@ -73,17 +78,13 @@ def test_it_is_trained_once_until_something_is_new(memory, trainings):
     for _ in range(2):
         (group,) = groups_of(memory.index())
         path = pretrain(memory, group, LOGGER)
-    write_studies(memory, "d", n_trials=20)
-    (group,) = groups_of(memory.index())
-    assert pretrain(memory, group, LOGGER) != path
+    assert pretrained(memory, "d") != path
     assert trainings == [3, 4]
     assert tune(memory, 0).stats["past_studies"] == 4  # the one that knows most
 
 
 def test_what_knows_too_few_of_the_studies_is_not_used(memory, trainings):
-    write_studies(memory, "abc", n_trials=20)
-    (group,) = groups_of(memory.index())
-    ahead_of_time = pretrain(memory, group, LOGGER)
+    ahead_of_time = pretrained(memory, "abc")
     write_studies(memory, "d", n_trials=20)  # 3 of 4 are less than 80 %
     assert choices.prior_for(memory, "study", SPACE, LOGGER).card.tasks == (*"abcd",)
     assert len(list(memory.priors.glob("*.safetensors"))) == 2
@@ -92,32 +93,24 @@ def test_what_knows_too_few_of_the_studies_is_not_used(memory, trainings):
 
 def test_of_very_many_studies_the_newest_are_taken(memory, trainings, monkeypatch):
     monkeypatch.setattr(pretraining, "MAX_STUDIES", 2)
-    write_studies(memory, "abc", n_trials=20)
-    (group,) = groups_of(memory.index())
-    pretrain(memory, group, LOGGER)
+    pretrained(memory, "abc")
     assert trainings == [2]
 
 
 def test_studies_without_a_common_order_have_no_prior(memory, trainings, monkeypatch):
     monkeypatch.setattr("dre_plugins.memory.priors.are_related", lambda metadata: False)
-    write_studies(memory, "abc", n_trials=20)
-    (group,) = groups_of(memory.index())
-    assert pretrain(memory, group, LOGGER) is None
+    assert pretrained(memory, "abc") is None
     assert trainings == []
 
 
 def test_forgotten_studies_are_in_no_prior(memory, trainings):
-    write_studies(memory, "abc", n_trials=20)
-    (group,) = groups_of(memory.index())
-    pretrain(memory, group, LOGGER)
+    pretrained(memory, "abc")
     memory.forget(memory.index().entries[:1])
     assert not [file for file in memory.priors.iterdir() if file.suffix != ".lock"]
 
 
 def test_a_damaged_list_of_studies_is_passed_over(memory, trainings):
-    write_studies(memory, "abc", n_trials=20)
-    (group,) = groups_of(memory.index())
-    path = pretrain(memory, group, LOGGER)
+    path = pretrained(memory, "abc")
     assert path is not None
     path.with_suffix(".studies").write_bytes(b"\x00")
     study = tune(memory, 1)

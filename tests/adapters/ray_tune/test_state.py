@@ -60,8 +60,10 @@ def stored(folder: Path, trials: Trials, search: DRESearch | None = None) -> Non
         search.save_to_dir(str(folder), session_str="1")
 
 
-def restored(folder: Path) -> DRESearch:
-    """Return a search that was restored in the order of `Tuner.restore`."""
+def restored(folder: Path, *files: Any) -> DRESearch:
+    """Return a search, restored in the order of `Tuner.restore` after files are stored."""
+    if files:
+        stored(folder, *files)
     search = worker.tiny_search()
     search.set_search_properties("loss", "min", worker.MIXED_SPACE)
     search.restore_from_dir(str(folder))
@@ -76,9 +78,7 @@ def test_what_began_and_ended_after_the_state_is_learnt(tmp_path: Path) -> None:
     assert config is not None
     trials["t7"] = ended(search, "t7", config)
     trials["t8"] = ("PENDING", search.suggest("t8") or {}, {})
-    stored(tmp_path, trials)
-
-    again = restored(tmp_path)
+    again = restored(tmp_path, trials)
     assert worker.states(again) == ["complete"] * 6 + ["running", "complete", "running"]
     for trial, before in zip(again.study.trials, search.study.trials, strict=True):
         assert {**trial.configuration, "constant": 7} == {**before.configuration, "constant": 7}
@@ -102,8 +102,9 @@ def test_a_nested_metric_of_what_ended_after_the_state_is_learnt(tmp_path: Path)
 
 def test_a_trial_whose_failure_was_missed_has_failed(tmp_path: Path) -> None:
     search, trials = known_to_ray(3, 2)
-    stored(tmp_path, {**trials, "t3": ("ERROR", trials["t3"][1], {})}, search)
-    assert worker.states(restored(tmp_path)) == ["complete"] * 3 + ["failed", "running"]
+    assert worker.states(
+        restored(tmp_path, {**trials, "t3": ("ERROR", trials["t3"][1], {})}, search)
+    ) == ["complete"] * 3 + ["failed", "running"]
 
 
 def test_a_trial_whose_failure_was_missed_has_failed_whatever_it_reported(tmp_path: Path) -> None:
@@ -116,8 +117,7 @@ def test_a_trial_whose_failure_was_missed_has_failed_whatever_it_reported(tmp_pa
             search.on_trial_result(name, best)
     unheard = ("ERROR", trials["t5"][1], best)
     del search._numbers["t5"], search._running["t5"]
-    stored(tmp_path, {**trials, "t5": unheard}, search)
-    again = restored(tmp_path)
+    again = restored(tmp_path, {**trials, "t5": unheard}, search)
     assert worker.states(again) == ["complete"] * 3 + ["failed"] * 2 + ["running", "failed"]
     assert again.study.best.value is not None and again.study.best.value > -99.0
 
@@ -127,13 +127,11 @@ def test_a_restored_failure_stays_one_until_the_trial_runs_again(tmp_path: Path)
     best = {"loss": -99.0, "training_iteration": 4, "time_total_s": 2.0}
     search.on_trial_result("t3", best)
     search.on_trial_complete("t3", None, error=True)
-    stored(tmp_path, {**trials, "t3": ("ERROR", trials["t3"][1], best)}, search)
-    again = restored(tmp_path)
+    again = restored(tmp_path, {**trials, "t3": ("ERROR", trials["t3"][1], best)}, search)
     assert worker.states(again) == ["complete"] * 3 + ["failed", "running"]
     # Tuner.restore(restart_errored=True): it runs again, ends well, and the end was missed.
     later = ended(None, "t3", trials["t3"][1], 5.0)
-    stored(tmp_path, {**trials, "t3": later})
-    again = restored(tmp_path)
+    again = restored(tmp_path, {**trials, "t3": later})
     assert worker.states(again) == ["complete"] * 4 + ["running"]
     assert again.study.trials[3].value == 5.0
 
@@ -141,8 +139,7 @@ def test_a_restored_failure_stays_one_until_the_trial_runs_again(tmp_path: Path)
 def test_what_ray_has_forgotten_is_suggested_once_more(tmp_path: Path) -> None:
     search, trials = known_to_ray(5, 2)
     forgotten = trials.pop("t6")
-    stored(tmp_path, trials, search)
-    again = restored(tmp_path)
+    again = restored(tmp_path, trials, search)
     assert again.suggest("t7") == forgotten[1]
     assert len(again.study.trials) == 7
     new = again.suggest("t8")
@@ -158,8 +155,7 @@ def test_a_search_that_knows_more_than_ray_keeps_it(tmp_path: Path) -> None:
     """Ray runs again what it does not know to have ended; its end counts once."""
     search, trials = known_to_ray(5, 1)
     trials["t4"] = ("RUNNING", trials["t4"][1], {})
-    stored(tmp_path, trials, search)
-    again = restored(tmp_path)
+    again = restored(tmp_path, trials, search)
     assert again.study.trials == search.study.trials
     ended(again, "t4", trials["t4"][1], 99.0)
     assert again.study.trials == search.study.trials
@@ -170,8 +166,7 @@ def test_trials_of_a_repeater_are_no_news(tmp_path: Path) -> None:
     search, trials = known_to_ray(2, 1)
     status, config, result = ended(None, "t3", trials["t2"][1])
     trials["t3"] = (status, {**config, TRIAL_INDEX: 1}, result)
-    stored(tmp_path, trials, search)
-    assert restored(tmp_path).study.trials == search.study.trials
+    assert restored(tmp_path, trials, search).study.trials == search.study.trials
 
 
 def test_repeats_without_an_index_are_no_news_either(tmp_path: Path) -> None:
@@ -179,8 +174,7 @@ def test_repeats_without_an_index_are_no_news_either(tmp_path: Path) -> None:
     search, trials = known_to_ray(2, 1)
     for place in (1, 2):  # of an ended one, and of a running one
         trials[f"repeat{place}"] = ended(None, "", trials[f"t{place}"][1], 9.0)
-    stored(tmp_path, trials, search)
-    again = restored(tmp_path)
+    again = restored(tmp_path, trials, search)
     assert again.study.trials == search.study.trials
     assert again.explain("repeat1") == search.explain("t1")
 
@@ -189,8 +183,7 @@ def test_repeats_count_where_they_may_have_been_suggested(tmp_path: Path) -> Non
     search, trials = known_to_ray(2, 1)
     search._options["allow_duplicates"] = True
     trials["t9"] = ended(None, "t9", trials["t0"][1], 9.0)
-    stored(tmp_path, trials, search)
-    assert len(restored(tmp_path).study.trials) == len(search.study.trials) + 1
+    assert len(restored(tmp_path, trials, search).study.trials) == len(search.study.trials) + 1
 
 
 def test_a_trial_that_took_over_after_the_state_is_known_by_its_configuration(
@@ -198,8 +191,7 @@ def test_a_trial_that_took_over_after_the_state_is_known_by_its_configuration(
 ) -> None:
     search, trials = known_to_ray(3, 1)
     trials["t9"] = trials.pop("t3")  # Ray has forgotten t3, whose configuration was given again
-    stored(tmp_path, trials, search)
-    again = restored(tmp_path)
+    again = restored(tmp_path, trials, search)
     assert again.study.trials == search.study.trials
     ended(again, "t9", trials["t9"][1])
     assert worker.states(again) == ["complete"] * 4
