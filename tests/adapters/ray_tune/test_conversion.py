@@ -152,13 +152,6 @@ def test_keys_need_not_be_strings() -> None:
         assert list(config) == [1, "d"] and list(config["d"]) == [2.5]
 
 
-@pytest.mark.parametrize("space", [{}, {"a": 1, "b": {"c": [1, 2]}}], ids=str)
-def test_constants_only(space: dict[str, Any]) -> None:
-    converted = ParamSpace.of(space)
-    assert converted.space.n_parameters == 0
-    assert converted.to_config({}) == space
-
-
 # ---- choices with domains inside
 
 OPTIMIZERS = [

@@ -1,12 +1,10 @@
 """Several objectives in Syne Tune: `MODRE`, and its searcher in Syne Tune's own scheduler."""
 
-import inspect
 import json
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from importlib.metadata import version
 from typing import Any
 
 import dill
@@ -297,15 +295,6 @@ def test_modes_that_differ_have_no_single_best_trial() -> None:
     loop.tell(loop.ask(), {"error": 1.0, "size": 1.0})
     with pytest.raises(AttributeError, match=r"no single mode.*'min', 'max'.*best_trials"):
         loop.best_trial("size")
-
-
-@pytest.mark.skipif(version("syne-tune") < "0.16", reason="other orders before Syne Tune 0.16")
-def test_arguments_stand_as_in_the_baselines() -> None:
-    from syne_tune.optimizer.baselines import EHVI
-
-    wanted = [*inspect.signature(EHVI).parameters.values()]
-    found = [*inspect.signature(MODRE).parameters.values()][: len(wanted)]
-    assert [(p.name, p.default) for p in found] == [(p.name, p.default) for p in wanted]
 
 
 # ---- arguments

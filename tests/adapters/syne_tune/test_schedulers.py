@@ -41,7 +41,7 @@ from syne_tune_loop import (
 )
 from syne_tune_rows import SPACE, evaluations
 
-from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer
+from dre_plugins.adapters.syne_tune import ASHADRE, DRE, MODRE, DRESearcher, DRETransfer
 from dre_plugins.recommend import TrialState
 from dre_plugins.recommend.settings import Settings
 
@@ -365,9 +365,9 @@ def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], message: st
 def test_arguments_stand_as_in_the_baselines() -> None:
     import inspect
 
-    from syne_tune.optimizer.baselines import ASHABORE, BORE
+    from syne_tune.optimizer.baselines import ASHABORE, BORE, EHVI
 
-    for mine, theirs in ((DRE, BORE), (ASHADRE, ASHABORE)):
+    for mine, theirs in ((DRE, BORE), (ASHADRE, ASHABORE), (MODRE, EHVI)):
         wanted = [*inspect.signature(theirs).parameters.values()]
         found = [*inspect.signature(mine).parameters.values()][: len(wanted)]
         assert [(p.name, p.default) for p in found] == [(p.name, p.default) for p in wanted]
