@@ -22,9 +22,6 @@ from remembered import (
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.records import read_study
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
 pytestmark = pytest.mark.usefixtures("small_priors")
 
 

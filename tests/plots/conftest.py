@@ -45,11 +45,7 @@ def study_of() -> Callable[..., Any]:
 @pytest.fixture(autouse=True)
 def _closed_figures() -> Iterator[None]:
     import matplotlib.pyplot as plt
-    import optuna
 
-    level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
     plt.switch_backend("Agg")
     yield
     plt.close("all")
-    optuna.logging.set_verbosity(level)

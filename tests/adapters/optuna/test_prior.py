@@ -138,8 +138,7 @@ def two_objectives(trial: optuna.Trial) -> tuple[float, float]:
 
 
 def tuned_twofold(sampler: DRESampler, n_trials: int) -> optuna.Study:
-    study = optimized(sampler, two_objectives, n_trials, directions=["minimize", "minimize"])
-    return study
+    return optimized(sampler, two_objectives, n_trials, directions=["minimize", "minimize"])
 
 
 def test_each_objective_may_have_a_prior(prior, caplog):

@@ -25,13 +25,11 @@ def constrained_by_trial(sampler: DRESampler, n_trials: int = 12) -> optuna.Stud
         trial.set_constraint("circle", circle(x, y))
         return x + y
 
-    study = optimized(sampler, objective, n_trials, direction="maximize")
-    return study
+    return optimized(sampler, objective, n_trials, direction="maximize")
 
 
 def constrained_by_function(sampler: DRESampler, n_trials: int = 12) -> optuna.Study:
-    study = optimized(sampler, lambda trial: sum(plane(trial)), n_trials, direction="maximize")
-    return study
+    return optimized(sampler, lambda trial: sum(plane(trial)), n_trials, direction="maximize")
 
 
 def circle_of(trial: optuna.trial.FrozenTrial) -> list[float]:

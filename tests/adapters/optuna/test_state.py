@@ -170,7 +170,6 @@ def test_a_default_run_logs_one_line_and_prints_nothing(
     capfd: pytest.CaptureFixture[str],
     recwarn: pytest.WarningsRecorder,
 ) -> None:
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
     with caplog.at_level(logging.INFO, logger="optuna.dre_plugins"):
 
         def objective(trial: Trial) -> float:

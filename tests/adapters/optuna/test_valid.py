@@ -34,8 +34,7 @@ def shares(trial: Any) -> float:
 
 
 def tuned(objective: Any, n: int, **options: Any) -> Any:
-    study = optimized(DRESampler(seed=1, settings=FAST, **options), objective, n)
-    return study
+    return optimized(DRESampler(seed=1, settings=FAST, **options), objective, n)
 
 
 @pytest.mark.parametrize("seed", range(4))
