@@ -10,7 +10,6 @@ from typing import Any
 import dill
 import numpy as np
 import pytest
-from labels import label_of
 from syne_tune import config_space as cs
 from syne_tune_loop import searcher_of
 from syne_tune_rows import SPACE
@@ -217,36 +216,25 @@ def test_unknown_and_ended_trials_are_ignored(hook: str, caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize(
-    "tell",
+    ("values", "ends", "level"),
     [
-        lambda searcher, *trial: searcher.on_trial_complete(*trial, 2.0),
-        lambda searcher, *trial: (
-            searcher.on_trial_result(*trial, 2.0),
-            searcher.on_trial_complete(*trial, 2.0),
-            searcher.on_trial_complete(*trial, 2.0),
-        ),
-        lambda searcher, *trial: (
-            searcher.on_trial_result(*trial, 9.0),
-            searcher.on_trial_result(*trial, 5.0),
-            searcher.on_trial_result(*trial, 2.0),
-            searcher.on_trial_complete(*trial, 2.0),
-        ),
-        lambda searcher, *trial: (
-            searcher.on_trial_result(*trial, 9.0, resource_level=3),
-            searcher.on_trial_result(*trial, 2.0, resource_level=3),
-            searcher.on_trial_result(*trial, 2.0, 3),
-            searcher.on_trial_complete(*trial, 2.0, resource_level=3),
-        ),
-        lambda searcher, *trial: (
-            searcher.on_trial_result(*trial, 2.0),
-            searcher.on_trial_complete(*trial, None),
-        ),
+        ([], [2.0], {}),
+        ([2.0], [2.0, 2.0], {}),
+        ([9.0, 5.0, 2.0], [2.0], {}),
+        ([9.0, 2.0, 2.0], [2.0], {"resource_level": 3}),
+        ([2.0], [None], {}),
     ],
     ids=["complete", "twice", "many", "levels", "no last value"],
 )
-def test_results_count_once_and_the_last_one_wins(tell: Callable[..., Any]) -> None:
+def test_results_count_once_and_the_last_one_wins(
+    values: list[float], ends: list[Any], level: dict[str, int]
+) -> None:
     searcher = searcher_of()
-    tell(searcher, 0, searcher.suggest())
+    config = searcher.suggest()
+    for value in values:
+        searcher.on_trial_result(0, config, value, **level)
+    for value in ends:
+        searcher.on_trial_complete(0, config, value, **level)
     (trial,) = searcher.trials
     assert (trial.state, trial.value) == (TrialState.COMPLETE, 2.0)
 
@@ -342,14 +330,7 @@ def test_errors_that_are_heard_of_after_a_restore_are_failures() -> None:
 # ---- arguments
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"prior": "nowhere"}, "nowhere"),
-        ({"prior": "xgboost"}, "in common"),
-    ],
-    ids=label_of,
-)
-def test_bad_arguments_are_refused_at_once(arguments: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize(("prior", "message"), [("nowhere", "nowhere"), ("xgboost", "in common")])
+def test_a_bad_prior_is_refused_at_once(prior: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        searcher_of(space={"act": cs.choice(["relu", "tanh"])}, **arguments)
+        searcher_of(space={"act": cs.choice(["relu", "tanh"])}, prior=prior)
