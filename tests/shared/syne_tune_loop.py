@@ -88,6 +88,13 @@ def loss_of(config: dict[str, Any], epoch: int) -> float:
     return (math.log10(config["lr"]) + 2) ** 2 + abs(config["layers"] - 3) + 3.0 / epoch
 
 
+def start(scheduler: TrialScheduler, trial_id: int) -> Trial:
+    """Begin what the scheduler suggests next."""
+    trial = Trial(trial_id, scheduler.suggest().config, datetime.now())
+    scheduler.on_trial_add(trial)
+    return trial
+
+
 @dataclass
 class Loop:
     """Do as the tuner does, with workers in lockstep: every trial reports once a turn."""

@@ -15,7 +15,7 @@ from syne_tune.backend.trial_status import Trial
 from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.optimizer.schedulers.ask_tell_scheduler import AskTellScheduler
 from syne_tune.optimizer.schedulers.single_fidelity_scheduler import SingleFidelityScheduler
-from syne_tune_loop import states
+from syne_tune_loop import start, states
 from syne_tune_rows import OPTIONS
 
 from dre_plugins.adapters.syne_tune import MODRE, MultiObjectiveDRESearcher
@@ -53,12 +53,6 @@ def reporting(signs: Sequence[int] = (1, 1)) -> Report:
         return {name: s * v for name, s, v in zip(METRICS, signs, values, strict=True)}
 
     return report
-
-
-def start(scheduler: TrialScheduler, trial_id: int) -> Trial:
-    trial = Trial(trial_id, scheduler.suggest().config, datetime.now())
-    scheduler.on_trial_add(trial)
-    return trial
 
 
 def end(scheduler: TrialScheduler, trial: Trial, result: Any) -> None:

@@ -1,11 +1,10 @@
 """Constraints in Syne Tune: limits on other metrics."""
 
-import datetime
 from typing import Any
 
 import pytest
-from syne_tune.backend.trial_status import Trial
 from syne_tune.config_space import uniform
+from syne_tune_loop import start
 from syne_tune_rows import OPTIONS
 
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRETransfer
@@ -21,11 +20,9 @@ def result_of(config: dict[str, float], epoch: int = 9) -> dict[str, float]:
 def run(scheduler: DRE, first: int = 0, n: int = 14) -> list[tuple[float, float]]:
     asked = []
     for trial_id in range(first, first + n):
-        config = scheduler.suggest().config
-        trial = Trial(trial_id, config, datetime.datetime.now())
-        scheduler.on_trial_add(trial)
-        scheduler.on_trial_complete(trial, result_of(config))
-        asked.append((config["x"], config["y"]))
+        trial = start(scheduler, trial_id)
+        scheduler.on_trial_complete(trial, result_of(trial.config))
+        asked.append((trial.config["x"], trial.config["y"]))
     return asked
 
 
@@ -53,11 +50,9 @@ def test_stopped_trials_teach_their_constraints() -> None:
     )
     stopped = 0
     for trial_id in range(14):
-        config = scheduler.suggest().config
-        trial = Trial(trial_id, config, datetime.datetime.now())
-        scheduler.on_trial_add(trial)
+        trial = start(scheduler, trial_id)
         for epoch in range(1, 10):
-            if scheduler.on_trial_result(trial, result_of(config, epoch)) == "STOP":
+            if scheduler.on_trial_result(trial, result_of(trial.config, epoch)) == "STOP":
                 stopped += epoch < 9
                 scheduler.on_trial_remove(trial)
                 break
@@ -69,9 +64,7 @@ def test_stopped_trials_teach_their_constraints() -> None:
 @pytest.mark.parametrize("epoch", [None, "three", float("nan")])
 def test_a_resource_that_is_no_number_ends_nothing(epoch: Any) -> None:
     scheduler = ASHADRE(SPACE, "gain", "epoch", max_t=9, do_minimize=False, **OPTIONS)
-    config = scheduler.suggest().config
-    trial = Trial(0, config, datetime.datetime.now())
-    scheduler.on_trial_add(trial)
+    trial = start(scheduler, 0)
     assert scheduler.on_trial_result(trial, {"gain": 1.0, "epoch": epoch}) == "CONTINUE"
     assert scheduler.on_trial_result(trial, {"gain": 1.0, "epoch": "9"}) == "STOP"
     scheduler.on_trial_remove(trial)

@@ -8,6 +8,7 @@ import json
 import logging
 import math
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -137,17 +138,12 @@ def test_a_finite_space_is_used_up(name: str, fails: bool) -> None:
     assert len(configs) == len({(config["a"], config["b"]) for config in configs}) == 9
 
 
-@pytest.mark.parametrize("scheduler", [dre, ashadre], ids=["DRE", "ASHADRE"])
+@pytest.mark.parametrize(
+    "scheduler", [dre, partial(ashadre, brackets=2)], ids=["DRE", "ASHADRE, 2 brackets"]
+)
 def test_the_seed_decides(scheduler: Callable[..., TrialScheduler]) -> None:
     state = np.random.get_state()[1].tolist()  # noqa: NPY002
-    runs = [
-        Loop(
-            scheduler(random_seed=seed, brackets=2)
-            if scheduler is ashadre
-            else scheduler(random_seed=seed)
-        ).run(12)
-        for seed in (1, 1, 2)
-    ]
+    runs = [Loop(scheduler(random_seed=seed)).run(12) for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
     assert scheduler(random_seed=None).random_seed != scheduler(random_seed=None).random_seed
     assert scheduler(random_seed=7).searcher.random_seed == 7
