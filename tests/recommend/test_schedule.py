@@ -43,11 +43,6 @@ def test_they_take_turns() -> None:
     assert [is_universal_turn(index) for index in range(4)] == [False, True, False, True]
 
 
-def test_the_ensemble_alone_can_be_had() -> None:
-    settings = replace(SETTINGS, preset=replace(QUICK, universal_turns=False))
-    assert sources(history_of(8), settings=settings) == ["model"] * 4
-
-
 @pytest.mark.parametrize("acquisition", ["log-rank-ei", "lcb"])
 def test_an_acquisition_is_that_of_the_ensemble_in_its_turns(acquisition) -> None:
     settings = replace(SETTINGS, acquisition=acquisition)
