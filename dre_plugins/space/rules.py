@@ -98,9 +98,9 @@ class Rule:
         return bool(answer)
 
     def absent_from(self, configuration: Mapping[str, Any]) -> str | None:
-        """Return a parameter that the predicate reads and a configuration lacks, None if none is.
+        """Return a parameter that the predicate reads and a configuration lacks, if there is one.
 
-        Errors of the predicate are its own, see `allows`.
+        It is asked after `allows`, which names a configuration for which the predicate raises.
         """
         if self._valid is not None:
             try:

@@ -94,7 +94,7 @@ def test_messages_in_troubleshooting_are_ours() -> None:
         if line.startswith('"')
         for message in re.findall(r'"([^"]+)"', line)
     ]
-    assert len(quoted) > 10
+    assert len(quoted) > 15
     written = "\n".join(messages())
     for message in quoted:
         pieces = [re.escape(piece) for piece in message.split("…")]

@@ -100,17 +100,17 @@ class StudyRules:
 
     def _look_for_names(self, study: Study, trial: FrozenTrial) -> None:
         """Warn once if no trial has a parameter that the rule reads: its name may be misspelt."""
-        absent, key = self._rule.absent_from(trial.params), study.study_name
+        key = study.study_name
+        if self._valid is None or key in self._applied:
+            return
+        absent = self._rule.absent_from(trial.params)
         if absent is None:
             self._applied.add(key)
-        elif key not in self._applied:
-            self._n_absent[key] += 1
-            if self._n_absent[key] == N_ABSENT:
-                text = (
-                    f"The rule `valid` reads {absent!r}, which none of {N_ABSENT} trials has: it "
-                    "counts as met. Check the name."
-                )
-                self._reporter.log(study, "<absent>", text)
+            return
+        self._n_absent[key] += 1
+        if self._n_absent[key] == N_ABSENT:
+            text = f"The rule `valid` reads {absent!r}, which none of {N_ABSENT} trials has: it"
+            self._reporter.log(study, "<absent>", f"{text} counts as met. Check the name.")
 
     def permits(self, study: Study, trial: FrozenTrial, name: str, value: Any) -> bool:
         """Return whether the rule allows a value beside the trial's others, given or suggested."""
