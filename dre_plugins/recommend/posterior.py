@@ -54,11 +54,11 @@ class ValuePosterior:
         """Return the posterior given the trials of one objective, larger values are better.
 
         `history` is as `observed_trials` returns it, with at least one complete trial. Pruned
-        trials have imputed values, failed ones the worst value. Of more than 128 trials the best
-        and a spread of the others are used.
+        trials have imputed values, failed ones are left out. Of more than 128 trials the best and
+        a spread of the others are used.
         """
         order = joint_ranks(history)
-        ranked = joint_list(history, order, failed="worst", max_length=MAX_HISTORY)
+        ranked = joint_list(history, order, failed="ignore", max_length=MAX_HISTORY)
         units = space.to_units([history[trial].configuration for trial in ranked.trials])
         values = imputed_values(history, order)[ranked.trials]
         # Divided by the largest first, as sums and squares of 1e300 overflow.
@@ -133,15 +133,12 @@ def best_improvement(space: SearchSpace, history: Sequence[Trial], valid: Sequen
 
 
 def _clipped_below(values: Array) -> Array:
-    """Return finite values `[N]`, no further below the median than the best is above it.
-
-    NaN stands for failures, which get the worst value.
-    """
+    """Return finite values `[N]`, no further below the median than the best is above it."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return np.zeros(len(values))
     low, best = finite.min(), finite.max()
-    clipped = np.clip(np.where(np.isnan(values), low, values), low, best)
+    clipped = np.clip(values, low, best)
     median = np.median(clipped)
     far = median - (best - median)
     return np.where(clipped < far, far, clipped)

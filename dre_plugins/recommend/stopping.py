@@ -56,7 +56,7 @@ def expected_gain(
     """Return the expected gain of the next trials; None before ten complete, feasible trials.
 
     gain = ½ √(EI · gained) (k / 10)^0.9, with EI the largest expected improvement of a candidate.
-    Under constraints it is too large, as it ignores whether candidates meet them.
+    Under constraints, or where a region fails, it is too large: it takes all candidates as valid.
 
     Args:
         history: Trials of one objective as they count, see `observed_trials`; larger is better.

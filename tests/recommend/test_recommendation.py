@@ -51,6 +51,13 @@ def test_without_noise_it_is_the_best_trial(n):
         assert history[chosen.trial] is best
 
 
+def test_failures_beside_good_trials_change_nothing():
+    history = noisy_history(0.0, 0)
+    best = sorted(history, key=lambda trial: -trial.value)[:10]
+    failed = [Trial(trial.configuration, TrialState.FAILED) for trial in best]
+    assert recommended(SPACE, [*history, *failed]) == recommended(SPACE, history)
+
+
 def test_what_is_no_complete_feasible_trial_is_not_recommended():
     study = AskTell(SPACE, direction="maximize", seed=0)
     good = {"x": 1.0, "kind": "b"}
