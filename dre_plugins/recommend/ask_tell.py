@@ -62,8 +62,8 @@ class AskTell(KeptTrials):
             then, Sobol points. None means 4 for the universal prior and 10 for the ensemble, or 0
             with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
-        failed: "model" weighs expected gains by the predicted probability not to fail, "worst"
-            ranks failed trials below all others, "ignore" leaves them out.
+        failed: "model" multiplies expected improvements by the predicted probability of success,
+            "worst" ranks failed trials below all others, "ignore" leaves them out.
         settings: Expert settings, see `dre_plugins.Settings`.
         logger: Logger of all messages; None takes "dre_plugins".
         memory: Folder in which studies of all frameworks are recorded, and from which later ones

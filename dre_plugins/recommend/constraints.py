@@ -61,7 +61,7 @@ def constraints_of(history: Sequence[Trial]) -> list[Constraint]:
 
 
 def success_of(history: Sequence[Trial]) -> Constraint:
-    """Return the constraint that a trial must not fail, which each trial that has ended states."""
+    """Return success as a constraint: all trials that have ended meet or violate it."""
     ended = [i for i, trial in enumerate(history) if trial.state is not TrialState.RUNNING]
     violations = [1.0 if has_failed(history[i]) else -1.0 for i in ended]
     return Constraint(np.array(ended, dtype=np.intp), np.array(violations))

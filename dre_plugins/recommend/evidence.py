@@ -124,7 +124,7 @@ class Evidence:
     def violated_constraints(self) -> list[Constraint]:
         """Return the constraints that any trial violates, see `merged_constraints`.
 
-        Not to fail is one of them where failures are modelled.
+        Success is one of them if failures are modelled.
         """
         constraints = constraints_of(self.trials)
         if self.failed == "model":

@@ -101,9 +101,9 @@ class RecommenderSettings(Settings):
             then, Sobol points. None means 4 for the universal prior and 10 for the ensemble, or 0
             with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again.
-        failed: What failed trials mean. "model": expected gains are weighed by the predicted
-            probability that a trial does not fail. "worst": they rank below all others.
-            "ignore": they are left out.
+        failed: What failed trials mean. "model": expected improvements are multiplied by the
+            predicted probability of success. "worst": they rank below all others. "ignore": they
+            are left out.
 
     Raises:
         ValueError: If a setting is invalid, or there is no such device.

@@ -56,7 +56,7 @@ def test_who_may_be_the_incumbent() -> None:
     assert leaders([trial(1.0, a=1.0), trial(None, a=-1.0)]) == []
 
 
-def test_not_to_fail_is_a_constraint_where_failures_are_modelled() -> None:
+def test_success_is_a_constraint_if_failures_are_modelled() -> None:
     running = Trial({"x": 0.5, "y": 0.5}, TrialState.RUNNING)
     history = [trial(1.0), running, trial(None), trial(math.nan)]
     of = partial(Evidence.of, PLANE, weights=np.ones(1))

@@ -120,8 +120,8 @@ class DRESampler(BaseSampler):
             independently after the start-up trials.
         allow_duplicates: Whether a configuration may be suggested again, for noisy objectives.
             Otherwise configurations repeat only when all of a finite space were tried.
-        failed: "model" weighs expected gains by the predicted probability not to fail, "worst"
-            ranks failed trials last, "ignore" leaves them out. Trials that return NaN have failed.
+        failed: "model" multiplies expected improvements by the predicted probability of success,
+            "worst" ranks failed trials last, "ignore" leaves them out. NaN is a failure.
         constraints_func: Function of an ended trial that returns how far each constraint is
             violated, at most 0 where it is met, like `Trial.set_constraint` of Optuna 5. If it
             raises, the constraints of that trial are unknown (`stats["constraint_errors"]`).

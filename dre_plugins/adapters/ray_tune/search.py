@@ -136,8 +136,8 @@ class DRESearch(RestorableSearcher):
             universal prior and 10 for the ensemble, or 0 with a trained prior.
         allow_duplicates: Whether a configuration may be suggested again, for noisy metrics. Then a
             finite space does not end the experiment.
-        failed: "model" weighs expected gains by the predicted probability not to fail, "worst"
-            ranks failed trials below all others, "ignore" leaves them out.
+        failed: "model" multiplies expected improvements by the predicted probability of success,
+            "worst" ranks failed trials below all others, "ignore" leaves them out.
         stopped: How to count a trial that ended early, neither by returning nor by a limit in
             `RunConfig(stop={…})`. Ray does not tell whether a scheduler stopped it or a class
             reported `done=True`. "pruned" compares it with others at the iterations that it
