@@ -75,6 +75,7 @@ class TestDomains:
             ([Ordinal([16, 64]), Integer(8, 32, "log")], Integer(8, 64, "log")),
             ([Ordinal([1, 2]), Categorical(["auto"])], Categorical([1, 2, "auto"])),
             ([Integer(1, 3), Constant(None)], Categorical([1, 2, 3, None])),
+            ([*[Integer(1, 9)] * 9, Categorical(["auto"])], Categorical([*range(1, 10), "auto"])),
         ],
     )
     def test_merged_domains(self, domains: list[Domain], merged: Domain) -> None:

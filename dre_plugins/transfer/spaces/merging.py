@@ -97,12 +97,14 @@ def merged_domain(name: str, domains: Sequence[Domain]) -> Domain:
         return _union(domains)
     if all(isinstance(d, Number) or all(map(is_finite, listed_values(d))) for d in domains):
         return _span(domains)
-    if sum(domain.n_values or _MOST_LISTED + 1 for domain in domains) > _MOST_LISTED:
+    are_short = all(1 <= (domain.n_values or 0) <= _MOST_LISTED for domain in domains)
+    values = distinct(v for d in domains for v in listed_values(d)) if are_short else ()
+    if not 0 < len(values) <= _MOST_LISTED:
         raise UnsupportedDomainError(
             f"parameter {name!r} is a number in one space and a word in another: "
             f"{list(domains)!r}; rename it in one of them, or leave that space out."
         )
-    return Categorical(distinct(value for domain in domains for value in listed_values(domain)))
+    return Categorical(values)
 
 
 def _union(domains: Sequence[Domain]) -> Domain:
