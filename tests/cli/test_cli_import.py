@@ -84,6 +84,15 @@ def test_ray(dre, tmp_path):
     assert "3 evaluations (3 complete)" in dre(*arguments, "--metric", "loss").output
     assert MetaDataset.load(output).tasks[0].values.tolist() == [-1 / 3] * 3
     assert "'loss'" in dre(*arguments, "--metric", "los", code=1).stderr
+    empty = (
+        "import",
+        "ray",
+        tmp_path / "experiment" / "train_0",
+        *arguments[3:],
+        "--metric",
+        "loss",
+    )
+    assert "no experiment of Ray Tune" in dre(*empty, code=1).stderr
 
 
 @pytest.mark.syne_tune
@@ -98,3 +107,8 @@ def test_syne_tune(dre, tmp_path):
     dre(*arguments, "--metric", "loss", "--mode", "max")
     assert MetaDataset.load(output).tasks[0].values.tolist() == losses
     assert "'los'" in dre(*arguments, "--metric", "los", code=1).stderr
+    (tmp_path / "folder" / "empty").mkdir(parents=True)
+    arguments = ("import", "syne-tune", tmp_path / "folder", "-o", output)
+    assert "no experiment of Syne Tune" in dre(*arguments, code=1).stderr
+    (tmp_path / "folder" / "results.csv").touch()
+    assert "the results have no column 'trial_id'" in dre(*arguments, code=1).output

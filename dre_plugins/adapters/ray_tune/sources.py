@@ -246,7 +246,10 @@ def _folders(root: Path) -> list[Path]:
         )
     if any(root.glob(_STATES)) or any(root.glob("*/params.json")):
         return [root]
-    return sorted({file.parent for file in root.glob(f"**/{_STATES}")})
+    found = sorted({file.parent for file in root.glob(f"**/{_STATES}")})
+    if not found:
+        raise ValueError(f"There is no experiment of Ray Tune in {str(root)!r}; check the path.")
+    return found
 
 
 def _runs_in(folder: Path, skipped: Counter[str]) -> Iterator[Run]:

@@ -196,7 +196,10 @@ def _folders(source: Any) -> list[Path]:
         )
     if any((root / name).exists() for name in (ST_RESULTS_DATAFRAME_FILENAME, "results.csv")):
         return [root]
-    return sorted(file.parent for file in root.glob(f"**/{ST_METADATA_FILENAME}"))
+    found = sorted(file.parent for file in root.glob(f"**/{ST_METADATA_FILENAME}"))
+    if not found:
+        raise ValueError(f"There is no experiment of Syne Tune in {str(root)!r}; check the path.")
+    return found
 
 
 @dataclass(frozen=True)
@@ -252,7 +255,7 @@ def _read_results(folder: Path) -> dict[str, list[str | None]]:
             text = packed.read(packed.namelist()[0]).decode()
     else:
         text = regular(folder / "results.csv").read_text()
-    names, *rows = csv.reader(io.StringIO(text, newline=""))
+    names, *rows = [*csv.reader(io.StringIO(text, newline=""))] or [[]]
     if ST_TRIAL_ID not in names:
         raise ValueError(f"the results have no column {ST_TRIAL_ID!r}")
     whole = [row for row in rows if len(row) == len(names)]
