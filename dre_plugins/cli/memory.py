@@ -97,7 +97,10 @@ def show(study: Study, folder: Folder = None) -> None:
         entries = {
             "identity": header.study,
             "framework": header.framework,
-            "directions": ", ".join(header.directions),
+            # Past tasks are recorded with the sign by which larger values are better.
+            "directions": "as imported: larger is better"
+            if header.framework == "import"
+            else ", ".join(header.directions),
             "began": _date(header.began),
             "last trial": _date(entry.last),
             "trials": ", ".join(f"{count} {state}" for state, count in read.counts().items()),

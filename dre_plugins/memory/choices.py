@@ -97,6 +97,9 @@ def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
     for entry in sorted(entries, key=lambda entry: entry.header.study):
+        if len(entry.header.directions) != 1:
+            skipped["study with several objectives"] += 1
+            continue
         try:
             study = read_study(entry.files)
             tasks.append(study.task())

@@ -1,9 +1,11 @@
 """`dre memory`."""
 
 import pytest
-from remembered import SPACE, files_of, loss, tune, write_study
+from remembered import SPACE, files_of, header, loss, tune, write_study
 
 from dre_plugins import Memory, MetaDataset
+from dre_plugins.memory.records import Recorder
+from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
 
 
@@ -104,6 +106,15 @@ def test_export_and_import(dre, memory, tmp_path):
     assert abs(task.units - expected.units).max() < 1e-12
 
 
+def test_studies_with_several_objectives_are_not_exported(dre, memory, tmp_path):
+    recorder = Recorder(memory.records, header("two", directions=("minimize", "minimize")))
+    recorder.write(
+        0, Trial({"lr": 0.1, "layers": 1}, TrialState.COMPLETE, None, {}, (1, 2)), SPACE
+    )
+    printed = dre("memory", "export", "-o", tmp_path / "tasks.json").output
+    assert "skipped: 1 × study with several objectives" in printed
+
+
 def test_nothing_to_export_is_an_error(dre, memory, tmp_path):
     output = tmp_path / "tasks.json"
     arguments = ("memory", "export", "-o", output, "--memory", tmp_path / "none")
@@ -114,6 +125,8 @@ def test_nothing_to_export_is_an_error(dre, memory, tmp_path):
 def test_optuna_storages_are_imported(dre, studies, memory):
     assert "Recorded 3 of 3" in words(dre("memory", "import", studies))
     assert "adult" in dre("memory", "list").output
+    shown = dre("memory", "show", "adult").output
+    assert "as imported: larger is better" in shown and "maximize" not in shown
 
 
 def test_stats(dre, memory):
