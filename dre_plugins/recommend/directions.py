@@ -87,12 +87,15 @@ class Directions:
         return self.rungs({step: value})
 
     def in_users_sign(self, trial: Trial) -> Trial:
-        """Return a trial with the values that were told."""
+        """Return a copy of a trial with the values that were told."""
         value = None if trial.value is None else self.signs[0] * trial.value
         rungs = {step: self.signs[0] * reported for step, reported in trial.rungs.items()}
         pairs = zip(self.signs, trial.objectives, strict=False)
         objectives = tuple(sign * objective for sign, objective in pairs)
-        return replace(trial, value=value, rungs=rungs, objectives=objectives)
+        configuration = dict(trial.configuration)
+        return replace(
+            trial, configuration=configuration, value=value, rungs=rungs, objectives=objectives
+        )
 
     def _signed(self, value: float | Sequence[float] | None) -> tuple[float, ...] | None:
         """Return the values that the user told, larger is better, one for each objective."""

@@ -43,10 +43,12 @@ def memory_of_study(
 ) -> StudyMemory | None:
     """Return the access of a new study to a memory, None if there is no memory.
 
-    A ValueError says that `given` is no memory, see `Memory.of`, or that a name is no text.
+    A ValueError says that `given` is no memory, see `Memory.of`, a name no text, or `logger` none.
     """
     for argument, text in (("name", name), ("framework", framework)):
         require(isinstance(text, str), argument, text, "a text")
+    is_logger = isinstance(logger, (logging.Logger, logging.LoggerAdapter))
+    require(is_logger, "logger", logger, "a logging.Logger, or None")
     if not is_wanted(given):
         return None
     # The only import of a package above: a study without a memory does not need it.

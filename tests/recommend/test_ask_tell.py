@@ -83,6 +83,7 @@ def test_it_refuses_what_it_cannot_use() -> None:
             "'minimize' or 'maximize', or a list",
         ),
         ("direction", ["max", []], ""),
+        ("logger", ["x", logging], "a logging.Logger, or None"),
     ],
 )
 def test_what_no_study_can_be_of_is_refused_by_name(
@@ -115,6 +116,14 @@ def test_arguments_of_another_kind_are_refused_by_name(
     with pytest.raises(ValueError, match=message):
         getattr(study, method)(*arguments)
     assert not study.is_running(None) and study.is_running(0)
+
+
+def test_what_is_done_to_a_trial_that_is_shown_changes_no_study() -> None:
+    study = AskTell(PLANE, seed=0)
+    study.add({"x": 0.5, "y": 0.5}, 1.0)
+    for trial in (*study.trials, study.best):
+        trial.configuration.clear()
+    assert study.best.configuration == {"x": 0.5, "y": 0.5}
 
 
 def test_constraints_and_rungs_are_numbers_by_name() -> None:

@@ -41,6 +41,8 @@ def learnt_prior(metadata: MetaDataset, logger: logging.Logger) -> Prior:
         ValueError: If there is nothing to learn from.
     """
     left_out = f"; left out: {dict(metadata.skipped)}" if metadata.skipped else ""
+    if not len(metadata):
+        raise ValueError(f"There is nothing to learn from{left_out}; give at least one past task.")
     logger.info(
         "Learning from %d past tasks with %d evaluations, which takes some seconds%s.",
         len(metadata),

@@ -238,7 +238,7 @@ class DRESampler(BaseSampler):
             return explanation_of(trial)
         trials = {known.number: known for known in study.get_trials(deepcopy=False)}
         wanted = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
-        require(trial in trials, "trial", trial, wanted)
+        require(trial in [*trials], "trial", trial, wanted)
         return explanation_of(trials[trial])
 
     def infer_relative_search_space(

@@ -238,7 +238,8 @@ class DRESearch(RestorableSearcher):
         Raises:
             ValueError: If the search knows no such trial.
         """
-        require(trial_id in self._numbers, "trial_id", trial_id, "that of a trial of this search")
+        is_known = trial_id in [*self._numbers]  # a list, as what is given may have no hash
+        require(is_known, "trial_id", trial_id, "that of a trial of this search")
         number = self._numbers[trial_id]
         return Explanation("unknown") if number is None else self.study.explain(number)
 

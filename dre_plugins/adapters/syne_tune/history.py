@@ -113,7 +113,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         Raises:
             ValueError: If there is no such trial.
         """
-        is_known = trial_id in self._by_trial_id
+        is_known = trial_id in [*self._by_trial_id]  # a list, as what is given may have no hash
         require(is_known, "trial_id", trial_id, f"one of {len(self._by_trial_id)} known trials")
         _, number = self._by_trial_id[trial_id]
         return Explanation("unknown") if number is None else self._study.explain(number)

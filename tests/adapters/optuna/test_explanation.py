@@ -117,7 +117,7 @@ def test_a_trial_of_another_sampler_is_unknown() -> None:
     assert explained(study) == [Explanation("unknown")] * 2
 
 
-@pytest.mark.parametrize("trial", [3, -1, "0", None])
+@pytest.mark.parametrize("trial", [3, -1, "0", None, [0]])
 def test_no_such_trial(trial: Any) -> None:
     study = optimized(optuna.samplers.RandomSampler(seed=0), slope, 1)
     with pytest.raises(ValueError, match=r"number of one of the study's 1 trials, got"):

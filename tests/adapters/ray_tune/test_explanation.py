@@ -66,7 +66,8 @@ def test_behind_a_limiter() -> None:
 def test_no_such_trial() -> None:
     search = search_of()
     run(search, 1)
-    with pytest.raises(ValueError, match="trial_id must be that of a trial of this search"):
-        search.explain("t00001")
+    for wrong in ("t00001", ["t00000"]):
+        with pytest.raises(ValueError, match="trial_id must be that of a trial of this search"):
+            search.explain(wrong)
     with pytest.raises(ValueError, match="has not begun"):
         _ = DRESearch().study

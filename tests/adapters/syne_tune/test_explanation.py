@@ -86,5 +86,6 @@ def test_a_scheduler_of_syne_tune_and_trials_from_elsewhere() -> None:
 
 def test_no_such_trial() -> None:
     scheduler = run(DRE(SPACE, "loss", **OPTIONS), 1)
-    with pytest.raises(ValueError, match="trial_id must be one of 1 known trials, got 1"):
-        scheduler.explain(1)
+    for wrong in (1, [0]):
+        with pytest.raises(ValueError, match=r"trial_id must be one of 1 known trials, got"):
+            scheduler.explain(wrong)
