@@ -14,6 +14,7 @@ from dre_plugins.adapters.ray_tune.history import logger, numbers_of
 from dre_plugins.adapters.ray_tune.sources import Source, read_results
 from dre_plugins.adapters.ray_tune.tree import hidden_in
 from dre_plugins.engine.settings import require
+from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.memory import GivenMemory, is_wanted
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
@@ -23,6 +24,7 @@ PastResults: TypeAlias = Source | Sequence[Source] | MetaDataset
 
 # A configuration that was evaluated elsewhere, and further arguments of `AskTell.add`.
 Evaluated: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
+Points: TypeAlias = Sequence[Mapping[str, Any]]
 
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
 
@@ -119,6 +121,35 @@ def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], 
         (dict(point), {"value": numbers_of(reward)})
         for point, reward in zip(points, rewards, strict=True)
     ]
+
+
+def add_points(
+    study: AskTell, space: ParamSpace, points: Points, evaluated: Sequence[Evaluated]
+) -> None:
+    """Enqueue the points to run, and add those that were evaluated."""
+    for point in points:
+        study.enqueue(space.to_configuration(point))
+    for config, result in evaluated:
+        study.add(space.to_configuration(config), **result)
+
+
+def check_points(
+    space: ParamSpace,
+    points: Points,
+    evaluated: Sequence[Evaluated],
+    mode: Any,
+    valid: Valid | None,
+) -> None:
+    """Refuse points and a rule that the space cannot have, where the study begins only later."""
+    study = AskTell(
+        space.space,
+        direction=directions_of(mode),
+        prior=None,
+        logger=logging.Logger("unheard", logging.CRITICAL),  # the study warns when it begins
+        memory=False,
+        valid=rule_on(valid, space),
+    )
+    add_points(study, space, points, evaluated)
 
 
 def past_tasks(results: PastResults, metric: Any, mode: Any, space: SearchSpace) -> MetaDataset:

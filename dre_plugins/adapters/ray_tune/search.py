@@ -23,6 +23,8 @@ from dre_plugins.adapters.common.options import (
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune.arguments import (
     PastResults,
+    add_points,
+    check_points,
     check_rule,
     checked_objectives,
     directions_of,
@@ -287,6 +289,8 @@ class DRESearch(RestorableSearcher):
         self._options["memory"] = memory_for(self._options["memory"], param_space)
         if self._past_results is None and not is_wanted(self._options["memory"]):
             self._set_up(param_space)
+        else:
+            check_points(param_space, self._points, self._evaluated, self._mode, self._valid)
 
     def _converted(self, space: Mapping[str, Any]) -> ParamSpace:
         if not isinstance(space, Mapping):
@@ -310,10 +314,7 @@ class DRESearch(RestorableSearcher):
             valid=rule_on(self._valid, param_space),
             **self._options,
         )
-        for point in self._points:
-            study.enqueue(param_space.to_configuration(point))
-        for config, result in self._evaluated:
-            study.add(param_space.to_configuration(config), **result)
+        add_points(study, param_space, self._points, self._evaluated)
         self._study, self._param_space = study, param_space
         # Deleted, as the study has them now and they would make every saved state larger.
         self._points, self._evaluated, self._prior, self._past_results = [], [], None, None
@@ -386,6 +387,9 @@ class DRESearch(RestorableSearcher):
         state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
         result: dict[str, Any] = {"value": numbers_of(value), "state": state, "rungs": rungs}
         if self._study is None or self._param_space is None:
-            self._evaluated.append((dict(parameters), result))
+            point = dict(parameters), result
+            if self._param_space is not None and self._mode:
+                check_points(self._param_space, [], [point], self._mode, None)
+            self._evaluated.append(point)
         else:
             self._study.add(self._param_space.to_configuration(parameters), **result)

@@ -2,6 +2,7 @@
 
 import logging
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -168,20 +169,23 @@ def test_points_are_run_first_and_in_order() -> None:
     assert trials(search)[4].value == 7.0
 
 
-def test_a_point_out_of_range_warns_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_point_out_of_range_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="ray.tune.dre_plugins"):
-        run(begun(points_to_evaluate=[{"x": 7.0}, {"x": 8.0}]), 3, lambda config: 1.0)
+        points = [{"x": 7.0}, {"x": 8.0}]
+        run(begun(points_to_evaluate=points, memory=tmp_path), 3, lambda config: 1.0)
     assert len(caplog.records) == 1 and "x=7.0" in caplog.text
 
 
-def test_unknown_points_are_refused_at_set_up() -> None:
+@pytest.mark.parametrize("has_memory", [False, True])  # one that is read when a trial begins
+def test_unknown_points_are_refused_at_set_up(tmp_path: Path, has_memory: bool) -> None:
+    memory = tmp_path if has_memory else False
     message, whole = r"no parameter 'y'.*\['x', 'n', 'constant'\]", {"x": 0.5, "n/z": 1, "y": 1}
     with pytest.raises(ValueError, match=message):
-        begun(points_to_evaluate=[{"y": 1}])
+        begun(points_to_evaluate=[{"y": 1}], memory=memory)
     with pytest.raises(ValueError, match=message):
-        begun(points_to_evaluate=[whole], evaluated_rewards=[1.0])
+        begun(points_to_evaluate=[whole], evaluated_rewards=[1.0], memory=memory)
     with pytest.raises(ValueError, match=message):
-        begun().add_evaluated_point(whole, 1.0)
+        begun(memory=memory).add_evaluated_point(whole, 1.0)
 
 
 def test_evaluated_points_are_learnt_from_and_not_run() -> None:
