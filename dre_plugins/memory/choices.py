@@ -7,11 +7,13 @@ import json
 import logging
 import math
 import os
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from dre_plugins.engine.files import regular
@@ -38,25 +40,38 @@ def prior_for(
 
     The choice is stored by the study's identity and the names of its parameters. All workers of a
     study, also after a restart, use the first choice, whatever was recorded meanwhile. If its
-    prior was deleted, the choice is made anew.
+    prior was deleted, or the memory is read only, the choice is made anew.
 
     Args:
         space: Parameters of the study; or the name of the only one that it has shown so far.
     """
+    if not memory.is_read_only:
+        return _prior_for(memory, memory, study, space, logger)
+    with TemporaryDirectory() as folder:
+        return _prior_for(memory, Memory(Path(folder)), study, space, logger)
+
+
+def _prior_for(
+    memory: Memory, kept: Memory, study: str, space: SearchSpace | str, logger: logging.Logger
+) -> Prior | None:
+    """Return the prior of past studies of `memory`; it and the choice are stored in `kept`."""
     names = [space] if isinstance(space, str) else sorted(space.names)
     key = hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]
-    path = memory.choices / f"{study}-{key}.json"
-    chosen = _read(path, memory)
+    path = kept.choices / f"{study}-{key}.json"
+    chosen = _read(path, kept)
     if chosen is None:
-        memory.shrink()
+        kept.shrink()
         index = memory.index()
         likely = newest_with(index, space, without=study) if isinstance(space, str) else space
         entries = [] if likely is None else select(index, likely, without=study)
         file, used = _pretrained(memory, entries)
         if file is None:
             tasks = tasks_of(entries, logger)
-            file = trained_prior(memory.priors, tasks, logger) if len(tasks) else None
+            file = trained_prior(kept.priors, tasks, logger) if len(tasks) else None
             used = entries if file is not None else []
+        elif kept is not memory:
+            kept.priors.mkdir()
+            shutil.copy(file, kept.priors)
         newest = sorted(used, key=lambda entry: -entry.header.began)
         content = {
             "prior": file and file.name,
@@ -65,12 +80,12 @@ def prior_for(
         }
         with write_once(path) as unfinished:
             unfinished.write_text(json.dumps(content), encoding="utf-8")
-        chosen = _read(path, memory)  # another worker may have written first
+        chosen = _read(path, kept)  # another worker may have written first
     if chosen is None or chosen["prior"] is None:
         return None
     from dre_plugins.transfer.prior import Prior  # imports torch
 
-    prior = memory.priors / Path(chosen["prior"]).name  # nothing outside the folder
+    prior = kept.priors / Path(chosen["prior"]).name  # nothing outside the folder
     with suppress(PermissionError):  # a colleague's file
         os.utime(prior)  # priors that were used last are kept
     return replace(Prior.load(prior), past_studies=tuple(chosen.get("names", ())))

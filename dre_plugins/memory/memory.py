@@ -90,6 +90,13 @@ class Memory:
         """Return the folder of the choices: which past studies each study learns from."""
         return self.path / "choices"
 
+    @property
+    def is_read_only(self) -> bool:
+        """Say whether priors and choices cannot be written, as in a snapshot or a colleague's."""
+        folders = (self.priors, self.choices)
+        present = [folder if folder.is_dir() else self.path for folder in folders]
+        return self.path.is_dir() and not all(os.access(folder, os.W_OK) for folder in present)
+
     def index(self) -> Index:
         """Return the index of the studies.
 

@@ -70,7 +70,7 @@ class StudyMemory:
         If `make` raises, that counts as a failure to write.
         """
         write = partial(self._recorder.write, is_stopped=is_stopped, source=source)
-        self._guarded(lambda: write(number, *make()))
+        self._guarded(lambda: write(number, *make()), "written")
 
     def prior_for(self, space: SearchSpace | str) -> Prior | None:
         """Return a prior of the past studies that help, see `choices.prior_for`."""
@@ -78,7 +78,9 @@ class StudyMemory:
         if len(self._header.directions) != 1 or is_empty:
             return None
         study = self._header.study
-        prior = self._guarded(lambda: prior_for(self._memory, study, space, self._logger))
+        prior = self._guarded(
+            lambda: prior_for(self._memory, study, space, self._logger), "learnt from"
+        )
         self.stats["past_studies"] = len(prior.card.tasks) if prior is not None else 0
         return prior
 
@@ -88,16 +90,17 @@ class StudyMemory:
         """Return how many of the suggestions use the memory, see `count_memory_turns`."""
         return count_memory_turns(prior, space, history, numbers, self.stats)
 
-    def _guarded(self, action: Callable[[], Result]) -> Result | None:
+    def _guarded(self, action: Callable[[], Result], failed: str) -> Result | None:
         try:
             return action()
         except _FAILURES as error:
             self.stats["memory_errors"] += 1
             if self.stats["memory_errors"] == 1:
                 self._logger.warning(
-                    "The memory %s cannot be used (%s: %s). The study goes on without; further "
+                    "The memory %s cannot be %s (%s: %s). The study goes on without; further "
                     "failures are only counted.",
                     self._memory.path,
+                    failed,
                     type(error).__name__,
                     error,
                 )

@@ -331,7 +331,7 @@ def test_a_value_that_cannot_be_written_is_one_warning(memory, caplog):
     for _ in range(2):
         study.tell(study.ask()[0], 1.0)
     assert study.stats["memory_errors"] == 2
-    assert caplog.text.count("cannot be used (ValueError: Parameter 'kind'") == 1
+    assert caplog.text.count("cannot be written (ValueError: Parameter 'kind'") == 1
 
 
 @pytest.mark.parametrize(

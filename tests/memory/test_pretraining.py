@@ -1,5 +1,9 @@
 """Priors that are trained ahead, and found by the studies that begin later."""
 
+import errno
+import os
+from pathlib import Path
+
 import pytest
 from remembered import LOGGER, SPACE, header, tune, write_studies
 
@@ -115,3 +119,25 @@ def test_a_damaged_list_of_studies_is_passed_over(memory, trainings):
     path.with_suffix(".studies").write_bytes(b"\x00")
     study = tune(memory, 1)
     assert (study.stats["past_studies"], study.stats["memory_errors"]) == (3, 0)
+
+
+@pytest.mark.parametrize("is_trained_ahead", [False, True])
+def test_a_folder_that_is_read_only_is_learnt_from(memory, monkeypatch, caplog, is_trained_ahead):
+    write_studies(memory, "abc", n_trials=20)
+    if is_trained_ahead:
+        pretrained(memory, "")
+    before, opened = {memory.path / "index.json", *memory.path.rglob("*")}, os.open
+
+    def refused(path, *rest, **options):
+        if memory.path in Path(path).parents:
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        return opened(path, *rest, **options)
+
+    # An administrator, as in a container, may write to any folder whatever its permissions are.
+    monkeypatch.setattr(os, "access", lambda path, _: memory.path not in [path, *path.parents])
+    monkeypatch.setattr(os, "open", refused)
+    study = tune(memory, 4)
+    assert study.explain(0).source == "prior" and study.stats["past_studies"] == 3
+    assert {*memory.path.rglob("*")} == before
+    assert study.stats["memory_errors"] == 4
+    assert caplog.text.count("cannot be written (OSError: [Errno 30] Read-only") == 1
