@@ -7,6 +7,7 @@ with its configuration is added or reports.
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from dre_plugins.adapters.syne_tune.conversion import cast, hyperparameters, spa
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.explanation import Explanation
-from dre_plugins.recommend.memory import GivenMemory
+from dre_plugins.recommend.memory import GivenMemory, is_wanted
 from dre_plugins.recommend.prior import AUTO, GivenPrior
 from dre_plugins.recommend.settings import Settings, checked_settings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -85,6 +86,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         self._presumed_stopped: set[int] = set()
         self._n_reports: Counter[int] = Counter()
         self._n_at_once: int | None = None
+        self._is_recorded = is_wanted(memory)
 
     # ---- what there is
 
@@ -123,6 +125,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
     def suggest(self, **kwargs: Any) -> dict[str, Any] | None:
         """Return the next configuration, or None when a finite space is used up."""
         self._fail_silent_trials()
+        self._warn_of_no_records()
         self._to_restart = [
             number for number in self._to_restart if self._study.is_running(number)
         ]
@@ -202,6 +205,17 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
             silent = [number for number in self._without_id if self._study.is_running(number)]
             for number in silent[: max(0, len(silent) + 1 - self._n_at_once)]:
                 self._study.tell(number, None)
+
+    def _warn_of_no_records(self) -> None:
+        """Warn once where more trials run than can, as they are recorded when they end."""
+        numbers = [number for _, number in self._by_trial_id.values() if number is not None]
+        n_running = sum(map(self._study.is_running, numbers))
+        if self._is_recorded and n_running > (self._n_at_once or math.inf):
+            self._is_recorded = False
+            logger.warning(
+                "The scheduler does not say which trials end, so the memory does not record them. "
+                "DRE, ASHADRE and SingleObjectiveScheduler do, but not in a MedianStoppingRule."
+            )
 
     def _key(self, configuration: Mapping[str, Any]) -> Hashable:
         try:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import dill
@@ -42,6 +43,7 @@ from syne_tune_loop import (
 )
 from syne_tune_rows import SPACE, evaluations
 
+from dre_plugins import Memory
 from dre_plugins.adapters.syne_tune import ASHADRE, DRE, MODRE, DRESearcher, DRETransfer
 from dre_plugins.recommend import TrialState
 from dre_plugins.recommend.settings import Settings
@@ -275,6 +277,18 @@ def test_it_learns_from_reports_where_it_is_told_no_end(name: str) -> None:
     late = [loss_of(trial.config, 9) for trial in loop.trials[12:]]
     early = [loss_of(trial.config, 9) for trial in loop.trials[:4]]
     assert np.median(late) < min(early)
+
+
+@pytest.mark.parametrize("name", [name for name in WHOLE if "(" not in name])
+def test_trials_are_recorded_or_there_is_a_warning(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("DRE_MEMORY", str(tmp_path))
+    Loop(SCHEDULERS[name](SPACE)).run(9)
+    is_told = name not in ("AsynchronousSuccessiveHalving", "MedianStoppingRule")
+    n_recorded = sum(entry.n_trials for entry in Memory(tmp_path).index().entries)
+    assert (n_recorded == 9) == is_told
+    assert caplog.text.count("does not say which trials end") == (not is_told)
 
 
 @pytest.mark.slow
