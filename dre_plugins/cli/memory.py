@@ -159,13 +159,13 @@ def export(
     opened = _memory(folder)
     entries = _found(opened, studies) if studies else opened.index().entries
     metadata = tasks_of(entries, logging.getLogger("dre_plugins"))
+    console().print(metadata.summary())
     if not len(metadata):
         raise ValueError(
             f"There is nothing to export in {opened.path}: it has {len(entries)} studies, none "
             f"with a trial to learn from, so {str(output)!r} is not written."
         )
     metadata.save(output)
-    console().print(metadata.summary())
 
 
 @memory.command("import")
@@ -176,10 +176,14 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
 
         dre memory import sqlite:///studies.db
     """
-    from dre_plugins.memory.records import import_task
+    from dre_plugins.memory.choices import tasks_of
+    from dre_plugins.memory.records import identity_of, import_task
 
     opened, metadata = _memory(folder), load_tasks(tasks)
-    present = {entry.header.study for entry in opened.index().entries}
+    entries = opened.index().entries
+    present = {entry.header.study for entry in entries}
+    # Those that were recorded while they ran have other identities than the same as past tasks.
+    present |= {*map(identity_of, tasks_of(entries, logging.getLogger("dre_plugins")))}
     bar = tracked(metadata, "studies", len(metadata))
     n_new = sum(import_task(opened.records, task, present) for task in bar)
     console().print(f"Recorded {n_new} of {len(metadata)} studies in {opened.path}.")

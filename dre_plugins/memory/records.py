@@ -171,9 +171,14 @@ def _sync(path: Path, process: int) -> None:
             os.close(descriptor)
 
 
+def identity_of(task: Task) -> str:
+    """Return the identity of a study that is recorded from a past task."""
+    return digest_of([task])[:16]
+
+
 def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
     """Record a past task as a study unless its identity is `present`; say whether it is new."""
-    study = digest_of([task])[:16]
+    study = identity_of(task)
     if study in present:
         return False
     # Values of a `Task` are larger where they are better.

@@ -94,6 +94,7 @@ def test_export_and_import(dre, memory, tmp_path):
     tasks, other = tmp_path / "tasks.json", tmp_path / "other"
     dre("memory", "export", "-o", tasks)
     assert sorted(task.name for task in MetaDataset.load(tasks)) == ["iris", "wine"]
+    assert "Recorded 0 of 2" in words(dre("memory", "import", tasks))
     assert "Recorded 2 of 2" in words(dre("memory", "import", tasks, "--memory", other))
     assert "Recorded 0 of 2" in words(dre("memory", "import", tasks, "--memory", other))
     again = tmp_path / "again.json"
