@@ -40,6 +40,7 @@ def test_a_rule_that_nothing_satisfies_is_refused_at_set_up(framework: MakeSearc
         (lambda c: c["x"] > 1, r"valid holds for none of .* x, n"),
         (lambda c: c["width"] > 1, r"valid raised KeyError: 'width'"),
         (lambda c: None, "valid returned None"),
+        (3, "valid must be a function of a configuration, or None, got 3"),
     ]:
         with pytest.raises(RuleError, match=message):
             framework(valid=valid)

@@ -31,7 +31,7 @@ DIRECTIONS = {"min": "minimize", "max": "maximize"}
 
 def rule_on(valid: Valid | None, param_space: ParamSpace) -> Valid | None:
     """Return a rule on flat configurations, of one on configurations as trials get them."""
-    return None if valid is None else partial(_is_valid, valid, param_space)
+    return partial(_is_valid, valid, param_space) if callable(valid) else valid
 
 
 def _is_valid(valid: Valid, param_space: ParamSpace, configuration: Mapping[str, Any]) -> bool:
