@@ -19,7 +19,12 @@ from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.meta_training import Progress, meta_train
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.prior import Card, Prior
-from dre_plugins.transfer.spaces.merging import in_canonical_order, merged_space, unify_names
+from dre_plugins.transfer.spaces.merging import (
+    in_canonical_order,
+    mergeable,
+    merged_space,
+    unify_names,
+)
 from dre_plugins.transfer.task_lists import TaskLists, evenly_spaced, units_in
 from dre_plugins.transfer.training_state import MetaTrainingSettings
 
@@ -73,7 +78,14 @@ def train_prior(
         renamed = zip(metadata, spaces, strict=True)
         tasks = tuple(replace(task, space=space) for task, space in renamed)
         metadata = replace(metadata, tasks=tasks)
-        space = in_canonical_order(merged_space([task.space for task in metadata]))
+        try:
+            space = in_canonical_order(merged_space(spaces))
+        except ValueError as error:
+            kept = mergeable(spaces)
+            names = [task.name for place, task in enumerate(tasks) if place not in kept]
+            raise ValueError(
+                f"{error} There is a common space without the tasks {names}."
+            ) from error
     training = metadata
     if validation is None:
         training, validation = held_out(metadata)

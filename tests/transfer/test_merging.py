@@ -252,3 +252,12 @@ def test_a_prior_learns_from_all_of_them() -> None:
     points = np.linspace(0, 1, 101)[:, None]
     best = float(points[prior.scores(space("learning_rate"), points).argmax(), 0])
     assert best == pytest.approx(0.7, abs=0.1)
+
+
+def test_a_prior_names_the_tasks_that_contradict_the_others() -> None:
+    domains = {"a": Float(0, 1), "b": Categorical(["x", "y"]), "c": Float(0, 2)}
+    spaces = {name: SearchSpace({"rate": domain}) for name, domain in domains.items()}
+    none = np.zeros(2, np.bool_)
+    tasks = [Task(name, s, np.eye(2)[:, :1], np.arange(2.0), none) for name, s in spaces.items()]
+    with pytest.raises(ValueError, match=r"leave that space out. There is .* tasks \['b'\]"):
+        Prior.of_few(MetaDataset(tuple(tasks)))
