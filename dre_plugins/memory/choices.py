@@ -117,15 +117,15 @@ def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:
             continue
         try:
             study = read_study(entry.files)
-            tasks.append(study.task())
+            task = study.task()
         except (OSError, *DAMAGES) as error:
             skipped["study that cannot be read"] += 1
             logger.warning("Study %r of the memory is left out: %s", entry.header.title, error)
             continue
         skipped["damaged line"] += study.n_damaged
-    return MetaDataset.of(
-        (task for task in tasks if task.n_complete), source="memory", skipped=+skipped
-    )
+        skipped["study without a complete, feasible trial"] += not task.n_complete
+        tasks += [task] if task.n_complete else []
+    return MetaDataset.of(tasks, source="memory", skipped=+skipped)
 
 
 def _read(path: Path, memory: Memory) -> dict[str, Any] | None:

@@ -107,13 +107,14 @@ def test_export_and_import(dre, memory, tmp_path):
     assert abs(task.units - expected.units).max() < 1e-12
 
 
-def test_studies_with_several_objectives_are_not_exported(dre, memory, tmp_path):
+def test_export_says_which_studies_it_leaves_out(dre, memory, tmp_path):
+    ended = {"lr": 0.1, "layers": 1}, TrialState.COMPLETE
     recorder = Recorder(memory.records, header("two", directions=("minimize", "minimize")))
-    recorder.write(
-        0, Trial({"lr": 0.1, "layers": 1}, TrialState.COMPLETE, None, {}, (1, 2)), SPACE
-    )
+    recorder.write(0, Trial(*ended, objectives=(1.0, 2.0)), SPACE)
+    Recorder(memory.records, header()).write(0, Trial(*ended, 1.0, constraints={"c": 1.0}), SPACE)
     printed = dre("memory", "export", "-o", tmp_path / "tasks.json").output
-    assert "skipped: 1 × study with several objectives" in printed
+    for reason in ("with several objectives", "without a complete, feasible trial"):
+        assert f"skipped: 1 × study {reason}" in printed
 
 
 def test_nothing_to_export_is_an_error(dre, memory, tmp_path):

@@ -91,6 +91,7 @@ class DRESearcher(StudySearcher, SingleObjectiveBaseSearcher):  # type: ignore[m
             "universal", the study is recorded but does not learn from the folder. Trials are
             recorded when they end, which Syne Tune's `AsynchronousSuccessiveHalving` and
             `MedianStoppingRule` do not say (then there is a warning); `ASHADRE` does.
+            Searchers that take the class need False: each of its objects would be a study.
         valid: Rule that configurations must satisfy: a function of a configuration with its
             constants, such as `lambda c: c["low"] <= c["high"]`. It must be quick and always
             answer the same. Points to evaluate are exempt; `stats["invalid"]` counts those that
