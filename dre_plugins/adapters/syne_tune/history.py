@@ -55,6 +55,8 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         valid: Valid | None = None,
         name: str = "",
     ) -> None:
+        is_space = isinstance(config_space, Mapping)
+        require(is_space, "config_space", config_space, "domains by name")
         super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
         ordered = checked_settings(settings).order_numeric_choices
         self._study = AskTell(

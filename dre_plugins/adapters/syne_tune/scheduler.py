@@ -279,6 +279,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         wanted = "left out: a trial that may be stopped costs what it is given; DRE takes a cost"
         require("cost" not in options, "cost", options.get("cost"), wanted)
         self._limits = Limits.of(constraints)
+        require(isinstance(time_attr, str), "time_attr", time_attr, "the name of the resource")
         is_period = is_real(grace_period) and grace_period > 0
         require(is_period, "grace_period", grace_period, "a number above 0")
         is_above = is_real(max_t) and max_t >= grace_period

@@ -356,6 +356,8 @@ def test_ask_and_tell(name: str) -> None:
         (lambda: ashadre(reduction_factor=1), "reduction_factor must be a number above 1, got 1"),
         (lambda: ashadre(brackets=0), "brackets must be an integer of at least 1, got 0"),
         (lambda: ASHADRE(SPACE, "loss", "epoch", "9"), "max_t must be a number .* got '9'"),
+        (lambda: ASHADRE(SPACE, "loss", None, 9), "time_attr must be the name .* got None"),
+        (lambda: DRE(["lr"], "loss"), r"config_space must be domains by name, got \['lr'\]"),
         (lambda: ashadre(grace_period="1"), "grace_period must be a number above 0, got '1'"),
         (lambda: ashadre(reduction_factor="3"), "reduction_factor must be a number .* got '3'"),
         (lambda: ashadre(brackets=1.5), "brackets must be an integer of at least 1, got 1.5"),
