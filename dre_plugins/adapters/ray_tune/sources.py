@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from ray.tune import ExperimentAnalysis, ResultGrid
 from ray.tune.result import AUTO_RESULT_KEYS
+from ray.tune.search.repeater import TRIAL_INDEX
 
 from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, listed
 from dre_plugins.adapters.ray_tune.conversion import space_of
@@ -138,6 +139,7 @@ def trials_in(
     trials: dict[int, Trial] = {}
     for place, run in ended.items():
         configuration = flat_configuration(run.configuration, () if known is None else known.names)
+        configuration.pop(TRIAL_INDEX, None)  # the number of a repetition
         if known is not None:
             configuration = {key: _placed(known, key, configuration[key]) for key in configuration}
         if space is not None:

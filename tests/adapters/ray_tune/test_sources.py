@@ -129,7 +129,7 @@ def report(loss: float, iteration: int = 1, done: bool = False) -> dict[str, Any
 
 def test_spaces_are_inferred_without_objects(tmp_path: Path) -> None:
     params = {"x": 0.5, "n": 3, "fn": "<function f at 0x7f>", "m": {"on": True, "data": ["<a>"]}}
-    written(tmp_path, "a", params, [report(1.0)])
+    written(tmp_path, "a", {**params, "__trial_index__": 1}, [report(1.0)])  # of a Repeater
     written(tmp_path, "b", {**params, "x": 0.75, "n": 5, "m": {"on": False}}, [report(2.0)])
     task = metadata_from_results(tmp_path, metric="loss", mode="max").tasks[0]
     assert task.space == SearchSpace(
