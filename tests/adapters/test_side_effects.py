@@ -63,6 +63,7 @@ def test_suggestions_change_nothing(
 ) -> None:
     # What is imported at its first use is no matter of ours.
     import_module("scipy.stats")
+    import_module("threadpoolctl")
     framework = pytest.importorskip(RUNS[name][0])
     if name == "optuna":
         framework.logging.set_verbosity(framework.logging.ERROR)
