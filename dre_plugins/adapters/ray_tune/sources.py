@@ -102,7 +102,8 @@ def read_results(
         key = metric or getattr(source, "default_metric", None)
         sign = SIGNS.get(mode or getattr(source, "default_mode", None) or "")
         for name, runs in _experiments(source, skipped):
-            names = {column for run in runs for report in run.reports for column in report}
+            columns = {column for run in runs for report in run.reports for column in report}
+            names = {column for column in columns if not column.startswith("config/")}
             reported |= names - _NO_METRICS
             if key is None or sign is None:
                 raise ValueError(

@@ -258,7 +258,7 @@ def test_a_pickle_in_a_folder_is_not_loaded(tmp_path: Path) -> None:
 def test_wrong_arguments_are_named(
     tmp_path: Path, arguments: dict[str, Any], message: str
 ) -> None:
-    written(tmp_path, "a", {"x": 0.5}, [report(1.0)])
+    written(tmp_path, "a", {"x": 0.5}, [{**report(1.0), "config": {"x": 0.5}}])
     arguments = {"results": tmp_path, "metric": "loss", "mode": "min", **arguments}
     with pytest.raises(ValueError, match=message):
         metadata_from_results(arguments.pop("results"), **arguments)
