@@ -7,7 +7,7 @@ from typing import Any
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space.base import Domain, match_key
+from dre_plugins.space.base import Domain, match_key, naming_parameter
 from dre_plugins.space.discrete import ordered_choices
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
@@ -24,12 +24,12 @@ def space_of(given: SearchSpace | Mapping[str, Domain | Sequence[Any]]) -> Searc
     is_space = isinstance(given, Mapping) and all(isinstance(name, str) for name in given)
     wanted = "a SearchSpace, or domains or lists of choices by parameter name"
     require(is_space, "space", given, wanted)
-    return SearchSpace(
-        {
-            name: domain if isinstance(domain, Domain) else ordered_choices(domain)
-            for name, domain in given.items()
-        }
-    )
+    return SearchSpace({name: _domain_of(name, domain) for name, domain in given.items()})
+
+
+def _domain_of(name: str, given: Domain | Sequence[Any]) -> Domain:
+    with naming_parameter(name):
+        return given if isinstance(given, Domain) else ordered_choices(given)
 
 
 def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[str, str]:

@@ -134,10 +134,17 @@ class Evidence:
 
     @cached_property
     def can_rank(self) -> bool:
-        """Whether any trial has a value to rank it by, in a space that has parameters."""
-        return self.space.n_parameters > 0 and any(
+        """Whether trials can be ranked, in a space that has parameters.
+
+        Trials that are all equal cannot: models would propose corners of the space alone.
+        """
+        n_valued = sum(
             final_value(trial) is not None or last_step(trial) is not None for trial in self.trials
         )
+        if not n_valued or not self.space.n_parameters:
+            return False
+        differ = any(np.ptp(ranked.ranks) > 0 for ranked in self.lists)
+        return n_valued == 1 or differ or self.is_violated
 
     # ---- orders
 

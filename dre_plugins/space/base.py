@@ -7,7 +7,8 @@ here" and passes through every vectorised method.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import eq
 from typing import Any, ClassVar, TypeAlias
 
@@ -24,6 +25,15 @@ UNIT_MIN, UNIT_MAX = -1.0, 2.0
 
 class UnsupportedDomainError(ValueError):
     """A domain that cannot be searched: the message names the value and the remedy."""
+
+
+@contextmanager
+def naming_parameter(name: str) -> Iterator[None]:
+    """Prefix the message of an UnsupportedDomainError with the name of the parameter."""
+    try:
+        yield
+    except UnsupportedDomainError as error:
+        raise UnsupportedDomainError(f"Parameter {name!r}: {error}") from error
 
 
 class Domain(ABC):

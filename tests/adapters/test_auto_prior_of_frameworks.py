@@ -77,7 +77,7 @@ def test_the_first_trials_are_the_portfolio_whether_asked_together_or_not() -> N
         assert alone.explain(number).source == sources[place]
         assert {**configuration, "patience": 0} == {**together[place], "patience": 0}
     for number in range(4):
-        alone.tell(number, 0.0)
+        alone.tell(number, float(number))
     assert alone.explain(alone.ask()[0]).source == "universal-prior"
 
 

@@ -94,6 +94,11 @@ def test_what_no_study_can_be_of_is_refused_by_name(
             AskTell(**{"space": PLANE, "seed": 0, name: value})
 
 
+def test_choices_that_cannot_be_searched_are_refused_by_the_name_of_their_parameter() -> None:
+    with pytest.raises(ValueError, match="Parameter 'x': 1 is listed twice"):
+        AskTell({"y": [1, 2], "x": [1, 1]})
+
+
 @pytest.mark.parametrize(
     ("method", "arguments", "message"),
     [

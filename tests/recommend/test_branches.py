@@ -67,7 +67,7 @@ def test_a_branch_without_trials_comes_first() -> None:
 
 def test_half_of_the_suggestions_are_free(monkeypatch) -> None:
     assert [is_branch_turn(number) for number in range(8)] == [False, False, True, True] * 2
-    history = [svm(float(value)) for value in np.linspace(0.0, 1.0, 12)]
+    history = [ended("svm", float(value), C=float(value)) for value in np.linspace(0.0, 1.0, 12)]
     monkeypatch.setattr(surrogates, "branch_to_try", lambda *_: pytest.fail("led"))
     (free,) = Recommender(SPACE, seed=0).suggest(history, index=FREE)
     assert free.source == "model"

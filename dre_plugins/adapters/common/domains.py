@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from dre_plugins.space import Categorical, Domain, UnsupportedDomainError, ordered_choices
-
-
-@contextmanager
-def naming_parameter(name: str) -> Iterator[None]:
-    """Prefix the message of an UnsupportedDomainError with the name of the parameter."""
-    try:
-        yield
-    except UnsupportedDomainError as error:
-        raise UnsupportedDomainError(f"Parameter {name!r}: {error}") from error
+from dre_plugins.space import Categorical, Domain, ordered_choices
 
 
 def choice_of(choices: tuple[Any, ...], *, order_numeric_choices: bool) -> Domain:

@@ -20,13 +20,13 @@ from optuna.distributions import (
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from dre_plugins.adapters.common.domains import choice_of, naming_parameter
+from dre_plugins.adapters.common.domains import choice_of
 from dre_plugins.adapters.optuna.attributes import ENQUEUED_KEY
 from dre_plugins.adapters.optuna.define_by_run import absences_of
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.recommend.trials import number_of as real_of
 from dre_plugins.space import Domain, Float, Integer, UnsupportedDomainError
-from dre_plugins.space.base import is_real, match_key
+from dre_plugins.space.base import is_real, match_key, naming_parameter
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct

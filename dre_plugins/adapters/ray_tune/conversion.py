@@ -16,7 +16,7 @@ from typing import Any
 from ray.tune.search import sample
 from ray.tune.search.repeater import TRIAL_INDEX
 
-from dre_plugins.adapters.common.domains import choice_of, holds, naming_parameter
+from dre_plugins.adapters.common.domains import choice_of, holds
 from dre_plugins.adapters.ray_tune.tree import (
     Choice,
     Fixed,
@@ -36,7 +36,7 @@ from dre_plugins.space import (
     Normal,
     UnsupportedDomainError,
 )
-from dre_plugins.space.base import match_key
+from dre_plugins.space.base import match_key, naming_parameter
 from dre_plugins.space.conditions import Condition
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct

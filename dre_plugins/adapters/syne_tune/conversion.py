@@ -9,9 +9,9 @@ from typing import Any
 
 from syne_tune import config_space as syne_tune
 
-from dre_plugins.adapters.common.domains import choice_of, holds, naming_parameter
+from dre_plugins.adapters.common.domains import choice_of, holds
 from dre_plugins.space import Constant, Domain, Float, Integer, Ordinal, UnsupportedDomainError
-from dre_plugins.space.base import match_key
+from dre_plugins.space.base import match_key, naming_parameter
 from dre_plugins.space.search_space import SearchSpace
 
 # Errors of Syne Tune's `cast` for a value that a domain cannot have.
