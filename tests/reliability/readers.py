@@ -128,9 +128,7 @@ READERS = {
         "a.safetensors",
     ),
     "universal prior": Reader(
-        lambda path: write(path, untrained()),
-        universal.load,
-        "a.safetensors",
+        lambda path: write(path, untrained()), universal.load, "a.safetensors"
     ),
     "metadata.json": Reader(lambda path: metadata().save(path), MetaDataset.load, "a.json"),
     "metadata.npz": Reader(lambda path: metadata().save(path), MetaDataset.load, "a.npz"),

@@ -20,11 +20,7 @@ from syne_tune_tuning import reap
 
 from dre_plugins.adapters.syne_tune import DurableTuner, load_tuner
 
-pytestmark = [
-    pytest.mark.syne_tune,
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore"),
-]
+pytestmark = [pytest.mark.syne_tune, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 N_TRIALS = 8
 

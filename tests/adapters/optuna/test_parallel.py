@@ -76,12 +76,7 @@ def test_8_threads_share_a_sampler(n_ended: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "n_ended"),
-    [
-        ("journal:", 0),
-        ("journal:", 2),
-        ("sqlite:///", 2),
-    ],
+    ("kind", "n_ended"), [("journal:", 0), ("journal:", 2), ("sqlite:///", 2)]
 )
 def test_4_processes_with_the_same_seed_share_a_storage(
     tmp_path: Path, kind: str, n_ended: int

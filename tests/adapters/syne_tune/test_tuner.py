@@ -30,13 +30,7 @@ from syne_tune.results_callback import StoreResultsCallback
 from syne_tune_rows import FINITE, KNOWING, OPTIONS, SETTINGS
 from syne_tune_tuning import SPACE, TRAIN, SaveOften, configs_of, descent, ended, reap, tuned
 
-from dre_plugins.adapters.syne_tune import (
-    ASHADRE,
-    DRE,
-    DRESearcher,
-    DRETransfer,
-    load_tuner,
-)
+from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer, load_tuner
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.recommend import TrialState
 
