@@ -27,8 +27,6 @@ SCORER = ScorerSettings(n_members=2, hidden=(4,))
 
 
 class Reader(NamedTuple):
-    """How a file, or a folder of files, is made and read."""
-
     make: Callable[[Path], object]
     read: Callable[[Path], object]
     name: str

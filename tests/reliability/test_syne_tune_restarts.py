@@ -40,7 +40,6 @@ def name_of(trial: Trial) -> str:
 
 
 def complete(tuner: Tuner) -> dict[str, float | None]:
-    """Return the values of trials that are complete."""
     trials = tuner.scheduler.searcher.trials
     return {name_of(trial): trial.value for trial in trials if trial.state is TrialState.COMPLETE}
 
