@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -76,6 +77,13 @@ def _quiet_optuna() -> Iterator[None]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     yield
     optuna.logging.set_verbosity(level)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep experiments of Syne Tune apart from those of the user."""
+    monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
+    return tmp_path
 
 
 @pytest.fixture

@@ -20,10 +20,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "space": ({"numpy", "scipy"}, set()),
     "universal": ({"numpy", "torch", "safetensors"}, {"engine"}),
     "recommend": (NUMERICS, {"engine", "space", "universal"}),
-    "transfer": (
-        NUMERICS | {"rich"},
-        {"engine", "space", "universal", "recommend"},
-    ),
+    "transfer": (NUMERICS | {"rich"}, {"engine", "space", "universal", "recommend"}),
     "memory": (
         {"filelock", "numpy", "platformdirs", "scipy"},
         {"engine", "space", "recommend", "transfer"},
@@ -139,11 +136,7 @@ def test_no_imports_form_a_circle():
 
 
 # Packages and modules of `adapters` that name a framework, and the one that each may name.
-FRAMEWORK_OF = {
-    "optuna": "optuna",
-    "ray_tune": "ray",
-    "syne_tune": "syne_tune",
-}
+FRAMEWORK_OF = {"optuna": "optuna", "ray_tune": "ray", "syne_tune": "syne_tune"}
 
 
 @each_of(MODULES)

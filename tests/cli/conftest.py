@@ -53,7 +53,6 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def tasks(studies: str, dre: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a file of the three studies."""
     path = tmp_path_factory.mktemp("tasks") / "tasks.json"
     dre("import", "optuna", studies, "-o", path)
     return path
@@ -61,7 +60,6 @@ def tasks(studies: str, dre: Run, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture(scope="session")
 def prior(tasks: Path, dre: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file of a prior of the three studies."""
     path = tmp_path_factory.mktemp("prior") / "boosting.safetensors"
     options = ("--steps", 30)
     result = dre("meta-train", tasks, "-o", path, *options, "--description", "Three studies")

@@ -36,7 +36,6 @@ def rows() -> list[str]:
 
 
 def tables() -> list[list[str]]:
-    """Return the rows of each table of the page."""
     parts = PAGE.read_text(encoding="utf-8").split("\n\n")
     return [part.strip().splitlines()[2:] for part in parts if part.strip().startswith("|")]
 

@@ -7,5 +7,4 @@ from dre_plugins import Memory
 
 @pytest.fixture
 def memory(tmp_path):
-    """Return an empty memory in a folder of the test."""
     return Memory(tmp_path / "memory")

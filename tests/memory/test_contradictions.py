@@ -3,15 +3,11 @@
 import pickle
 
 import pytest
-from remembered import continued, loss, tune, write_studies
+from remembered import configurations, continued, loss, tune, write_studies
 
 from dre_plugins import Memory
 
 pytestmark = pytest.mark.usefixtures("small_priors")
-
-
-def configurations(study):
-    return [trial.configuration for trial in study.trials]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

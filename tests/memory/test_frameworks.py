@@ -8,16 +8,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna_worker import optimized, params_of
-from remembered import (
-    SPACE,
-    files_of,
-    header,
-    loss,
-    objective,
-    tune,
-    write_studies,
-    write_study,
-)
+from remembered import SPACE, files_of, header, loss, objective, tune, write_studies, write_study
 
 from dre_plugins import DRESampler, Memory
 from dre_plugins.memory.records import read_study

@@ -11,6 +11,7 @@ import pytest
 from remembered import (
     LOGGER,
     SPACE,
+    configurations,
     continued,
     files_of,
     header,
@@ -32,7 +33,6 @@ pytestmark = pytest.mark.usefixtures("small_priors")
 
 @pytest.fixture
 def trainings(monkeypatch):
-    """Count the trainings of priors."""
     from dre_plugins.transfer.prior import Prior
 
     counted = []
@@ -41,10 +41,6 @@ def trainings(monkeypatch):
         Prior, "of_few", lambda metadata: counted.append(len(metadata)) or train(metadata)
     )
     return counted
-
-
-def configurations(study):
-    return [trial.configuration for trial in study.trials]
 
 
 # ---- where it is

@@ -20,7 +20,6 @@ def slope(trial: optuna.Trial) -> float:
 
 
 def as_ask_tell(study: optuna.Study, **arguments: Any) -> AskTell:
-    """Return the trials of a study of Optuna in an `AskTell`."""
     copied = AskTell(SPACE, seed=0, direction=study.direction.name.lower(), **arguments)
     for trial in study.trials:
         copied.add(trial.params, trial.value)

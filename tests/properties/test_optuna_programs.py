@@ -140,10 +140,7 @@ def test_nothing_is_run_again_while_anything_is_left(
         return random.Random(f"{salt} {run_of(values)}").randrange(50)
 
     sampler = DRESampler(
-        seed=seed,
-        settings=SETTINGS,
-        n_startup_trials=4,
-        warn_independent_sampling=False,
+        seed=seed, settings=SETTINGS, n_startup_trials=4, warn_independent_sampling=False
     )
     study = optuna.create_study(sampler=sampler)
     study.optimize(objective, n_trials=N_TRIALS, catch=Stop)

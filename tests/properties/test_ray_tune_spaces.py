@@ -127,12 +127,7 @@ def test_suggestions_belong_to_the_space(
 ) -> None:
     space, rule = drawn
     search = DRESearch(
-        space,
-        metric="loss",
-        mode=mode,
-        seed=seed,
-        settings=SETTINGS,
-        n_startup_trials=2,
+        space, metric="loss", mode=mode, seed=seed, settings=SETTINGS, n_startup_trials=2
     )
     for number in range(6):
         trial_id, how = str(number), ends[number % len(ends)]

@@ -110,8 +110,7 @@ def test_the_rest_is_chosen_to_go_with_fixed_values(n_ended) -> None:
 
 def test_fixed_values_are_kept_exactly_even_without_their_parent() -> None:
     space = SearchSpace(
-        {"kind": Categorical(("a", "b")), "y": Float(0.0, 1.0)},
-        [Condition("y", "kind", ("b",))],
+        {"kind": Categorical(("a", "b")), "y": Float(0.0, 1.0)}, [Condition("y", "kind", ("b",))]
     )
     third = 0.7 / 3
     for n_ended in (0, 8):

@@ -18,11 +18,7 @@ NONE = np.empty(0)
 
 @pytest.mark.parametrize(
     ("expected", "ranks"),
-    [
-        (NONE, NONE),
-        (np.array([0.7]), np.array([0.0])),
-        (SPREAD, np.zeros(10)),
-    ],
+    [(NONE, NONE), (np.array([0.7]), np.array([0.0])), (SPREAD, np.zeros(10))],
     ids=["nothing", "one trial", "equal values"],
 )
 def test_a_prior_is_trusted_while_nothing_can_be_compared(expected, ranks) -> None:

@@ -26,7 +26,6 @@ def full_disk() -> Iterator[None]:
 
 
 def write_prior(path: Path, space: SearchSpace) -> None:
-    """Write a prior that knows nothing."""
     settings = ScorerSettings(n_members=3, hidden=(8, 8))
     ensemble = DeepRankingEnsemble.initialise(settings, space.n_features, seed=0)
     favourites = np.full((1, space.n_parameters), 0.5)

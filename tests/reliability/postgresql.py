@@ -45,7 +45,6 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The URL for SQLAlchemy."""
         return f"postgresql+psycopg2://optuna@127.0.0.1:{self._port}/postgres"
 
     def __enter__(self) -> Server:

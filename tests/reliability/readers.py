@@ -27,8 +27,6 @@ SCORER = ScorerSettings(n_members=2, hidden=(4,))
 
 
 class Reader(NamedTuple):
-    """How a file, or a folder of files, is made and read."""
-
     make: Callable[[Path], object]
     read: Callable[[Path], object]
     name: str
@@ -128,9 +126,7 @@ READERS = {
         "a.safetensors",
     ),
     "universal prior": Reader(
-        lambda path: write(path, untrained()),
-        universal.load,
-        "a.safetensors",
+        lambda path: write(path, untrained()), universal.load, "a.safetensors"
     ),
     "metadata.json": Reader(lambda path: metadata().save(path), MetaDataset.load, "a.json"),
     "metadata.npz": Reader(lambda path: metadata().save(path), MetaDataset.load, "a.npz"),

@@ -172,7 +172,6 @@ def soak(url: str, options: argparse.Namespace) -> list[str]:
 def faults(
     parts: list[list[Sample]], n_complete: int, n_lost: int, n_twice: int, stats: Counter[str]
 ) -> Iterator[str]:
-    """Say what is wrong."""
     early, late = parts[1], parts[-1]
     if n_lost:
         yield f"{n_lost} trials too many (or, below 0, too few)"
@@ -198,7 +197,6 @@ def faults(
 
 
 def main() -> int:
-    """Run as a program."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("storage", choices=["journal", "postgresql"])
     parser.add_argument("--preset", default="tiny", help="tiny, default, paper, start-up, random")

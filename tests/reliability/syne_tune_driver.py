@@ -18,11 +18,7 @@ from dre_plugins.adapters.syne_tune import DRE, DurableTuner, load_tuner
 from dre_plugins.engine import surrogate  # noqa: F401  # imported before drivers are forked
 from dre_plugins.recommend.settings import Settings
 
-SPACE = {
-    "lr": loguniform(1e-4, 1.0),
-    "layers": randint(1, 6),
-    "act": choice(["relu", "tanh"]),
-}
+SPACE = {"lr": loguniform(1e-4, 1.0), "layers": randint(1, 6), "act": choice(["relu", "tanh"])}
 N_AT_ONCE = 2
 
 

@@ -119,7 +119,6 @@ def test_a_canary_that_is_unpickled_leaves_a_file(tmp_path: Path) -> None:
 
 
 def with_header(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Change the header of a safetensors file."""
     content = path.read_bytes()
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
@@ -288,7 +287,6 @@ def test_no_reader_waits_for_what_is_no_file(
 
 
 def repacked(path: Path, name: str, content: bytes) -> None:
-    """Replace one entry of an archive."""
     with zipfile.ZipFile(path) as archive_before:
         entries = {entry: archive_before.read(entry) for entry in archive_before.namelist()}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive_after:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from presets import TINY
-from searches import MakeSearch, every_framework
+from searches import MakeSearch, Outcome, every_framework
 
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
@@ -58,6 +58,15 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
     ]
 
 
+def all_fell_back(framework: MakeSearch, caplog: pytest.LogCaptureFixture) -> Outcome:
+    """Run trials, none of which is suggested by the model."""
+    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
+        outcome = framework().run(N_TRIALS)
+    assert outcome.n_complete == N_TRIALS
+    assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == N_TRIALS - N_STARTUP
+    return outcome
+
+
 @every_framework
 @pytest.mark.parametrize("fault", ERRORS)
 def test_space_filling_points_take_over(
@@ -67,10 +76,7 @@ def test_space_filling_points_take_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     break_fits(ERRORS[fault])
-    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
-        outcome = framework().run(N_TRIALS)
-    assert outcome.n_complete == N_TRIALS
-    assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == N_TRIALS - N_STARTUP
+    outcome = all_fell_back(framework, caplog)
     assert len({str(configuration) for configuration in outcome.configurations}) == N_TRIALS
     (warning,) = warned(caplog)
     assert "surrogate failed" in warning and type(ERRORS[fault]).__name__ in warning
@@ -103,10 +109,7 @@ def test_models_that_fit_and_cannot_choose_cost_no_trial(
         monkeypatch.setattr(EnsembleProposer, "propose", raising)
     else:
         monkeypatch.setattr(DeepRankingEnsemble, "fit", weights_of_nan())
-    with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):
-        outcome = framework().run(N_TRIALS)
-    assert outcome.n_complete == N_TRIALS
-    assert outcome.stats["fallbacks"] == outcome.stats["fallback"] == N_TRIALS - N_STARTUP
+    all_fell_back(framework, caplog)
     (warning,) = warned(caplog)
     assert "surrogate failed" in warning
 

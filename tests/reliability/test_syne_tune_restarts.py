@@ -22,16 +22,10 @@ from syne_tune_tuning import reap
 from dre_plugins.adapters.syne_tune import load_tuner
 from dre_plugins.recommend import Trial, TrialState
 
-pytestmark = of_tuners("syne_tune", 600)
+pytestmark = [*of_tuners("syne_tune", 600), pytest.mark.usefixtures("folder")]
 
 # Seconds after which a report is saved, on a busy machine.
 WITHIN = 3.0
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
-    return tmp_path
 
 
 def name_of(trial: Trial) -> str:
@@ -40,7 +34,6 @@ def name_of(trial: Trial) -> str:
 
 
 def complete(tuner: Tuner) -> dict[str, float | None]:
-    """Return the values of trials that are complete."""
     trials = tuner.scheduler.searcher.trials
     return {name_of(trial): trial.value for trial in trials if trial.state is TrialState.COMPLETE}
 

@@ -24,15 +24,10 @@ pytestmark = [
     pytest.mark.syne_tune,
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),
+    pytest.mark.usefixtures("folder"),
 ]
 
 N_TRIALS = 8
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
-    return tmp_path
 
 
 class After(TunerCallback):

@@ -9,6 +9,7 @@ from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.spaces.alignment import Alignment, align
 
 TREES = ("gbtree", "dart")
+COLUMNS = ("colsample_bytree", "colsample_bylevel")
 DEFAULTS = Prior.load("xgboost").card.defaults
 XGBOOST = SearchSpace(
     {
@@ -30,15 +31,7 @@ XGBOOST = SearchSpace(
     [
         *(
             Condition(child, "booster", TREES)
-            for child in (
-                "eta",
-                "gamma",
-                "subsample",
-                "max_depth",
-                "min_child_weight",
-                "colsample_bytree",
-                "colsample_bylevel",
-            )
+            for child in ("eta", "gamma", "subsample", "max_depth", "min_child_weight", *COLUMNS)
         ),
         Condition("rate_drop", "booster", ("dart",)),
         Condition("skip_drop", "booster", ("dart",)),

@@ -16,12 +16,10 @@ ALL = each(*LOSSES)
 
 
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Draw from the normal distribution."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 def ties(*shape: int, levels: int = 4, seed: int = 1) -> Tensor:
-    """Draw values with many ties."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(0, levels, shape, generator=generator).float()
 

@@ -41,7 +41,6 @@ def optimized(
 
 
 def params_of(study: optuna.Study) -> list[dict[str, Any]]:
-    """Return what each trial was given."""
     return [trial.params for trial in study.trials]
 
 

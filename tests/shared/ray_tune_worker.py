@@ -110,17 +110,14 @@ def run(
 
 
 def trials(search: DRESearch) -> tuple[Trial, ...]:
-    """Return what the search knows of trials."""
     return search.study.trials
 
 
 def states(search: DRESearch) -> list[str]:
-    """Return how trials have ended."""
     return [trial.state.value for trial in trials(search)]
 
 
 def mixed(config: dict[str, Any]) -> dict[str, float]:
-    """Return it once."""
     return {"loss": mixed_value(config)}
 
 

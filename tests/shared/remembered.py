@@ -65,5 +65,9 @@ def continued(study: AskTell, n_trials: int) -> AskTell:
     return told(study, n_trials, loss)
 
 
+def configurations(study: AskTell) -> list:
+    return [trial.configuration for trial in study.trials]
+
+
 def files_of(memory: Memory) -> list[Path]:
     return sorted(memory.records.glob("*.jsonl"))

@@ -93,7 +93,6 @@ class RaySearch:
         self.configurations: list[Configuration] = []
 
     def run(self, n_trials: int) -> Outcome:
-        """Run trials and return all so far."""
         for _ in range(n_trials):
             name = f"trial{len(self.configurations)}"
             configuration = self.search.suggest(name)
@@ -104,7 +103,6 @@ class RaySearch:
         return Outcome(self.configurations, len(self.configurations), self.search.stats)
 
     def restarted(self, change: Callable[[bytes], bytes] = bytes) -> RaySearch:
-        """Return what another process would unpickle."""
         from ray import cloudpickle
 
         self.search = pickle.loads(change(cloudpickle.dumps(self.search)))
@@ -133,7 +131,6 @@ class SyneTuneSearch:
         self.configurations: list[Configuration] = []
 
     def run(self, n_trials: int) -> Outcome:
-        """Run trials and return all so far."""
         for _ in range(n_trials):
             number, configuration = len(self.configurations), self.searcher.suggest()
             self.configurations.append(configuration)
@@ -143,7 +140,6 @@ class SyneTuneSearch:
         return Outcome(self.configurations, n_complete, self.searcher.stats)
 
     def restarted(self, change: Callable[[bytes], bytes] = bytes) -> SyneTuneSearch:
-        """Return what another process would unpickle."""
         import dill
 
         self.searcher = dill.loads(change(dill.dumps(self.searcher)))

@@ -47,7 +47,6 @@ def small(data: MetaDataset, **options) -> Prior:
 
 
 def of_a_formula() -> Prior:
-    """Train a prior on three tasks."""
     return small(metadata(), name="formula", description="One formula.", rebuild="make formula")
 
 

@@ -23,12 +23,7 @@ from dre_plugins.space import (
 )
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.alignment import align
-from dre_plugins.transfer.spaces.merging import (
-    mergeable,
-    merged_domain,
-    merged_space,
-    unify_names,
-)
+from dre_plugins.transfer.spaces.merging import mergeable, merged_domain, merged_space, unify_names
 
 RBF = Condition("gamma", "kernel", ("rbf",))
 

@@ -77,12 +77,8 @@ TUTORIALS: dict[str | None, dict[str, dict[str, Domain]]] = {
         "a support vector machine by logarithms": space_of("log10_C log10_gamma"),
         "a branch of a pipeline": space_of("scaler classifier svc__C"),
     },
-    "logistic-regression": {
-        "logistic regression": space_of("clf__C clf__penalty"),
-    },
-    "elastic-net": {
-        "an elastic net": space_of("alpha l1_ratio"),
-    },
+    "logistic-regression": {"logistic regression": space_of("clf__C clf__penalty")},
+    "elastic-net": {"an elastic net": space_of("alpha l1_ratio")},
     "k-nearest-neighbours": {
         "neighbours": space_of("n_neighbors weights"),
         "neighbours after components": space_of("n_components knn__n_neighbors"),

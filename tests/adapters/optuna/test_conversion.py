@@ -87,9 +87,7 @@ def test_every_unit_gives_a_value_that_optuna_accepts(
 
 
 @pytest.mark.parametrize(
-    "distribution",
-    [FloatDistribution(0.0, math.inf), FloatDistribution(-math.inf, 0.0)],
-    ids=repr,
+    "distribution", [FloatDistribution(0.0, math.inf), FloatDistribution(-math.inf, 0.0)], ids=repr
 )
 def test_ranges_without_end_are_refused_by_name(distribution: BaseDistribution) -> None:
     with pytest.raises(UnsupportedDomainError, match=r"width.*inf"):

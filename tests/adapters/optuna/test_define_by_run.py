@@ -9,12 +9,7 @@ from dre_plugins.adapters.optuna.define_by_run import Absences, absences_of
 from dre_plugins.recommend.trials import TrialState
 
 NAN = float("nan")
-C, P, F, R = (
-    TrialState.COMPLETE,
-    TrialState.PRUNED,
-    TrialState.FAILED,
-    TrialState.RUNNING,
-)
+C, P, F, R = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED, TrialState.RUNNING)
 
 
 def evidence(rows: Sequence[Sequence[float]], states: Sequence[TrialState]) -> Absences:

@@ -7,18 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+import optuna_worker as worker
 import pytest
-from optuna_worker import (
-    leave_pending,
-    mixed_objective,
-    open_storage,
-    optimized,
-    run_start_up,
-    run_together,
-    small_objective,
-    table_objective,
-    tiny_sampler,
-)
 
 from dre_plugins.adapters.optuna import DRESampler, claims
 from dre_plugins.adapters.optuna.attributes import explanation_of
@@ -34,21 +24,23 @@ BEGINNINGS = pytest.mark.parametrize("n_ended", [0, 2], ids=["startup", "model"]
 
 @BEGINNINGS
 def test_16_pending_trials_in_a_space_of_18_are_distinct(n_ended: int) -> None:
-    study = optimized(tiny_sampler(n_startup_trials=1), small_objective, n_ended)
+    study = worker.optimized(
+        worker.tiny_sampler(n_startup_trials=1), worker.small_objective, n_ended
+    )
     for _ in range(16):
-        small_objective(study.ask())
+        worker.small_objective(study.ask())
     assert len(set(points_of(study))) == 16 + n_ended
 
 
 def test_trials_that_are_all_asked_before_any_suggests_are_distinct() -> None:
-    study = optimized(tiny_sampler(n_startup_trials=1), small_objective, 2)
+    study = worker.optimized(worker.tiny_sampler(n_startup_trials=1), worker.small_objective, 2)
     for trial in [study.ask() for _ in range(16)]:
-        small_objective(trial)
+        worker.small_objective(trial)
     assert len(set(points_of(study))) == 18
 
 
 def test_a_claim_is_seen_before_its_parameters_are_asked_for() -> None:
-    study = optimized(tiny_sampler(n_startup_trials=1), small_objective, 2)
+    study = worker.optimized(worker.tiny_sampler(n_startup_trials=1), worker.small_objective, 2)
     trials = [study.ask() for _ in range(16)]
     for trial in trials:
         trial.suggest_int("y", 0, 5)
@@ -63,9 +55,11 @@ def test_8_threads_share_a_sampler(n_ended: int) -> None:
 
     The threads may all begin before any of them has asked for its second parameter.
     """
-    study = optimized(tiny_sampler(n_startup_trials=1), small_objective, n_ended)
+    study = worker.optimized(
+        worker.tiny_sampler(n_startup_trials=1), worker.small_objective, n_ended
+    )
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: small_objective(study.ask()), range(16)))
+        list(pool.map(lambda _: worker.small_objective(study.ask()), range(16)))
     points = points_of(study)
     if n_ended:
         assert len(set(points)) == 16 + n_ended
@@ -76,22 +70,17 @@ def test_8_threads_share_a_sampler(n_ended: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "n_ended"),
-    [
-        ("journal:", 0),
-        ("journal:", 2),
-        ("sqlite:///", 2),
-    ],
+    ("kind", "n_ended"), [("journal:", 0), ("journal:", 2), ("sqlite:///", 2)]
 )
 def test_4_processes_with_the_same_seed_share_a_storage(
     tmp_path: Path, kind: str, n_ended: int
 ) -> None:
     storage = f"{kind}{tmp_path / 'storage'}"
     study = optuna.create_study(
-        study_name="s", storage=open_storage(storage), sampler=tiny_sampler(seed=7)
+        study_name="s", storage=worker.open_storage(storage), sampler=worker.tiny_sampler(seed=7)
     )
-    study.optimize(small_objective, n_trials=n_ended)
-    outputs = run_together(4, leave_pending, storage)
+    study.optimize(worker.small_objective, n_trials=n_ended)
+    outputs = worker.run_together(4, worker.leave_pending, storage)
     stats = sum((Counter(output) for output in outputs), Counter())
     assert stats["fallbacks"] == 0
     points = points_of(study)
@@ -104,21 +93,21 @@ def test_4_processes_with_the_same_seed_share_a_storage(
 def test_20_processes_share_a_journal(tmp_path: Path) -> None:
     """With start-up points only: 20 workers that fit a model at each conflict take minutes."""
     storage = f"journal:{tmp_path / 'journal'}"
-    study = optuna.create_study(study_name="s", storage=open_storage(storage))
+    study = optuna.create_study(study_name="s", storage=worker.open_storage(storage))
     study.enqueue_trial({"x": 0, "y": 0})
-    study.optimize(table_objective, n_trials=1)
-    run_together(20, run_start_up, storage)
+    study.optimize(worker.table_objective, n_trials=1)
+    worker.run_together(20, worker.run_start_up, storage)
     points = points_of(study)
     assert len(points) == 41
     assert len(set(points)) == 41
 
 
 def test_zombies_do_not_stop_a_study() -> None:
-    study = optuna.create_study(sampler=tiny_sampler())
+    study = optuna.create_study(sampler=worker.tiny_sampler())
     for _ in range(3):
         study.ask()  # never asks for anything
-        mixed_objective(study.ask())  # never ends
-    study.optimize(mixed_objective, n_trials=15)
+        worker.mixed_objective(study.ask())  # never ends
+    study.optimize(worker.mixed_objective, n_trials=15)
     sources = [explanation_of(trial).source for trial in study.trials]
     assert sources.count("model") >= 10
 
@@ -140,7 +129,7 @@ def test_an_earlier_trial_waits_for_a_later_one_to_give_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """If two trials claim the same values, and none is in use yet, only the later one moves."""
-    study = optuna.create_study(sampler=tiny_sampler())
+    study = optuna.create_study(sampler=worker.tiny_sampler())
     first, second = study.ask(), study.ask()
     mine, other = study.get_trials(deepcopy=False)
     claims.claim(study, mine, {"x": 1.0})
@@ -162,7 +151,7 @@ def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The earlier one looked before the later began, and never looks again."""
-    study, early, late = study_of_two_claims(tiny_sampler())
+    study, early, late = study_of_two_claims(worker.tiny_sampler())
     pauses: list[float] = []
 
     def choose(pause: float) -> None:
@@ -179,20 +168,20 @@ def test_no_trial_waits_for_one_that_has_asked_for_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A worker that loads its data first, or has another sampler, claims later or never."""
-    study = optimized(tiny_sampler(n_startup_trials=1), mixed_objective, 3)
+    study = worker.optimized(worker.tiny_sampler(n_startup_trials=1), worker.mixed_objective, 3)
     pauses: list[float] = []
     monkeypatch.setattr(claims.time, "sleep", pauses.append)
     silent = study.ask()
-    mixed_objective(study.ask())
+    worker.mixed_objective(study.ask())
     assert pauses == [0.0]
-    mixed_objective(silent)
+    worker.mixed_objective(silent)
     assert len(set(points_of(study))) == 5
 
 
 def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    study = optuna.create_study(sampler=tiny_sampler())
+    study = optuna.create_study(sampler=worker.tiny_sampler())
     first = study.ask()
     assert first.relative_params == {}
     late = study.ask()
@@ -207,7 +196,7 @@ def test_nobody_waits_for_a_first_trial_whose_parameters_no_model_chooses(
 def test_a_trial_waits_for_no_claim_of_a_worker_that_was_killed_long_ago(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    study, _, late = study_of_two_claims(tiny_sampler())
+    study, _, late = study_of_two_claims(worker.tiny_sampler())
     pauses: list[float] = []
     monkeypatch.setattr(claims.time, "sleep", pauses.append)
     assert claims.conflicting_trials(study, late, {"x": 1.0}, SPACE) is None

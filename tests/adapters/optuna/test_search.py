@@ -55,9 +55,7 @@ def svm_or_forest(trial: Trial) -> float:
     return abs(depth - 9) / 4 + trial.suggest_float("features", 0.1, 1.0) + 1
 
 
-def test_conditional_parameters_are_sampled_by_the_model(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_conditional_parameters_are_sampled_by_the_model(caplog: pytest.LogCaptureFixture) -> None:
     sampler = Counted(seed=1, settings=Settings(preset=TINY))
     study = optuna.create_study(sampler=sampler)
     with caplog.at_level(logging.WARNING, logger="optuna.dre_plugins"):

@@ -12,24 +12,17 @@ from typing import Any
 import cloudpickle
 import dill
 import optuna
+import optuna_worker as worker
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial
-from optuna_worker import (
-    mixed_objective,
-    optimize,
-    optimized,
-    params_of,
-    run_together,
-    tiny_sampler,
-)
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.adapters.optuna import state as optuna_process
 
 
 def run_here(sampler: DRESampler, n_trials: int = 15, **arguments: Any) -> optuna.Study:
-    return optimized(sampler, mixed_objective, n_trials, **arguments)
+    return worker.optimized(sampler, worker.mixed_objective, n_trials, **arguments)
 
 
 # --- seeds -------------------------------------------------------------------------------------
@@ -38,29 +31,29 @@ def run_here(sampler: DRESampler, n_trials: int = 15, **arguments: Any) -> optun
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_suggestions_in_every_process(tmp_path: Path) -> None:
     """With several threads of torch, and from where another process has stopped."""
-    whole = params_of(run_here(tiny_sampler(seed=3, n_startup_trials=5), 12))
-    assert run_together(1, optimize, "memory", 7, 3, 2) == [whole[:7]]
+    whole = worker.params_of(run_here(worker.tiny_sampler(seed=3, n_startup_trials=5), 12))
+    assert worker.run_together(1, worker.optimize, "memory", 7, 3, 2) == [whole[:7]]
     storage = f"sqlite:///{tmp_path / 'study.db'}"
-    assert run_together(1, optimize, storage, 8, 3) == [whole[:8]]
-    assert run_together(1, optimize, storage, 4, 3) == [whole]
+    assert worker.run_together(1, worker.optimize, storage, 8, 3) == [whole[:8]]
+    assert worker.run_together(1, worker.optimize, storage, 4, 3) == [whole]
 
 
 def test_other_seeds_give_other_suggestions() -> None:
-    studies = [run_here(tiny_sampler(seed=seed), 1) for seed in range(10)]
+    studies = [run_here(worker.tiny_sampler(seed=seed), 1) for seed in range(10)]
     assert len({study.trials[0].params["rate"] for study in studies}) == 10
 
 
 def test_without_a_seed_studies_differ() -> None:
-    studies = [run_here(tiny_sampler(seed=None), 3) for _ in range(2)]
-    assert params_of(studies[0])[0]["rate"] != params_of(studies[1])[0]["rate"]
+    studies = [run_here(worker.tiny_sampler(seed=None), 3) for _ in range(2)]
+    assert worker.params_of(studies[0])[0]["rate"] != worker.params_of(studies[1])[0]["rate"]
 
 
 def test_reseeding_keeps_the_seed_of_the_user() -> None:
-    sampler = tiny_sampler(independent_sampler=optuna.samplers.RandomSampler(seed=0))
+    sampler = worker.tiny_sampler(independent_sampler=optuna.samplers.RandomSampler(seed=0))
     sampler.reseed_rng()
-    sampler = tiny_sampler()
+    sampler = worker.tiny_sampler()
     sampler.reseed_rng()
-    assert params_of(run_here(sampler)) == params_of(run_here(tiny_sampler()))
+    assert worker.params_of(run_here(sampler)) == worker.params_of(run_here(worker.tiny_sampler()))
 
 
 # --- serialisation -----------------------------------------------------------------------------
@@ -77,12 +70,12 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", COPIES)
 @pytest.mark.parametrize("seed", [5, None])
 def test_a_copy_suggests_the_same(name: str, seed: int | None) -> None:
-    study = run_here(tiny_sampler(seed=seed), 8)
+    study = run_here(worker.tiny_sampler(seed=seed), 8)
     twin = copy.deepcopy(study)
     twin.sampler = COPIES[name](study.sampler)
-    study.optimize(mixed_objective, n_trials=4)
-    twin.optimize(mixed_objective, n_trials=4)
-    assert params_of(study) == params_of(twin)
+    study.optimize(worker.mixed_objective, n_trials=4)
+    twin.optimize(worker.mixed_objective, n_trials=4)
+    assert worker.params_of(study) == worker.params_of(twin)
     assert len(pickle.dumps(study.sampler)) < 5_000
     assert study.sampler.stats == twin.sampler.stats
 
@@ -93,19 +86,19 @@ def test_a_copy_suggests_the_same(name: str, seed: int | None) -> None:
 @pytest.mark.parametrize("change", ["meta", "float64"])
 def test_defaults_that_a_user_has_changed_do_not_matter(change: str) -> None:
     torch = pytest.importorskip("torch")
-    expected = params_of(run_here(tiny_sampler()))
+    expected = worker.params_of(run_here(worker.tiny_sampler()))
     try:
         if change == "meta":
             torch.set_default_device("meta")
         else:
             torch.set_default_dtype(torch.float64)
-        study = run_here(tiny_sampler())
+        study = run_here(worker.tiny_sampler())
         assert torch.empty(0).device.type == ("meta" if change == "meta" else "cpu")
     finally:
         torch.set_default_device(None)
         torch.set_default_dtype(torch.float32)
     assert study.sampler.stats["fallbacks"] == 0
-    assert params_of(study) == expected
+    assert worker.params_of(study) == expected
 
 
 # --- traffic and logs --------------------------------------------------------------------------
@@ -119,7 +112,7 @@ MIXED_SPACE = {
 
 def test_a_trial_reads_the_history_once(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = optuna.storages.InMemoryStorage()
-    study = optuna.create_study(sampler=tiny_sampler(), storage=storage)
+    study = optuna.create_study(sampler=worker.tiny_sampler(), storage=storage)
     reads = []
     get_all_trials = storage.get_all_trials
 
@@ -137,7 +130,7 @@ def test_a_trial_reads_the_history_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_how_long_a_trial_takes_to_ask_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    sampler = tiny_sampler()
+    sampler = worker.tiny_sampler()
     study = run_here(sampler, 6)
     asked = study.ask().number
     frozen = study.get_trials(deepcopy=False)[asked]
@@ -155,7 +148,7 @@ def test_how_long_a_trial_takes_to_ask_changes_nothing(monkeypatch: pytest.Monke
 
 
 def test_attributes_are_few_and_explanations_small_with_hundreds_of_parameters() -> None:
-    study = optuna.create_study(sampler=tiny_sampler(n_startup_trials=1))
+    study = optuna.create_study(sampler=worker.tiny_sampler(n_startup_trials=1))
     space = {f"a_parameter_with_a_name_{i}": FloatDistribution(0, 1) for i in range(200)}
     for number in range(3):
         study.tell(study.ask(space), float(number))
@@ -175,7 +168,7 @@ def test_a_default_run_logs_one_line_and_prints_nothing(
         def objective(trial: Trial) -> float:
             return trial.suggest_float("x", 0, 1) + trial.suggest_int("n", 0, 9)
 
-        optuna.create_study(sampler=tiny_sampler()).optimize(objective, n_trials=20)
+        optuna.create_study(sampler=worker.tiny_sampler()).optimize(objective, n_trials=20)
     records = [record for record in caplog.records if "dre_plugins" in record.name]
     assert [record.levelname for record in records] == ["INFO"]
     assert "trial 4" in records[0].getMessage()

@@ -123,12 +123,7 @@ def test_dictionaries_and_constants() -> None:
     space = {"m": {"lr": tune.uniform(0, 1), "d": {"n": tune.randint(1, 9), "k": 3}}, "s": {}}
     converted = ParamSpace.of(space)
     assert converted.space == SearchSpace(
-        {
-            "m/lr": Float(0.0, 1.0),
-            "m/d/n": Integer(1, 8),
-            "m/d/k": Constant(3),
-            "s": Constant({}),
-        }
+        {"m/lr": Float(0.0, 1.0), "m/d/n": Integer(1, 8), "m/d/k": Constant(3), "s": Constant({})}
     )
     assert converted.space == space_of(space)
     config = converted.to_config({"m/lr": 0.5, "m/d/n": 2})

@@ -23,8 +23,7 @@ Trials = dict[str, tuple[str, dict[str, Any], dict[str, Any]]]
 
 def known_to_ray(n_ended: int, n_running: int) -> tuple[DRESearch, Trials]:
     """Return a search and its trials as Ray knows them: status, configuration, last result."""
-    search, trials = worker.tiny_search(), {}
-    search.set_search_properties("loss", "min", worker.MIXED_SPACE)
+    search, trials = worker.begun(worker.MIXED_SPACE), {}
     for place in range(n_ended + n_running):
         config = search.suggest(name := f"t{place}")
         assert config is not None
@@ -64,8 +63,7 @@ def restored(folder: Path, *files: Any) -> DRESearch:
     """Return a search, restored in the order of `Tuner.restore` after files are stored."""
     if files:
         stored(folder, *files)
-    search = worker.tiny_search()
-    search.set_search_properties("loss", "min", worker.MIXED_SPACE)
+    search = worker.begun(worker.MIXED_SPACE)
     search.restore_from_dir(str(folder))
     return search
 
@@ -340,21 +338,14 @@ def test_a_torn_state_falls_back_to_the_one_before(
     (storage / file.name).write_bytes(file.read_bytes())
     newest = DRESearch()
     newest.restore_from_dir(str(storage))
-    assert (
-        len(worker.trials(newest)) == 5 and not caplog.records
-    )  # an old torn file worries nobody
+    assert len(worker.trials(newest)) == 5
+    assert not caplog.records  # an old torn file worries nobody
     with pytest.raises(RuntimeError, match="no state of a search"):
         DRESearch().restore_from_dir(str(tmp_path))
 
 
 def test_trials_that_were_forgotten_keep_their_constraints_and_their_ends() -> None:
-    search = worker.tiny_search(
-        space=worker.SPACE,
-        metric="loss",
-        mode="min",
-        constraints={"memory": 10.0},
-        n_startup_trials=99,
-    )
+    search = worker.begun(constraints={"memory": 10.0}, n_startup_trials=99)
     configs = [{"x": 0.1 * n, "n": {"z": 1}, "constant": 7} for n in range(1, 6)]
     large = worker.result(-5.0, memory=1000.0, config=configs[0])
     search.on_trial_complete("large", large)

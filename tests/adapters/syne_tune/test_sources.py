@@ -23,15 +23,7 @@ from syne_tune_tuning import SPACE, TRAIN, reap, tuned
 
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
-from dre_plugins.space import (
-    Categorical,
-    Constant,
-    Domain,
-    Float,
-    Integer,
-    Ordinal,
-    SearchSpace,
-)
+from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Ordinal, SearchSpace
 
 # ---- domains
 
@@ -282,8 +274,7 @@ def test_offline_evaluations_that_cannot_be_used_are_counted() -> None:
     )
     empty = evaluations(np.ones((0, 1, 1, 2)))
     strange = evaluations(
-        np.ones((2, 1, 1, 2)),
-        hyperparameters=pd.DataFrame({"lr": [0.1, 0.2], "units": [17, 16]}),
+        np.ones((2, 1, 1, 2)), hyperparameters=pd.DataFrame({"lr": [0.1, 0.2], "units": [17, 16]})
     )
     metadata = metadata_from_experiments(
         {"good": good, "nested": nested, "empty": empty, "strange": strange}

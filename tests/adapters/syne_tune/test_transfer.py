@@ -77,12 +77,7 @@ def test_metrics_of_the_past_may_have_another_name_or_direction() -> None:
 def test_the_past_can_serve_every_scheduler() -> None:
     prior = prior_from_evaluations([{"one": evaluations()}, {"two": evaluations()}], "loss")
     wanted = best_of(
-        DRETransfer(
-            SPACE,
-            "loss",
-            {"one": evaluations(), "two": evaluations()},
-            **KNOWING,
-        )
+        DRETransfer(SPACE, "loss", {"one": evaluations(), "two": evaluations()}, **KNOWING)
     )
     assert best_of(ASHADRE(SPACE, "loss", "epoch", 9, random_seed=0, prior=prior)) == wanted
     plain = AsynchronousSuccessiveHalving(

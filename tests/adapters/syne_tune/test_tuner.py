@@ -30,28 +30,16 @@ from syne_tune.results_callback import StoreResultsCallback
 from syne_tune_rows import FINITE, KNOWING, OPTIONS, SETTINGS
 from syne_tune_tuning import SPACE, TRAIN, SaveOften, configs_of, descent, ended, reap, tuned
 
-from dre_plugins.adapters.syne_tune import (
-    ASHADRE,
-    DRE,
-    DRESearcher,
-    DRETransfer,
-    load_tuner,
-)
+from dre_plugins.adapters.syne_tune import ASHADRE, DRE, DRESearcher, DRETransfer, load_tuner
 from dre_plugins.adapters.syne_tune.sources import metadata_from_experiments
 from dre_plugins.recommend import TrialState
 
 pytestmark = [
+    pytest.mark.usefixtures("folder"),
     pytest.mark.syne_tune,
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore"),  # warnings of Syne Tune and pandas about themselves
 ]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep experiments apart from those of the user."""
-    monkeypatch.setenv("SYNETUNE_FOLDER", str(tmp_path))
-    return tmp_path
 
 
 # ---- schedulers
