@@ -136,15 +136,17 @@ class Evidence:
     def can_rank(self) -> bool:
         """Whether trials can be ranked, in a space that has parameters.
 
-        Trials that are all equal cannot: models would propose corners of the space alone.
+        Trials whose values are all equal cannot, even if others have failed: models would propose
+        corners of the space alone (lab/2026-11-25-equal-trials.md).
         """
         n_valued = sum(
             final_value(trial) is not None or last_step(trial) is not None for trial in self.trials
         )
         if not n_valued or not self.space.n_parameters:
             return False
-        differ = any(np.ptp(ranked.ranks) > 0 for ranked in self.lists)
-        return n_valued == 1 or differ or self.is_violated
+        values = (ranked.ranks[ranked.ranks > FAILED_RANK] for ranked in self.lists)
+        differ = any(len(np.unique(ranks)) > 1 for ranks in values)
+        return n_valued == 1 or differ or ConstraintState.VIOLATED in self.constraint_states
 
     # ---- orders
 

@@ -47,10 +47,10 @@ def test_start_up_is_one_space_filling_sequence() -> None:
 def test_trials_that_are_all_equal_are_followed_by_space_filling_points() -> None:
     """Models would propose the corners only, as nothing is said of any other point."""
     history = history_of(12, objective=lambda c: 0.5)
-    assert suggest(history)[0].source == "random"
+    failure = Trial({"x": 0.0, "y": 0.0}, TrialState.FAILED)
+    assert suggest(history)[0].source == suggest([*history, failure])[0].source == "random"
     for told in (
         Trial({"x": 0.0, "y": 0.0}, TrialState.COMPLETE, 0.6),
-        Trial({"x": 0.0, "y": 0.0}, TrialState.FAILED),
         replace(history[0], constraints={"c": 1.0}),
     ):
         assert suggest([*history, told])[0].source == "universal-prior"
