@@ -74,7 +74,7 @@ class AskTell(KeptTrials):
         valid: Rule that configurations must satisfy: a function of a dictionary of the active
             parameters, such as `lambda c: c["low"] <= c["high"]`. It is called thousands of times
             a suggestion and must always answer the same. Enqueued configurations are exempt;
-            `stats["invalid"]` counts those that break it. To pickle a study pickles its rule.
+            `stats["invalid"]` counts those that break it. Pickling a study pickles its rule.
         name: Name under which the memory shows the study.
         framework: Framework that the memory shows beside the name.
 

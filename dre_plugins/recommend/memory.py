@@ -43,7 +43,7 @@ def memory_of_study(
 ) -> StudyMemory | None:
     """Return the access of a new study to a memory, None if there is no memory.
 
-    A ValueError says that `given` is no memory, see `Memory.of`, a name no text, or `logger` none.
+    A ValueError says that `given` is no memory, a name no text or `logger` no logger.
     """
     for argument, text in (("name", name), ("framework", framework)):
         require(isinstance(text, str), argument, text, "a text")

@@ -9,7 +9,7 @@ proposer             when
 ``universal-prior``  Once 4 trials have ended (10 beside a trained prior), with one objective: odd
                      numbers, and all below 20 without a trained prior where no choice opens
                      branches.
-``random``           Until 10 trials have ended and not all are equal; never with a trained prior.
+``random``           Until 10 trials have ended and values differ; never with a trained prior.
                      Points of the study's Sobol sequence; with a recognised learner, three of
                      four are members of its portfolio.
 ``contrast``         With a trained prior, while fewer contrasts than are due have tested it: a

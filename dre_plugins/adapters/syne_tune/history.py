@@ -7,7 +7,6 @@ with its configuration is added or reports.
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -210,9 +209,10 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
 
     def _warn_of_no_records(self) -> None:
         """Warn once where more trials run than can, as they are recorded when they end."""
+        if not self._is_recorded or self._n_at_once is None:
+            return
         numbers = [number for _, number in self._by_trial_id.values() if number is not None]
-        n_running = sum(map(self._study.is_running, numbers))
-        if self._is_recorded and n_running > (self._n_at_once or math.inf):
+        if sum(map(self._study.is_running, numbers)) > self._n_at_once:
             self._is_recorded = False
             logger.warning(
                 "The scheduler does not say which trials end, so the memory does not record them. "
