@@ -145,6 +145,7 @@ class Recommender:
         fixed: Mapping[str, Any] | None = None,
         candidates: Units | None = None,
         is_whole: NDArray[np.bool_] | None = None,
+        is_evaluated: NDArray[np.bool_] | None = None,
     ) -> list[Suggestion]:
         """Suggest the next configurations.
 
@@ -162,6 +163,7 @@ class Recommender:
             is_whole: Trials that stand for every configuration that agrees with them on their
                 parameters, because the objective asks for no further ones (define-by-run) `[N]`;
                 None: no trial.
+            is_evaluated: Trials whose configurations are not suggested again `[N]`; None: all.
 
         Returns:
             `count` suggestions, different from each other and from the history unless the space
@@ -195,6 +197,7 @@ class Recommender:
                 given,
                 candidates,
                 is_whole,
+                is_evaluated,
                 shares_fit=bool(suggestions),
                 may_repeat=self.settings.allow_duplicates,
                 portfolio=self._portfolio_trials(evidence, numbers),

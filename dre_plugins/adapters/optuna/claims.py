@@ -14,7 +14,7 @@ trial will see the claims of the others.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -49,19 +49,19 @@ def conflicting_trials(
     study: Study,
     trial: FrozenTrial,
     numbers: Mapping[str, float],
-    search_space: Mapping[str, BaseDistribution] | None,
+    names: Collection[str] | None,
     held_by: Callable[[FrozenTrial], Mapping[str, float]] = numbers_of,
 ) -> list[FrozenTrial] | None:
     """Return the study's trials if another one has the claimed configuration, else None.
 
-    Only parameters of the search space are compared, all of them if it is None. `held_by` returns
+    Only parameters of these names are compared, all of them if it is None. `held_by` returns
     the parameters of a trial in internal representation, from a cache.
     """
 
     def holds(other: FrozenTrial) -> bool:
         held = held_by(other)
-        if search_space is not None:
-            held = {name: number for name, number in held.items() if name in search_space}
+        if names is not None:
+            held = {name: number for name, number in held.items() if name in names}
         return held == numbers
 
     for pause in PATIENCE:
@@ -72,7 +72,7 @@ def conflicting_trials(
             is_settled = any(other.params or other.number < trial.number for other in rivals)
         else:
             # Independent parameters are chosen at any time: there is no waiting for them.
-            is_settled = search_space is None or not any(_is_choosing(t, trial) for t in trials)
+            is_settled = names is None or not any(_is_choosing(t, trial) for t in trials)
         if is_settled:
             break
     return trials if rivals else None

@@ -17,6 +17,8 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.samplers import PartialFixedSampler
+from optuna.study import Study
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
@@ -119,6 +121,13 @@ def number_of(distribution: BaseDistribution, value: Any) -> float:
             if choice is value or (type(choice) is type(value) and choice == value):
                 return float(index)
     return distribution.to_internal_repr(value)
+
+
+def numbers_in(
+    search_space: Mapping[str, BaseDistribution], configuration: Mapping[str, Any]
+) -> dict[str, float]:
+    """Return a configuration in internal representation."""
+    return {name: number_of(search_space[name], value) for name, value in configuration.items()}
 
 
 def numbers_of(trial: FrozenTrial) -> dict[str, float]:
@@ -240,6 +249,26 @@ def given_to(trial: FrozenTrial) -> dict[str, Any]:
     """
     enqueued = trial.system_attrs.get(ENQUEUED_KEY)
     return {**trial.params, **(enqueued if isinstance(enqueued, Mapping) else {})}
+
+
+def fixed_by_sampler(
+    study: Study,
+    trial: FrozenTrial,
+    search_space: Mapping[str, BaseDistribution],
+    trials: Sequence[FrozenTrial],
+) -> dict[str, float]:
+    """Return the parameters that a `PartialFixedSampler` has removed from a search space.
+
+    They are in internal representation.
+    """
+    fixed: dict[str, float] = {}
+    if isinstance(study.sampler, PartialFixedSampler):
+        for name, distribution in union_of_distributions(trials).items():
+            if name not in search_space:
+                with suppress(ValueError):  # no choice: that matters only if the trial asks for it
+                    value = study.sampler.sample_independent(study, trial, name, distribution)
+                    fixed[name] = number_of(distribution, value)
+    return fixed
 
 
 def claimed_by(trial: FrozenTrial) -> dict[str, float]:

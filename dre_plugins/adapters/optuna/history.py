@@ -12,7 +12,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
 import optuna
+from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
@@ -102,6 +104,14 @@ class History:
         """Return the parameters of a trial in internal representation, see `numbers_of`."""
         ended = self._kept[1].get(trial.number)
         return ended.numbers if ended is not None and ended.source is trial else numbers_of(trial)
+
+    def have(
+        self, trials: Sequence[FrozenTrial], numbers: Mapping[str, float]
+    ) -> NDArray[np.bool_]:
+        """Return which trials have no other values of some parameters than these numbers `[N]`."""
+        held = [self.numbers(trial) if numbers else {} for trial in trials]
+        agree = [all(own.get(name, n) == n for name, n in numbers.items()) for own in held]
+        return np.array(agree, dtype=np.bool_)
 
 
 def read(

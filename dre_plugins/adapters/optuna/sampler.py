@@ -257,19 +257,16 @@ class DRESampler(BaseSampler):
             self._reporter.explain(study, trial, Explanation("independent"))
             return {}
         trials = self._process.trials(study, trial)
+        fixed = conversion.fixed_by_sampler(study, trial, search_space, trials)
+        names = {*search_space, *fixed}
         for _ in range(claims.MAX_MOVES):
-            space, suggestion = self._suggest(study, trial, search_space, trials)
-            numbers = {
-                name: conversion.number_of(search_space[name], value)
-                for name, value in suggestion.configuration.items()
-            }
+            space, suggestion = self._suggest(study, trial, search_space, trials, fixed)
+            numbers = fixed | conversion.numbers_in(search_space, suggestion.configuration)
             self._reporter.warn_if(claims.claim(study, trial, numbers), study, trial)
             may_repeat = self._settings.allow_duplicates or suggestion.source == "exhausted"
             if may_repeat or not self._process.may_conflict(space, trial, trials):
                 break
-            rivals = claims.conflicting_trials(
-                study, trial, numbers, search_space, self._history.numbers
-            )
+            rivals = claims.conflicting_trials(study, trial, numbers, names, self._history.numbers)
             if rivals is None:
                 break
             self.stats["conflicts"] += 1
@@ -384,6 +381,7 @@ class DRESampler(BaseSampler):
         trial: FrozenTrial,
         search_space: Mapping[str, BaseDistribution],
         trials: Sequence[FrozenTrial],
+        fixed_elsewhere: Mapping[str, float],
     ) -> tuple[SearchSpace, Suggestion]:
         begun = [t for t in trials if t.number != trial.number and t.state in conversion.STATES]
         others, history, problem = self._history.readable(begun, search_space, study.directions)
@@ -396,5 +394,6 @@ class DRESampler(BaseSampler):
         self._reporter.log(study, text, text, logging.INFO)
         rows = [row for row, known in enumerate(history) if known.configuration]
         fixed = conversion.within(conversion.given_to(trial), space.domains)
-        history, is_whole, index = [history[row] for row in rows], whole[rows], trial.number
-        return space, recommender.suggest(history, index=index, fixed=fixed, is_whole=is_whole)[0]
+        is_evaluated = self._history.have(others, fixed_elsewhere)[rows]
+        suggest = partial(recommender.suggest, is_whole=whole[rows], is_evaluated=is_evaluated)
+        return space, suggest([history[row] for row in rows], index=trial.number, fixed=fixed)[0]

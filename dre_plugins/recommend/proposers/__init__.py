@@ -35,6 +35,8 @@ class Batch:
     candidates: Units | None = None
     # trials that stand for all that agree with them `[N]`, see `Recommender.suggest`
     is_whole: NDArray[np.bool_] | None = None
+    # trials whose configurations may not be suggested again `[N]`; None: all
+    is_evaluated: NDArray[np.bool_] | None = None
     shares_fit: bool = False  # whether all suggestions come from one fit
     may_repeat: bool = False  # whether a configuration may be suggested again
     # coordinates `[P]` from a portfolio, by number, NaN where they leave a parameter open
@@ -46,9 +48,12 @@ class Batch:
             return Seen()
         units = self.evidence.units
         whole = np.zeros(len(units), dtype=np.bool_)
+        evaluated = ~whole
         if self.is_whole is not None:
             whole[: len(self.is_whole)] = self.is_whole
-        return Seen.of(self.evidence.space, units, whole)
+        if self.is_evaluated is not None:
+            evaluated[: len(self.is_evaluated)] = self.is_evaluated
+        return Seen.of(self.evidence.space, units[evaluated], whole[evaluated])
 
 
 @dataclass(frozen=True, slots=True)

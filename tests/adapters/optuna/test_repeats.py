@@ -9,7 +9,7 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, IntDistribution
 from optuna.trial import Trial, TrialState, create_trial
-from optuna_worker import tiny_sampler
+from optuna_worker import small_objective, tiny_sampler
 
 from dre_plugins.adapters.optuna import DRESampler
 
@@ -71,6 +71,17 @@ def test_a_child_of_two_branches_ends_in_an_exhausted_space(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_trial_is_a_repeat(seed: int, objective: Objective) -> None:
     assert n_repeats(run_study(tiny_sampler(seed=seed), objective, 30)) == 0
+
+
+@pytest.mark.filterwarnings("ignore:PartialFixedSampler")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_trials_with_another_fixed_value_are_no_repeats(seed: int) -> None:
+    sampler = tiny_sampler(seed=seed)
+    study = optuna.create_study(sampler=sampler)
+    for x in "abc":
+        study.sampler = optuna.samplers.PartialFixedSampler({"x": x}, sampler)
+        study.optimize(small_objective, n_trials=6)
+    assert n_repeats(study) == sampler.stats["exhausted"] == 0
 
 
 def test_repeats_are_allowed_where_the_user_wants_them() -> None:
