@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.constraints import (
@@ -31,11 +30,8 @@ from dre_plugins.recommend.trials import (
     constraint_states,
     observed_trials,
 )
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Mask, Positions, Units
 from dre_plugins.space.search_space import SearchSpace
-
-Mask = NDArray[np.bool_]
-Positions = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

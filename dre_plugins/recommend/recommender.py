@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset, require
 from dre_plugins.recommend.evidence import Evidence
@@ -45,7 +44,7 @@ from dre_plugins.recommend.schedule import (
 )
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import Units, is_integer
+from dre_plugins.space.base import Mask, Units, is_integer
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 
@@ -144,7 +143,7 @@ class Recommender:
         index: int,
         fixed: Mapping[str, Any] | None = None,
         candidates: Units | None = None,
-        is_whole: NDArray[np.bool_] | None = None,
+        is_whole: Mask | None = None,
     ) -> list[Suggestion]:
         """Suggest the next configurations.
 

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[np.float64]
 Units: TypeAlias = Array
 Mask: TypeAlias = NDArray[np.bool_]
+Positions: TypeAlias = NDArray[np.intp]
+Features: TypeAlias = NDArray[np.float32]
 
 # Units of values observed outside the present range are clipped to these bounds.
 UNIT_MIN, UNIT_MAX = -1.0, 2.0

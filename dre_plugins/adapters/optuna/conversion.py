@@ -10,7 +10,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -26,7 +25,7 @@ from dre_plugins.adapters.optuna.define_by_run import absences_of
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.recommend.trials import number_of as real_of
 from dre_plugins.space import Domain, Float, Integer, UnsupportedDomainError
-from dre_plugins.space.base import is_real, match_key, naming_parameter
+from dre_plugins.space.base import Mask, is_real, match_key, naming_parameter
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct
@@ -188,7 +187,7 @@ def learnt_space(
     trials: Sequence[FrozenTrial],
     history: Sequence[Trial],
     order_numeric_choices: bool = True,
-) -> tuple[SearchSpace, NDArray[np.bool_]]:
+) -> tuple[SearchSpace, Mask]:
     """Return the search space, with conditions learnt from the parameters that trials asked for.
 
     Returns:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.costs import CostModel, expected_cost
 from dre_plugins.recommend.ensemble.expectation import Expectation
@@ -17,10 +16,9 @@ from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, CandidateSearch, evolved
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import recombine, with_fixed
 from dre_plugins.space.seen import distinct
-
-Units = NDArray[np.float64]
 
 # While nothing is observed, mixtures of the best configurations of past tasks replace the search.
 N_MIXINGS = 2
