@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dre_plugins.engine.settings import get_preset, require
+from dre_plugins.recommend import schedule
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
@@ -34,14 +35,7 @@ from dre_plugins.recommend.proposers.space_filling import (
     completed,
     portfolio_trials,
 )
-from dre_plugins.recommend.schedule import (
-    Turn,
-    TurnRules,
-    asks_model,
-    is_ensemble_ready,
-    is_universal_due,
-    skip_reason,
-)
+from dre_plugins.recommend.schedule import Turn, TurnRules
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space.base import Mask, Units, is_integer
@@ -241,7 +235,7 @@ class Recommender:
         device was another one, otherwise with space-filling points.
         """
         self._count_skipped_turns(batch)
-        if not asks_model(batch.numbers, batch.evidence, self._rules):
+        if not schedule.asks_model(batch.numbers, batch.evidence, self._rules):
             return self._space_filling(batch, "random")
         if "torch" not in sys.modules:
             self._logger.info("Importing torch for the first model, which takes some seconds.")
@@ -309,7 +303,7 @@ class Recommender:
 
     def _portfolio_trials(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
         """Return the members of a recognised learner's portfolio for start-up suggestions."""
-        if not self._is_recognised or is_ensemble_ready(evidence, self._rules):
+        if not self._is_recognised or schedule.is_ensemble_ready(evidence, self._rules):
             return {}
         known = [prior for prior in self._aligned_priors if prior is not None]
         return portfolio_trials(known[0].favourites, evidence.units, numbers) if known else {}
@@ -340,8 +334,10 @@ class Recommender:
 
     def _count_skipped_turns(self, batch: Batch) -> None:
         """Count turns that the universal prior does not take, and log the reason once."""
-        reason = skip_reason(batch.evidence, self._rules)
-        n_due = sum(is_universal_due(n, batch.evidence, self._rules) for n in batch.numbers)
+        reason = schedule.skip_reason(batch.evidence, self._rules)
+        n_due = sum(
+            schedule.is_universal_due(n, batch.evidence, self._rules) for n in batch.numbers
+        )
         if reason is not None and n_due:
             message = "The universal prior takes no turns, as %s."
             self._count("skipped_turns", logging.INFO, message, reason, n=n_due)
