@@ -17,16 +17,7 @@ from ray.tune.search import sample
 from ray.tune.search.repeater import TRIAL_INDEX
 
 from dre_plugins.adapters.common.domains import choice_of, holds
-from dre_plugins.adapters.ray_tune.tree import (
-    Choice,
-    Fixed,
-    Group,
-    Node,
-    Parameter,
-    is_placeholder,
-    nested,
-    path,
-)
+from dre_plugins.adapters.ray_tune import tree
 from dre_plugins.space import (
     Categorical,
     Constant,
@@ -77,7 +68,7 @@ class ParamSpace:
     """
 
     space: SearchSpace
-    root: Group
+    root: tree.Group
 
     @classmethod
     def of(
@@ -107,7 +98,7 @@ class ParamSpace:
         Raises:
             ValueError: A name or choice is unknown, or a constant has another value.
         """
-        return self.root.read(nested({k: v for k, v in config.items() if k != TRIAL_INDEX}))
+        return self.root.read(tree.nested({k: v for k, v in config.items() if k != TRIAL_INDEX}))
 
     def beside(self, other: ParamSpace) -> ParamSpace:
         """Return the same space with the constants of another one added."""
@@ -231,7 +222,7 @@ class _Place:
     label: Any = None  # the value of the parent for which it is active
 
     def at(self, key: object) -> _Place:
-        return replace(self, names=tuple(path(name, key) for name in self.names))
+        return replace(self, names=tuple(tree.path(name, key) for name in self.names))
 
 
 _ROOT = _Place(("",))
@@ -259,11 +250,11 @@ class _Layout:
         n_values = self._domains[parent].n_values
         return self._parents[parent] is None and len(self._labels[name]) == n_values
 
-    def group(self, value: Mapping[str, Any] | Sequence[Any], place: _Place) -> Group:
+    def group(self, value: Mapping[str, Any] | Sequence[Any], place: _Place) -> tree.Group:
         """Lay out a container that has domains inside."""
         is_mapping = isinstance(value, Mapping)
         entries = value.items() if isinstance(value, Mapping) else enumerate(value)
-        parts: dict[Any, Node] = {}
+        parts: dict[Any, tree.Node] = {}
         for key, entry in entries:
             inner = place.at(key)
             if "/" in str(key):
@@ -274,9 +265,9 @@ class _Layout:
             if not (self._for_results and isinstance(entry, sample.Function)):
                 parts[key] = self._node(entry, inner)
         kind = dict if is_mapping else tuple if isinstance(value, tuple) else list
-        return Group(place.names[0], kind, parts)
+        return tree.Group(place.names[0], kind, parts)
 
-    def _node(self, value: Any, place: _Place) -> Node:
+    def _node(self, value: Any, place: _Place) -> tree.Node:
         name = place.names[0]
         has_domain = _has_domain(value)
         if not self._for_results:
@@ -300,12 +291,12 @@ class _Layout:
                 return self.group(value, place)
         domain = domain_of(name, value, order_numeric_choices=self._order_numeric_choices)
         if not isinstance(domain, Constant):
-            return Parameter(self._add(domain, place), domain)
-        if place.parent is None and not is_placeholder(value):
+            return tree.Parameter(self._add(domain, place), domain)
+        if place.parent is None and not tree.is_placeholder(value):
             self._add(domain, place)
-        return Fixed(name, value)
+        return tree.Fixed(name, value)
 
-    def _choice(self, choices: Sequence[Any], place: _Place) -> Choice:
+    def _choice(self, choices: Sequence[Any], place: _Place) -> tree.Choice:
         choices = distinct(choices)
         key = _key_that_tells_apart(choices)
         if key is not None:
@@ -322,7 +313,7 @@ class _Layout:
             self._node(choice, _Place((name, f"{name}[{i}]"), parameter, label))
             for i, (choice, label) in enumerate(zip(choices, labels, strict=True))
         ]
-        return Choice(place.names[0], parameter, tuple(labels), tuple(branches))
+        return tree.Choice(place.names[0], parameter, tuple(labels), tuple(branches))
 
     def _add(self, domain: Domain, place: _Place, *, is_parent: bool = False) -> str:
         """Add a parameter, or a further branch in which it is active, and return its name."""
