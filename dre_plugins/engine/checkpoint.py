@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load as from_bytes
-from safetensors.torch import save as to_bytes
+from safetensors.torch import load as from_bytes, save as to_bytes
 from torch import Tensor
 
 from dre_plugins.engine.files import atomic_write

@@ -167,9 +167,7 @@ def rank_fantasies(ranks: Array, predicted: Array, fantasies: Array) -> Array:
 
 
 def with_fantasies(
-    lists: Sequence[TrialList],
-    positions: Positions,
-    predicted: Callable[[Positions], Array],
+    lists: Sequence[TrialList], positions: Positions, predicted: Callable[[Positions], Array]
 ) -> list[TrialList]:
     """Return the lists with unfinished trials in the first one, where the surrogate ranks them.
 

@@ -59,12 +59,7 @@ class Rule:
     """
 
     def __init__(
-        self,
-        space: SearchSpace,
-        valid: Valid | None,
-        *,
-        seed: int = 0,
-        is_learnt: bool = False,
+        self, space: SearchSpace, valid: Valid | None, *, seed: int = 0, is_learnt: bool = False
     ) -> None:
         if not (valid is None or callable(valid)):
             raise RuleError(

@@ -190,8 +190,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
         (0.0, 1.0),
     ),
     **dict.fromkeys(
-        ("n_estimators", "num_boost_round", "num_iterations", "iterations", "nrounds"),
-        (1.0, 1e6),
+        ("n_estimators", "num_boost_round", "num_iterations", "iterations", "nrounds"), (1.0, 1e6)
     ),
     **dict.fromkeys(("n_neighbors", "min_samples_leaf"), (0.0, math.inf)),
     **dict.fromkeys(("max_depth", "depth"), (-1.0, 1000.0)),

@@ -8,9 +8,11 @@ import torch
 from test_schedule import ProgressOf
 
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.schedule import EXPLORATION_EVERY as EVERY
-from dre_plugins.recommend.schedule import EXPLORATION_PATIENCE as PATIENCE
-from dre_plugins.recommend.schedule import is_exploration_due
+from dre_plugins.recommend.schedule import (
+    EXPLORATION_EVERY as EVERY,
+    EXPLORATION_PATIENCE as PATIENCE,
+    is_exploration_due,
+)
 from dre_plugins.recommend.search import BLOCK, far_half
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState

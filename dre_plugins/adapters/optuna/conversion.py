@@ -16,14 +16,12 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.trial import FrozenTrial
-from optuna.trial import TrialState as OptunaState
+from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.domains import choice_of
 from dre_plugins.adapters.optuna.attributes import ENQUEUED_KEY
 from dre_plugins.adapters.optuna.define_by_run import absences_of
-from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.recommend.trials import number_of as real_of
+from dre_plugins.recommend.trials import Trial, TrialState, number_of as real_of
 from dre_plugins.space import Domain, Float, Integer, UnsupportedDomainError
 from dre_plugins.space.base import Mask, is_real, match_key, naming_parameter
 from dre_plugins.space.conditions import infer_conditions

@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from optuna.study import Study
-from optuna.trial import FrozenTrial
-from optuna.trial import TrialState as OptunaState
+from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import check_past
 from dre_plugins.adapters.common.past_tasks import learnt_prior

@@ -15,8 +15,7 @@ from typing import Any
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study
-from optuna.trial import FrozenTrial
-from optuna.trial import TrialState as OptunaState
+from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import DURATION, checked_cost_name, seed_from
 from dre_plugins.adapters.optuna import claims, conversion

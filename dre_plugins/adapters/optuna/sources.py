@@ -12,8 +12,7 @@ from typing import TypeAlias
 
 import optuna
 from optuna.storages import BaseStorage
-from optuna.trial import FrozenTrial
-from optuna.trial import TrialState as OptunaState
+from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.conversion import domain_of
 from dre_plugins.adapters.optuna.history import read

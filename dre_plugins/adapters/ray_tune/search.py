@@ -14,12 +14,7 @@ from typing import Any
 from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.options import (
-    DURATION,
-    check_past,
-    checked_cost_name,
-    seed_from,
-)
+from dre_plugins.adapters.common.options import DURATION, check_past, checked_cost_name, seed_from
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune import arguments
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace

@@ -27,12 +27,7 @@ from ray import cloudpickle
 from ray.tune.search.repeater import TRIAL_INDEX
 from ray.tune.utils import flatten_dict
 
-from dre_plugins.adapters.ray_tune.history import (
-    LearningSearcher,
-    Running,
-    key_of_trial,
-    logger,
-)
+from dre_plugins.adapters.ray_tune.history import LearningSearcher, Running, key_of_trial, logger
 from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.space.base import match_key

@@ -83,11 +83,7 @@ class EnsembleProposer:
     def _best(self, pool: CandidatePool, acquisition: Acquisition, request: Request) -> Choice:
         ensemble = self._ensemble
         units, predictions, is_new = self._search.best(
-            pool,
-            ensemble.predictions,
-            acquisition,
-            request,
-            self._rng,
+            pool, ensemble.predictions, acquisition, request, self._rng
         )
         mean, error = ensemble.tempered(predictions[:-1])
         explanation = Explanation(
