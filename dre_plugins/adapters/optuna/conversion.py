@@ -41,9 +41,7 @@ STATES: Mapping[OptunaState, TrialState] = {
 ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED)
 
 
-def domain_of(
-    name: str, distribution: BaseDistribution, *, order_numeric_choices: bool = True
-) -> Domain:
+def domain_of(name: str, distribution: BaseDistribution, *, ordered: bool = True) -> Domain:
     """Return the domain that an Optuna distribution describes.
 
     Raises:
@@ -53,7 +51,7 @@ def domain_of(
         if isinstance(distribution, CategoricalDistribution):
             # Optuna samples a value that is listed twice with twice the probability.
             choices = distinct(distribution.choices)
-            return choice_of(choices, order_numeric_choices=order_numeric_choices)
+            return choice_of(choices, ordered=ordered)
         if isinstance(distribution, FloatDistribution):
             scale = "log" if distribution.log else "linear"
             return Float(distribution.low, distribution.high, scale, distribution.step)
@@ -67,7 +65,7 @@ def domain_of(
 
 
 def domains_in(
-    distributions: Mapping[str, BaseDistribution], *, order_numeric_choices: bool = True
+    distributions: Mapping[str, BaseDistribution], *, ordered: bool = True
 ) -> dict[str, Domain]:
     """Return the domains of parameters, without those that have one value or cannot be searched.
 
@@ -77,9 +75,7 @@ def domains_in(
     for name, distribution in distributions.items():
         with suppress(UnsupportedDomainError):
             if not distribution.single():
-                domains[name] = domain_of(
-                    name, distribution, order_numeric_choices=order_numeric_choices
-                )
+                domains[name] = domain_of(name, distribution, ordered=ordered)
     return domains
 
 
@@ -184,7 +180,7 @@ def learnt_space(
     search_space: Mapping[str, BaseDistribution],
     trials: Sequence[FrozenTrial],
     history: Sequence[Trial],
-    order_numeric_choices: bool = True,
+    ordered: bool = True,
 ) -> tuple[SearchSpace, Mask]:
     """Return the search space, with conditions learnt from the parameters that trials asked for.
 
@@ -193,7 +189,7 @@ def learnt_space(
         that failed or is still running may lack some, see `define_by_run`.
     """
     domains = {
-        name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)
+        name: domain_of(name, distribution, ordered=ordered)
         for name, distribution in search_space.items()
     }
     asked = [

@@ -115,7 +115,7 @@ class PriorSource:
             ended = copy(stored)
             ended.state = state
             ended.values = None if values is None else [*values]
-            domains = domains_in(ended.distributions, order_numeric_choices=self._ordered)
+            domains = domains_in(ended.distributions, ordered=self._ordered)
             return trial_of(ended, ended.distributions, study.directions), SearchSpace(domains)
 
         memory.record(trial.number, made, source=explanation_of(stored).source)

@@ -288,14 +288,12 @@ class DRESampler(BaseSampler):
     ) -> Any:
         """Sample a parameter that is new to the study, or whose range has moved."""
         self._process.ask(study, param_name, param_distribution)
-        domain = conversion.domain_of(
-            param_name, param_distribution, order_numeric_choices=self._ordered
-        )
+        domain = conversion.domain_of(param_name, param_distribution, ordered=self._ordered)
         chosen = self._process.choice(study, trial).values
         if param_name in chosen and domain.contains(value := chosen[param_name]):
             if self._rules.permits(study, trial, param_name, value):
                 return value
-        asked = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
+        asked = conversion.domains_in(trial.distributions, ordered=self._ordered)
         if self._study_prior(study, trial, param_name).knows(param_name, domain, asked):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
         else:
@@ -323,7 +321,7 @@ class DRESampler(BaseSampler):
         from_prior = choice.prior_values(trial)
         if name in from_prior and domain.contains(from_prior[name]):
             return from_prior[name]
-        domains = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
+        domains = conversion.domains_in(trial.distributions, ordered=self._ordered)
         space = self._study_prior(study, trial, name).completed({**domains, name: domain})
         # A trial counts as one suggestion, however many parameters it asks for one by one. If the
         # model's suggestion is completed here, its source stays "model".

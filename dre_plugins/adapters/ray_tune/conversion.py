@@ -37,7 +37,7 @@ _SCALARS = (bool, int, float, str, type(None))
 _ON_GRID = Fraction(1, 10**9)  # of a step; 0.3 / 0.1 is not quite 3
 
 
-def space_of(param_space: Mapping[str, Any], *, order_numeric_choices: bool = True) -> SearchSpace:
+def space_of(param_space: Mapping[str, Any], *, ordered: bool = True) -> SearchSpace:
     """Return the search space of a parameter space of any searcher; a grid becomes choices.
 
     What `tune.sample_from` draws is no parameter.
@@ -46,7 +46,7 @@ def space_of(param_space: Mapping[str, Any], *, order_numeric_choices: bool = Tr
         UnsupportedDomainError: A domain cannot be searched, is inside of a list or a choice, or a
             key has a "/".
     """
-    layout = _Layout(order_numeric_choices, for_results=True)
+    layout = _Layout(ordered, for_results=True)
     try:
         layout.group(param_space, _ROOT)
     except UnsupportedDomainError as error:
@@ -71,16 +71,14 @@ class ParamSpace:
     root: tree.Group
 
     @classmethod
-    def of(
-        cls, param_space: Mapping[str, Any], *, order_numeric_choices: bool = True
-    ) -> ParamSpace:
+    def of(cls, param_space: Mapping[str, Any], *, ordered: bool = True) -> ParamSpace:
         """Return the parameter space of domains and constants by name, nested in any way.
 
         Raises:
             UnsupportedDomainError: A domain cannot be searched, or a key has a "/"; the message
                 names the parameter and the remedy.
         """
-        layout = _Layout(order_numeric_choices)
+        layout = _Layout(ordered)
         root = layout.group(param_space, _ROOT)
         return cls(layout.space(), root)
 
@@ -117,7 +115,7 @@ class ParamSpace:
 # ---- domains
 
 
-def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) -> Domain:
+def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
     """Return the domain that a domain of Ray Tune describes; other objects are constants.
 
     Raises:
@@ -133,7 +131,7 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
             if _has_domain(choices):
                 raise UnsupportedDomainError(f"{choices!r} are choices with domains inside.")
             # Random search draws a repeated choice more often; to a model it is the same choice.
-            return choice_of(distinct(choices), order_numeric_choices=order_numeric_choices)
+            return choice_of(distinct(choices), ordered=ordered)
         if _has_domain(domain):
             raise UnsupportedDomainError(
                 f"{domain!r} is not supported; use tune.uniform, tune.randint, tune.choice and "
@@ -231,8 +229,8 @@ _ROOT = _Place(("",))
 class _Layout:
     """Collect the flat parameters of a parameter space while its tree is built."""
 
-    def __init__(self, order_numeric_choices: bool, *, for_results: bool = False) -> None:
-        self._order_numeric_choices = order_numeric_choices
+    def __init__(self, ordered: bool, *, for_results: bool = False) -> None:
+        self._ordered = ordered
         self._for_results = for_results
         self._domains: dict[str, Domain] = {}
         self._parents: dict[str, str | None] = {}
@@ -289,7 +287,7 @@ class _Layout:
             # Constants of a dictionary are known by their names, unless they depend on a choice.
             if has_domain or (place.parent is None and type(value) is dict):
                 return self.group(value, place)
-        domain = domain_of(name, value, order_numeric_choices=self._order_numeric_choices)
+        domain = domain_of(name, value, ordered=self._ordered)
         if not isinstance(domain, Constant):
             return tree.Parameter(self._add(domain, place), domain)
         if place.parent is None and not tree.is_placeholder(value):

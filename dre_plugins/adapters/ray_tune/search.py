@@ -282,7 +282,7 @@ class DRESearch(RestorableSearcher):
     def _converted(self, space: Mapping[str, Any]) -> ParamSpace:
         if not isinstance(space, Mapping):
             raise ValueError(f"space must be a dictionary of Ray Tune's domains, got {space!r}.")
-        return ParamSpace.of(space, order_numeric_choices=self._ordered)
+        return ParamSpace.of(space, ordered=self._ordered)
 
     def _set_up(self, param_space: ParamSpace) -> AskTell:
         """Begin the study, now that the parameter space is known."""
