@@ -1,7 +1,5 @@
 """`dre meta-train`: train a prior on past tasks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

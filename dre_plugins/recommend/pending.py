@@ -7,8 +7,6 @@ Notation: see docs/architecture.md. `T` configurations that were just chosen, `U
 trials.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

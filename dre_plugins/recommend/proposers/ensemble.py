@@ -1,7 +1,5 @@
 """The ensemble's proposals: fit → candidate pool → acquisition → choice."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 
