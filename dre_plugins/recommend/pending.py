@@ -7,7 +7,7 @@ Notation: see docs/architecture.md. `T` configurations that were just chosen, `U
 trials.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -34,12 +34,6 @@ def select_fantasies(units: Units, predicted: Callable[[Units], Units]) -> Units
         return units
     kept: Units = units[subsample(predicted(units), MAX_FANTASIES)]
     return kept
-
-
-def batch_sizes(count: int) -> Iterator[int]:
-    """Return how many suggestions of a batch share a fit: `N_TOGETHER`, and the remainder."""
-    for first in range(0, count, N_TOGETHER):
-        yield min(N_TOGETHER, count - first)
 
 
 def min_distance(spread: Features) -> float:

@@ -18,7 +18,7 @@ from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.pareto import draw_weights, n_objectives
-from dre_plugins.recommend.pending import batch_sizes
+from dre_plugins.recommend.pending import N_TOGETHER
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     AlignedPrior,
@@ -172,11 +172,10 @@ class Recommender:
             candidates = rule.kept(candidates)
             require(len(candidates) > 0, "candidates", "none", "some that satisfy the rule")
         suggestions: list[Suggestion] = []
-        for n_together in batch_sizes(count):
-            first = index + len(suggestions)
+        for first in range(index, index + count, N_TOGETHER):
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
             evidence = self._evidence([*history, *pending], first)
-            numbers = range(first, first + n_together)
+            numbers = range(first, min(first + N_TOGETHER, index + count))
             batch = Batch(
                 evidence,
                 numbers,

@@ -98,7 +98,7 @@ class EnsembleProposer:
     def _new_pool(self, acquisition: Acquisition, request: Request) -> CandidatePool:
         favourites = self._favourites()
         # The favourites of a single objective are no compromise with the others.
-        is_blind = not self._evidence.has_lists and self._has_one_prior
+        is_blind = not self._evidence.lists and self._has_one_prior
         if is_blind and self._search.table is None:
             mixed = self._mixed_favourites(favourites, acquisition, request)
             if mixed is not None:
