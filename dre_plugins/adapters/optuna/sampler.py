@@ -16,15 +16,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import DURATION, checked_cost_name, seed_from
-from dre_plugins.adapters.optuna import claims, conversion
-from dre_plugins.adapters.optuna.attributes import (
-    ENQUEUED_KEY,
-    ConstraintsFunc,
-    StatedConstraints,
-    TrialReporter,
-    explanation_of,
-    logger,
-)
+from dre_plugins.adapters.optuna import attributes, claims, conversion
 from dre_plugins.adapters.optuna.define_by_run import independent_unit
 from dre_plugins.adapters.optuna.history import History, cost_of
 from dre_plugins.adapters.optuna.prior import PastStudies, PriorSource, StudyPrior
@@ -163,7 +155,7 @@ class DRESampler(BaseSampler):
         warn_independent_sampling: bool = True,
         allow_duplicates: bool = False,
         failed: str = "model",
-        constraints_func: ConstraintsFunc | None = None,
+        constraints_func: attributes.ConstraintsFunc | None = None,
         cost: str | None = None,
         valid: Valid | None = None,
         settings: Settings | None = None,
@@ -182,8 +174,10 @@ class DRESampler(BaseSampler):
         self._warns_from = max(n_startup, 1) if warn_independent_sampling else float("inf")
         self.stats: Counter[str] = Counter()
         self._past = PriorSource(prior, past_studies, memory, self._settings, self.stats)
-        self._reporter = TrialReporter(self.stats)
-        self._constraints = StatedConstraints(constraints_func, self.stats, self._reporter)
+        self._reporter = attributes.TrialReporter(self.stats)
+        self._constraints = attributes.StatedConstraints(
+            constraints_func, self.stats, self._reporter
+        )
         self._process = ThisProcess()
         self._rules = StudyRules(valid, self._seed, self.stats, self._process, self._reporter)
         self._cost = checked_cost_name(cost, "a user attribute")
@@ -198,7 +192,7 @@ class DRESampler(BaseSampler):
         """Mark enqueued trials."""
         self._process.begin(study, trial)
         self._past.begin(study, trial)
-        if ENQUEUED_KEY in trial.system_attrs:
+        if attributes.ENQUEUED_KEY in trial.system_attrs:
             self._reporter.write(study, trial, Explanation("enqueued"))
         self._rules.begin(study, trial)
         if self._independent_sampler is not None:
@@ -232,11 +226,11 @@ class DRESampler(BaseSampler):
             ValueError: If the study has no trial of that number.
         """
         if isinstance(trial, FrozenTrial):
-            return explanation_of(trial)
+            return attributes.explanation_of(trial)
         trials = {known.number: known for known in study.get_trials(deepcopy=False)}
         wanted = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
         require(trial in [*trials], "trial", trial, wanted)
-        return explanation_of(trials[trial])
+        return attributes.explanation_of(trials[trial])
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -364,7 +358,7 @@ class DRESampler(BaseSampler):
             seed=self._seed,
             stats=stats,
             n_objectives=n_objectives,
-            logger=logger,
+            logger=attributes.logger,
             rule=self._rules.on(space, trial, others),
         )
         recommender, problem = self._study_prior(study, trial, space).recommender(
