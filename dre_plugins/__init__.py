@@ -17,8 +17,6 @@ stays fast:
     DeepRankingEnsemble: the surrogate.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING
 

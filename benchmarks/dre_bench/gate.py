@@ -29,8 +29,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
-from scipy.stats import t as students_t
+from scipy.stats import spearmanr, t as students_t
 
 from dre_bench.priors import search_space
 from dre_bench.synthetic import VALUE, synthetic_scenario
@@ -305,10 +304,7 @@ def _suggestion(problem: Problem, run: Run) -> dict[str, float]:
         mean, _ = ensemble.predicted(problem.units[rest])
     (choice,) = recommender.suggest(history, index=run.n, candidates=candidates)
     picked = _value_of(problem, problem.space.canonical(choice.units[None]))
-    return {
-        "order": _log_disorder(mean, problem.values[rest]),
-        "pick": problem.log_regret(picked),
-    }
+    return {"order": _log_disorder(mean, problem.values[rest]), "pick": problem.log_regret(picked)}
 
 
 def _log_disorder(ranks: Array, values: Array) -> float:

@@ -44,10 +44,7 @@ _SURROGATE = re.compile(r"surrogate-(?P<space>[^-]+)-(?P<dataset>[^-]+)")
 
 
 def load_hpob(
-    path: str | PathLike[str],
-    *,
-    split: Split = "train",
-    spaces: Collection[str] | None = None,
+    path: str | PathLike[str], *, split: Split = "train", spaces: Collection[str] | None = None
 ) -> dict[str, MetaDataset]:
     """Read the tables of HPO-B.
 

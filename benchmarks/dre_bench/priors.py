@@ -88,11 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("--mirrored and --metric need --out: such a prior must never ship")
     options.out.mkdir(parents=True, exist_ok=True)
     build_one = partial(
-        build,
-        data=options.data,
-        out=options.out,
-        metric=options.metric,
-        mirrored=options.mirrored,
+        build, data=options.data, out=options.out, metric=options.metric, mirrored=options.mirrored
     )
     # Spawned, not forked: torch and onnxruntime do not survive a fork with threads.
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:

@@ -131,14 +131,7 @@ def describe(record: Record) -> str:
     return f"{name if run.problem == MAXIMISE else f'{run.problem} {name}'}: {end}"
 
 
-def execute(
-    study: Study,
-    sources: Sources,
-    runs: Sequence[Run],
-    *,
-    out: Path,
-    jobs: int,
-) -> int:
+def execute(study: Study, sources: Sources, runs: Sequence[Run], *, out: Path, jobs: int) -> int:
     """Perform runs in parallel and append a line to ``out`` as each one ends.
 
     Args:
@@ -259,8 +252,13 @@ def _end_with_parent() -> None:
 
 def _progress() -> Progress:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn as Remaining,
+    )
 
     console = Console(stderr=True)
     return Progress(

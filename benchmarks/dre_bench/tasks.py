@@ -25,17 +25,7 @@ T = TypeVar("T")
 Split: TypeAlias = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
-OUTPUTS = (
-    "acc",
-    "bac",
-    "auc",
-    "brier",
-    "f1",
-    "logloss",
-    "timetrain",
-    "timepredict",
-    "memory",
-)
+OUTPUTS = ("acc", "bac", "auc", "brier", "f1", "logloss", "timetrain", "timepredict", "memory")
 
 # The order of the network's inputs, which its files do not state.
 _IMPUTATION = "num.impute.selected.cpo"

@@ -158,8 +158,7 @@ def test_what_the_repository_needs_is_said(repository, monkeypatch):
 def test_an_entry_that_syne_tune_has_written_is_read(tmp_path, monkeypatch):
     hub = pytest.importorskip("huggingface_hub")
     pytest.importorskip("fastparquet")
-    from syne_tune.blackbox_repository import blackbox_tabular
-    from syne_tune.blackbox_repository import repository as stored
+    from syne_tune.blackbox_repository import blackbox_tabular, repository as stored
 
     tasks = blackbox_tasks()
     made = {key: blackbox_tabular.BlackboxTabular(**content) for key, content in tasks.items()}

@@ -147,11 +147,7 @@ def test_a_rival_learns_from_a_past_study(name, searcher, arguments):
     path = foreign.FOLDER / f"with_{searcher}.py"
     command = [python, "-E", str(foreign.FOLDER / "serve.py"), str(path)]
     with ForeignSampler(
-        command,
-        hill.Hill.parameters,
-        seed=7,
-        trials=6,
-        transfer={**arguments, "past": [study]},
+        command, hill.Hill.parameters, seed=7, trials=6, transfer={**arguments, "past": [study]}
     ) as sampler:
         found = []
         for _ in range(6):

@@ -18,8 +18,7 @@ pytest.importorskip(
     "dre_bench.learner_evaluations", reason="the folder benchmarks/ is not installed"
 )
 
-from sklearn.metrics import log_loss as sklearn_log_loss
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss as sklearn_log_loss, roc_auc_score
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
@@ -28,8 +27,7 @@ from dre_bench.learner_evaluations.evaluation import evaluate, evaluate_folds, m
 from dre_bench.learner_evaluations.export import export
 from dre_bench.learner_evaluations.learners import LEARNERS
 from dre_bench.learner_evaluations.metrics import auc, log_loss, metrics_of
-from dre_bench.learner_evaluations.preprocessing import COMPLETE
-from dre_bench.learner_evaluations.preprocessing import splits as prepare_splits
+from dre_bench.learner_evaluations.preprocessing import COMPLETE, splits as prepare_splits
 from dre_bench.learner_evaluations.restore import restore
 from dre_bench.learner_evaluations.run import evaluate_until
 from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION, SPACES, space_of

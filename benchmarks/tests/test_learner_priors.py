@@ -16,17 +16,11 @@ from dre_bench.learner_evaluations.plan import DEFAULT, POSITIONS
 from dre_bench.learner_evaluations.tables import Table, read_tables
 from dre_bench.learner_priors.__main__ import ELSEWHERE, FIGURES, gains_of, is_worth_shipping
 from dre_bench.learner_priors.favourites import N_MEMBERS, complementary, portfolio
-from dre_bench.learner_priors.networks import NAME, SPACE, read
-from dre_bench.learner_priors.networks import portfolio as portfolio_of_networks
+from dre_bench.learner_priors.networks import NAME, SPACE, portfolio as portfolio_of_networks, read
 from dre_bench.learner_priors.regrets import WORST, regrets_by_metric
 from dre_bench.learner_priors.report import Comparison, compared
 from dre_bench.learner_priors.studies import Gain
-from dre_bench.learner_priors.tasks import (
-    LEARNERS,
-    defaults_of,
-    metadata_of,
-    search_space,
-)
+from dre_bench.learner_priors.tasks import LEARNERS, defaults_of, metadata_of, search_space
 from dre_bench.learner_priors.training import dataset_of, validation_of, without_validation
 from dre_plugins.transfer.learners import LEARNERS as RECOGNISED
 from dre_plugins.transfer.prior import Prior

@@ -9,17 +9,13 @@ import optuna
 import pytest
 
 from dre_bench import runs
-from dre_bench.problems import catalogue
-from dre_bench.problems import real_studies as problems
+from dre_bench.problems import catalogue, real_studies as problems
 from dre_bench.problems.catalogue import PROBLEMS
 from dre_bench.problems.maximise import reference_sample
 from dre_bench.runs import Run, Sources
 from dre_bench.tasks import Parameter
 
-PARAMETERS = (
-    Parameter("maxdepth", "int", 1, 30),
-    Parameter("minsplit", "int", 1, 100),
-)
+PARAMETERS = (Parameter("maxdepth", "int", 1, 30), Parameter("minsplit", "int", 1, 100))
 
 
 class Scenario:

@@ -12,8 +12,7 @@ from dre_bench import runs
 from dre_bench.gate import EXTRACT
 from dre_bench.hpob_files import load_hpob, load_hpob_initialisations, to_hpob_json
 from dre_bench.hpob_method import DRETable
-from dre_bench.problems import ablations, catalogue
-from dre_bench.problems import tables as problem
+from dre_bench.problems import ablations, catalogue, tables as problem
 from dre_bench.problems.tables import method_chooser, visit
 from dre_bench.rivals.deep_ensemble import DeepEnsemble
 from dre_bench.rivals.random_search import Random

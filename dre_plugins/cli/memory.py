@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from dre_plugins.memory.memory import Memory
 
 memory = typer.Typer(
-    no_args_is_help=True,
-    help="Show and manage the studies that were recorded by `memory=`.",
+    no_args_is_help=True, help="Show and manage the studies that were recorded by `memory=`."
 )
 
 # Number of past studies that the statistics name.
@@ -142,11 +141,7 @@ def forget(
 
 
 @memory.command("export")
-def export(
-    output: Output,
-    studies: Studies = None,
-    folder: Folder = None,
-) -> None:
+def export(output: Output, studies: Studies = None, folder: Folder = None) -> None:
     """Write studies to a file that the other commands take, such as `dre meta-train`.
 
     Example:

@@ -1,37 +1,25 @@
 """`dre meta-train`: train a prior on past tasks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dre_plugins.cli import options
 from dre_plugins.cli.console import console
-from dre_plugins.cli.options import (
-    PRIOR_FILES,
-    Device,
-    Seed,
-    Tasks,
-    Threads,
-    check_folder,
-    check_machine,
-    check_writable,
-    load_tasks,
-)
 
 
 def meta_train(
-    tasks: Tasks,
+    tasks: options.Tasks,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write: .safetensors.")],
     name: Annotated[
         str | None, typer.Option(help="Name on the card. Without it: that of the file.")
     ] = None,
     description: Annotated[str, typer.Option(help="One sentence for the card.")] = "",
     steps: Annotated[int, typer.Option(help="Steps of the training.")] = 4000,
-    seed: Seed = 0,
-    device: Device = "cpu",
-    threads: Threads = 1,
+    seed: options.Seed = 0,
+    device: options.Device = "cpu",
+    threads: options.Threads = 1,
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="File to which the state of the training is saved regularly."),
@@ -57,10 +45,10 @@ def meta_train(
     """
     if resume and checkpoint is None:
         raise typer.BadParameter("--resume needs --checkpoint FILE.")
-    check_writable(output, PRIOR_FILES)
+    options.check_writable(output, options.PRIOR_FILES)
     if checkpoint is not None:
-        check_folder(checkpoint)
-    check_machine(seed, device, threads)
+        options.check_folder(checkpoint)
+    options.check_machine(seed, device, threads)
 
     from dre_plugins.cli.tables import card_table
     from dre_plugins.engine.fitting import FittingError
@@ -68,7 +56,7 @@ def meta_train(
     from dre_plugins.transfer.prior import Prior
 
     settings = MetaTrainingSettings(n_steps=steps)
-    metadata = load_tasks(tasks)
+    metadata = options.load_tasks(tasks)
     try:
         prior = Prior.train(
             metadata,

@@ -1,15 +1,12 @@
 """Ensembles on disk: one safetensors file with a versioned JSON header; never a pickle."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load as from_bytes
-from safetensors.torch import save as to_bytes
+from safetensors.torch import load as from_bytes, save as to_bytes
 from torch import Tensor
 
 from dre_plugins.engine.files import atomic_write

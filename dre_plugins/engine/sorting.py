@@ -4,8 +4,6 @@ Notation: `[..., N]` lists of N entries, with any number of batch axes before; `
 a list, the others are padding.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -26,14 +24,14 @@ def group_sums(entries: Tensor, group: Tensor) -> Tensor:
     return torch.zeros_like(entries).scatter_add(-1, group, entries).gather(-1, group)
 
 
-def rank_normalised(values: Tensor, mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+def rank_normalised(values: Tensor, mask: Tensor) -> Tensor:
     """Normalise values `[..., N]` by rank into (-1, 1): (entries below - entries above) / k.
 
     Targets are equal for equal values, 0 for the median, and 0 where masked.
     """
     order, group = ascending(values, mask)
-    k = mask.sum(-1, keepdim=True).to(dtype)
-    place = torch.arange(values.shape[-1], device=values.device).to(dtype).expand(values.shape)
+    k = mask.sum(-1, keepdim=True).float()
+    place = torch.arange(values.shape[-1], device=values.device).float().expand(values.shape)
     mean_place = group_sums(place, group) / group_sums(torch.ones_like(place), group)
     targets = (2.0 * mean_place - (k - 1.0)) / k.clamp_min(1.0)
     return targets.gather(-1, order.argsort(dim=-1)).masked_fill(~mask, 0.0)

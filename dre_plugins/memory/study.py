@@ -108,11 +108,7 @@ class StudyMemory:
 
 
 def count_memory_turns(
-    prior: Prior,
-    space: SearchSpace,
-    history: Sequence[Trial],
-    numbers: range,
-    stats: Counter[str],
+    prior: Prior, space: SearchSpace, history: Sequence[Trial], numbers: range, stats: Counter[str]
 ) -> int:
     """Return how many of the suggestions use the prior of past studies.
 

@@ -1,7 +1,5 @@
 """How much predicted ranks depend on each parameter."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.axes import Axes
 

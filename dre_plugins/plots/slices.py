@@ -16,18 +16,10 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.settings import require
+from dre_plugins.plots import style
 from dre_plugins.plots.fitted import Fitted, Study
 from dre_plugins.plots.parameters import ParameterAxis, axis_of
-from dre_plugins.plots.style import (
-    GREY,
-    RED,
-    SHADES,
-    blue,
-    ink,
-    legend_below,
-    new_panel,
-    new_panels,
-)
+from dre_plugins.plots.style import GREY, RED, SHADES, blue, ink
 from dre_plugins.recommend.ensemble.fitted import FittedEnsemble
 from dre_plugins.recommend.prior import GivenPrior
 from dre_plugins.recommend.settings import RecommenderSettings
@@ -69,21 +61,21 @@ def plot_predicted_ranks(
     mean, spread = view.ensemble.predicted(view.units)
     n = view.ensemble.n_reference
     if len(view.axes) == 1:
-        panel = new_panel()
+        panel = style.new_panel()
         # There is no rank below 0 or beyond the last.
         low, high = np.maximum(mean - spread, 0.0), np.minimum(mean + spread, n + 0.5)
         _draw_line(panel, view.axes[0], mean, (low, high), label="mean ± standard error")
         at_trials, _ = view.ensemble.predicted(view.fitted.units)
         _draw_trials_on_line(panel, view, at_trials)
         panel.set(title="Predicted ranks", ylabel=f"rank among {n} points (1: best)")
-        legend_below(panel)
+        style.legend_below(panel)
         return np.array([panel])
-    panels = new_panels(2, width=5.4)
+    panels = style.new_panels(2, width=5.4)
     _draw_plane(panels[0], view, mean, f"mean rank among {n} points (1: best)", SHADES + "_r")
     _draw_plane(panels[1], view, spread, "standard error of the rank", "cividis")
     panels[0].set_title("Predicted ranks")
     panels[1].set_title("Their standard errors")
-    legend_below(panels[0])
+    style.legend_below(panels[0])
     return panels
 
 
@@ -107,12 +99,12 @@ def plot_acquisition(
     """
     view = _Slice.of(study, params, prior, settings, objective)
     values = view.ensemble.acquisition_values(view.units)
-    panel = new_panel()
+    panel = style.new_panel()
     panel.set_title("Acquisition")
     text = "acquisition (the largest is suggested)"
     if len(view.axes) == 2:
         _draw_plane(panel, view, values, text, SHADES)
-        legend_below(panel)
+        style.legend_below(panel)
         return panel
     _draw_line(panel, view.axes[0], values, None, label="acquisition")
     places = view.axes[0].places(view.fitted.units[:, view.axes[0].column])
@@ -128,7 +120,7 @@ def plot_acquisition(
     )
     panel.axvline(_best_place(view, 0), color=RED, ls=":", label=BEST)
     panel.set_ylabel(text)
-    legend_below(panel)
+    style.legend_below(panel)
     return panel
 
 
@@ -154,15 +146,15 @@ def plot_members(
     """
     view = _Slice.of(study, [param], prior, settings, objective)
     ranks = view.ensemble.member_ranks(view.units)
-    axis, panel = view.axes[0], new_panel()
-    style: dict[str, Any] = {"ls": "-"} if axis.is_curve else {"ls": "", "marker": "_", "ms": 14}
+    axis, panel = view.axes[0], style.new_panel()
+    marks: dict[str, Any] = {"ls": "-"} if axis.is_curve else {"ls": "", "marker": "_", "ms": 14}
     for place, line in enumerate(ranks):
         label = None if place else f"{len(ranks)} members"
-        panel.plot(axis.places(), line, lw=1.0, color=blue(), alpha=0.7, label=label, **style)
+        panel.plot(axis.places(), line, lw=1.0, color=blue(), alpha=0.7, label=label, **marks)
     _draw_line(panel, axis, ranks.mean(0), None, label="mean", colour=ink())
     n = view.ensemble.n_reference
     panel.set(title="Ranks by member", ylabel=f"rank among {n} points (1: best)")
-    legend_below(panel)
+    style.legend_below(panel)
     return panel
 
 

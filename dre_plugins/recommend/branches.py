@@ -10,18 +10,15 @@ trials. As n grows, a beaten branch is tried again ever more rarely. Figures:
 docs/decisions/branch-guard.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import final_values
 from dre_plugins.recommend.trials import Trial, TrialState, feasible
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Mask, Units
 from dre_plugins.space.search_space import SearchSpace
 
 # Smallest number of trials without improvement after which a branch is beaten.
@@ -74,14 +71,14 @@ def branch_to_try(
     return None
 
 
-def is_within(units: Units, branch: Units) -> NDArray[np.bool_]:
+def is_within(units: Units, branch: Units) -> Mask:
     """Say which canonical coordinates `[N, P]` lie in the branch that `branch` `[P]` leads to."""
     given = ~np.isnan(branch)
     return np.asarray((units[:, given] == branch[given]).all(axis=1))
 
 
 def _branches(
-    space: SearchSpace, column: int, places: Units, values: Units, has_ended: NDArray[np.bool_]
+    space: SearchSpace, column: int, places: Units, values: Units, has_ended: Mask
 ) -> list[_Branch]:
     """Return the progress of each value of the choice in a column."""
     domain = space.domains[space.names[column]]

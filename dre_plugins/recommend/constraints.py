@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import dense_ranks, has_failed, subsample
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Mask, Positions
 
 # Largest number of modelled constraints: of more, similar ones are joined
 # (lab/2026-11-24-joined-constraints.md).
@@ -22,11 +21,11 @@ MAX_MODELLED = 10
 class Constraint:
     """Hold the observed violations of one constraint."""
 
-    trials: NDArray[np.intp]  # positions in the history of the trials that state it `[N]`
+    trials: Positions  # positions in the history of the trials that state it `[N]`
     violations: Array  # how far they violate it `[N]`; at most 0 is met
 
     @property
-    def is_met(self) -> NDArray[np.bool_]:
+    def is_met(self) -> Mask:
         """Which of the trials meet it `[N]`."""
         return self.violations <= 0.0
 

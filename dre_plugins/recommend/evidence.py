@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.branches import is_within
 from dre_plugins.recommend.constraints import (
@@ -31,11 +30,8 @@ from dre_plugins.recommend.trials import (
     constraint_states,
     observed_trials,
 )
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Mask, Positions, Units
 from dre_plugins.space.search_space import SearchSpace
-
-Mask = NDArray[np.bool_]
-Positions = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -115,11 +111,6 @@ class Evidence:
         """Return whether each trial meets all constraints, violates one, or is unknown."""
         return constraint_states(self.trials)
 
-    @property
-    def is_violated(self) -> bool:
-        """Whether any trial violates a constraint, see `violated_constraints`."""
-        return bool(self.violated_constraints)
-
     @cached_property
     def violated_constraints(self) -> list[Constraint]:
         """Return the constraints that any trial violates, see `merged_constraints`.
@@ -150,14 +141,9 @@ class Evidence:
 
     # ---- orders
 
-    @property
-    def has_lists(self) -> bool:
-        """Whether there is anything for an ensemble to rank, even if only failures."""
-        return bool(self.lists)
-
     @cached_property
     def lists(self) -> list[TrialList]:
-        """Return the lists that an ensemble ranks, see `lists.trial_lists`."""
+        """Return the lists that an ensemble ranks, even if only failures, see `trial_lists`."""
         return self._lists_of(self.trials)
 
     @cached_property

@@ -4,12 +4,9 @@ The ensemble learns from a list for each step at which trials were pruned. The u
 reads one list of numbers, so pruned trials need places and values on the scale of final ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import (
     TrialList,
@@ -21,7 +18,7 @@ from dre_plugins.recommend.lists import (
     reported_at,
 )
 from dre_plugins.recommend.trials import Trial
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Mask
 
 
 def joint_ranks(history: Sequence[Trial]) -> Array:
@@ -81,7 +78,7 @@ def joint_list(
     return ranked
 
 
-def _with_pruned(order: Array, reported: Array, pruned: NDArray[np.bool_]) -> Array:
+def _with_pruned(order: Array, reported: Array, pruned: Mask) -> Array:
     """Return the ranks with those of the trials that were pruned at a step, `[N]`.
 
     The ranks so far, and the values reported at the step, are NaN where there is none.

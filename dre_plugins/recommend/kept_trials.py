@@ -1,7 +1,5 @@
 """The trials of one study in memory, what follows from them, and a lock for all of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import wraps
@@ -33,7 +31,7 @@ Result = TypeVar("Result")
 def locked(
     method: Callable[Concatenate[Any, Parameters], Result],
 ) -> Callable[Concatenate[Any, Parameters], Result]:
-    """Let one thread at a time into the methods of a `Locked` object."""
+    """Let one thread at a time into the methods of a study."""
 
     @wraps(method)
     def wrapper(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
@@ -43,13 +41,22 @@ def locked(
     return wrapper
 
 
-class Locked:
-    """Hold a lock, which is not pickled, nor are the attributes that `DERIVED` names."""
+class KeptTrials:
+    """Keep the trials of a study and answer which are best: the base of `AskTell`.
+
+    Its lock is not pickled, nor are the attributes that `DERIVED` names.
+    """
 
     DERIVED: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, space: SearchSpace, directions: Directions) -> None:
         self._lock = RLock()
+        self.space = space
+        self._directions = directions
+        self._trials: list[Trial] = []
+        self._explanations: dict[int, Explanation] = {}
+        # Numbers of trials that a scheduler has stopped.
+        self._stopped: set[int] = set()
 
     @locked
     def __getstate__(self) -> dict[str, Any]:
@@ -63,19 +70,6 @@ class Locked:
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = RLock()
-
-
-class KeptTrials(Locked):
-    """Keep the trials of a study and answer which are best: the base of `AskTell`."""
-
-    def __init__(self, space: SearchSpace, directions: Directions) -> None:
-        super().__init__()
-        self.space = space
-        self._directions = directions
-        self._trials: list[Trial] = []
-        self._explanations: dict[int, Explanation] = {}
-        # Numbers of trials that a scheduler has stopped.
-        self._stopped: set[int] = set()
 
     @property
     def directions(self) -> tuple[str, ...]:

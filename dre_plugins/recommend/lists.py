@@ -5,18 +5,15 @@ monotone transformation of the metric gives the same lists, bit for bit, and 1e3
 good as any other value.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Mask, Positions
 
 # Number of rungs with a list of their own: those at which most trials were pruned. More lists
 # would cost time and add little.
@@ -34,7 +31,7 @@ class TrialList:
     failures.
     """
 
-    trials: NDArray[np.intp]  # positions in the history `[N]`
+    trials: Positions  # positions in the history `[N]`
     ranks: Array
     weight: float  # weight in the loss, 1 for the list of final values
 
@@ -99,7 +96,7 @@ def trial_lists(history: Sequence[Trial], *, failed: str, max_length: int) -> li
 
 
 def ranked_lists(
-    values: Array, failed: NDArray[np.bool_], reported: Sequence[Array], max_length: int
+    values: Array, failed: Mask, reported: Sequence[Array], max_length: int
 ) -> list[TrialList]:
     """Arrange values, failures and reports of trials into lists, see `trial_lists`.
 
@@ -138,7 +135,7 @@ def dense_ranks(values: Iterable[float]) -> Array:
     return ranks.reshape(-1).astype(np.float64)
 
 
-def subsample(ranks: Array, max_length: int) -> NDArray[np.intp]:
+def subsample(ranks: Array, max_length: int) -> Positions:
     """Choose entries of a long list: the best half of `max_length`, then evenly spread ranks.
 
     The cost of a fit stays flat as a study grows, the top keeps its resolution, and the rest still
@@ -168,9 +165,7 @@ def rank_fantasies(ranks: Array, predicted: Array, fantasies: Array) -> Array:
 
 
 def with_fantasies(
-    lists: Sequence[TrialList],
-    positions: NDArray[np.intp],
-    predicted: Callable[[NDArray[np.intp]], Array],
+    lists: Sequence[TrialList], positions: Positions, predicted: Callable[[Positions], Array]
 ) -> list[TrialList]:
     """Return the lists with unfinished trials in the first one, where the surrogate ranks them.
 
@@ -184,7 +179,7 @@ def with_fantasies(
     return [TrialList(np.concatenate([main.trials, positions]), ranks, main.weight), *lists[1:]]
 
 
-def _ranked(values: Array, failed: NDArray[np.bool_], weight: float, max_length: int) -> TrialList:
+def _ranked(values: Array, failed: Mask, weight: float, max_length: int) -> TrialList:
     ranked = np.flatnonzero(~np.isnan(values))
     failures = np.flatnonzero(failed)
     ranks = np.concatenate([dense_ranks(values[ranked]), np.full(len(failures), FAILED_RANK)])

@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.explanation import Explanation, Suggestion
-from dre_plugins.recommend.prior import (
-    UNIVERSAL,
-    LoadedPrior,
-    PriorLike,
-    RecognisedPrior,
-)
+from dre_plugins.recommend.prior import UNIVERSAL, LoadedPrior, PriorLike, RecognisedPrior
 from dre_plugins.recommend.recommender import Recommender
 from dre_plugins.recommend.trials import Trial, TrialState
 

@@ -3,19 +3,16 @@
 Notation: `N` trials, `O` objectives; larger is better.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.lists import dense_ranks
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Mask
 
 # Weight of the sum in the augmented Chebyshev scalarisation.
 AUGMENTATION = 0.05
@@ -23,7 +20,7 @@ AUGMENTATION = 0.05
 BLOCK = 256
 
 
-def non_dominated(values: Array) -> NDArray[np.bool_]:
+def non_dominated(values: Array) -> Mask:
     """Return which points no other one dominates, `[N, O]` -> `[N]`.
 
     A point that dominates another has a larger sum of ranks. So points are visited from the

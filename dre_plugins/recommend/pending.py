@@ -7,15 +7,12 @@ Notation: see docs/architecture.md. `T` configurations that were just chosen, `U
 trials.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import subsample
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Features, Mask, Units
 
 # Largest number of fantasies. Of more running trials, such as those of killed workers, the ones
 # with the best predictions are taken, and a sample of the others (`lists.subsample`).
@@ -39,13 +36,7 @@ def select_fantasies(units: Units, predicted: Callable[[Units], Units]) -> Units
     return kept
 
 
-def batch_sizes(count: int) -> Iterator[int]:
-    """Return how many suggestions of a batch share a fit: `N_TOGETHER`, and the remainder."""
-    for first in range(0, count, N_TOGETHER):
-        yield min(N_TOGETHER, count - first)
-
-
-def min_distance(spread: NDArray[np.float32]) -> float:
+def min_distance(spread: Features) -> float:
     """Return the smallest distance of two suggestions of one fit.
 
     A pool is densest where a model expects most, so its best candidates lie close together. No two
@@ -59,9 +50,7 @@ def min_distance(spread: NDArray[np.float32]) -> float:
     return NEAR * float(np.median(nearest)) if len(spread) > 1 else 0.0
 
 
-def is_distant(
-    features: NDArray[np.float32], taken: NDArray[np.float32], reach: float
-) -> NDArray[np.bool_]:
+def is_distant(features: Features, taken: Features, reach: float) -> Mask:
     """Say which candidates `[C, D]` are out of `reach` of all that was chosen `[T, D]`, `[C]`."""
     nearest = np.full(len(features), np.inf)
     for row in taken:

@@ -19,12 +19,7 @@ import torch
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend.ensemble.width import process_features
-from dre_plugins.recommend.imputation import (
-    imputed_values,
-    joint_list,
-    joint_ranks,
-    largest_of,
-)
+from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks, largest_of
 from dre_plugins.recommend.proposers import Request
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.trials import Trial

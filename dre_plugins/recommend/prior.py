@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import Preset, get_preset, require
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Features
 from dre_plugins.space.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.space import Domain
 
-Encode = Callable[[Array], NDArray[np.float32]]
+Encode = Callable[[Array], Features]
 
 UNIVERSAL: Literal["universal"] = "universal"
 """Name of the prior that was meta-trained on synthetic functions and suits any search space."""

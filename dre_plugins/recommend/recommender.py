@@ -11,14 +11,14 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset, require
+from dre_plugins.recommend import schedule
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Suggestion
 from dre_plugins.recommend.interruptions import is_interruption
 from dre_plugins.recommend.pareto import draw_weights, n_objectives
-from dre_plugins.recommend.pending import batch_sizes
+from dre_plugins.recommend.pending import N_TOGETHER
 from dre_plugins.recommend.prior import (
     UNIVERSAL,
     AlignedPrior,
@@ -30,22 +30,11 @@ from dre_plugins.recommend.prior import (
     check_turns,
 )
 from dre_plugins.recommend.proposers import Batch, Choice, Request, stream
-from dre_plugins.recommend.proposers.space_filling import (
-    SpaceFilling,
-    completed,
-    portfolio_trials,
-)
-from dre_plugins.recommend.schedule import (
-    Turn,
-    TurnRules,
-    asks_model,
-    is_ensemble_ready,
-    is_universal_due,
-    skip_reason,
-)
+from dre_plugins.recommend.proposers.space_filling import SpaceFilling, completed, portfolio_trials
+from dre_plugins.recommend.schedule import Turn, TurnRules
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import Units, is_integer
+from dre_plugins.space.base import Mask, Units, is_integer
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.search_space import SearchSpace
 
@@ -144,8 +133,8 @@ class Recommender:
         index: int,
         fixed: Mapping[str, Any] | None = None,
         candidates: Units | None = None,
-        is_whole: NDArray[np.bool_] | None = None,
-        is_evaluated: NDArray[np.bool_] | None = None,
+        is_whole: Mask | None = None,
+        is_evaluated: Mask | None = None,
     ) -> list[Suggestion]:
         """Suggest the next configurations.
 
@@ -185,11 +174,10 @@ class Recommender:
             candidates = rule.kept(candidates)
             require(len(candidates) > 0, "candidates", "none", "some that satisfy the rule")
         suggestions: list[Suggestion] = []
-        for n_together in batch_sizes(count):
-            first = index + len(suggestions)
+        for first in range(index, index + count, N_TOGETHER):
             pending = [Trial(before.configuration, TrialState.RUNNING) for before in suggestions]
             evidence = self._evidence([*history, *pending], first)
-            numbers = range(first, first + n_together)
+            numbers = range(first, min(first + N_TOGETHER, index + count))
             batch = Batch(
                 evidence,
                 numbers,
@@ -245,7 +233,7 @@ class Recommender:
         device was another one, otherwise with space-filling points.
         """
         self._count_skipped_turns(batch)
-        if not asks_model(batch.numbers, batch.evidence, self._rules):
+        if not schedule.asks_model(batch.numbers, batch.evidence, self._rules):
             return self._space_filling(batch, "random")
         if "torch" not in sys.modules:
             self._logger.info("Importing torch for the first model, which takes some seconds.")
@@ -313,7 +301,7 @@ class Recommender:
 
     def _portfolio_trials(self, evidence: Evidence, numbers: range) -> dict[int, Units]:
         """Return the members of a recognised learner's portfolio for start-up suggestions."""
-        if not self._is_recognised or is_ensemble_ready(evidence, self._rules):
+        if not self._is_recognised or schedule.is_ensemble_ready(evidence, self._rules):
             return {}
         known = [prior for prior in self._aligned_priors if prior is not None]
         return portfolio_trials(known[0].favourites, evidence.units, numbers) if known else {}
@@ -344,8 +332,10 @@ class Recommender:
 
     def _count_skipped_turns(self, batch: Batch) -> None:
         """Count turns that the universal prior does not take, and log the reason once."""
-        reason = skip_reason(batch.evidence, self._rules)
-        n_due = sum(is_universal_due(n, batch.evidence, self._rules) for n in batch.numbers)
+        reason = schedule.skip_reason(batch.evidence, self._rules)
+        n_due = sum(
+            schedule.is_universal_due(n, batch.evidence, self._rules) for n in batch.numbers
+        )
         if reason is not None and n_due:
             message = "The universal prior takes no turns, as %s."
             self._count("skipped_turns", logging.INFO, message, reason, n=n_due)

@@ -28,8 +28,6 @@ on. In a conditional space, numbers 2, 3, 6, 7, … may be restricted to a branc
 whoever proposes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -125,7 +123,7 @@ def proposer_for(
         return "random"
     if needs_contrast:
         return "contrast"
-    if not evidence.has_lists:
+    if not evidence.lists:
         return "prior"
     may_explore = may_explore and not (rules.is_universal and rules.preset_turns)
     return "exploration" if may_explore and is_exploration_due(index, evidence) else "model"
@@ -187,7 +185,8 @@ def is_exploration_due(index: int, evidence: Evidence) -> bool:
     if constraints are violated, as feasibility is least certain far from all trials
     (docs/decisions/exploration.md).
     """
-    if evidence.n_objectives > 1 or evidence.is_violated or evidence.n_since_incumbent is None:
+    is_off = evidence.n_objectives > 1 or evidence.violated_constraints
+    if is_off or evidence.n_since_incumbent is None:
         return False
     is_turn = index % EXPLORATION_EVERY == EXPLORATION_EVERY - 1
     return is_turn and evidence.n_since_incumbent >= EXPLORATION_PATIENCE

@@ -4,8 +4,6 @@ Notation: see docs/architecture.md. This module needs torch, so it is imported o
 first proposes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from dre_plugins.engine.runtime import isolated
+from dre_plugins.recommend import schedule
 from dre_plugins.recommend.branches import branch_to_try
 from dre_plugins.recommend.costs import CostModel
 from dre_plugins.recommend.ensemble.expectation import Expectation
@@ -24,13 +23,7 @@ from dre_plugins.recommend.proposers import Batch, Choice, Proposer, Purpose, Re
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
 from dre_plugins.recommend.proposers.universal import UniversalProposer
-from dre_plugins.recommend.schedule import (
-    Turn,
-    TurnRules,
-    is_branch_turn,
-    is_contrast_due,
-    proposer_for,
-)
+from dre_plugins.recommend.schedule import Turn, TurnRules
 from dre_plugins.recommend.search import CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -117,7 +110,7 @@ class Surrogates:
 
     def _turn(self, number: int, chosen: Units, *, is_led: bool) -> Turn:
         is_free = not is_led and bool(np.isnan(self._batch.fixed).all())
-        return proposer_for(
+        return schedule.proposer_for(
             number,
             self._batch.evidence,
             self._rules,
@@ -133,7 +126,7 @@ class Surrogates:
         """
         batch = self._batch
         is_given = batch.candidates is not None or not np.isnan(batch.fixed).all()
-        if is_given or self._priors or batch.shares_fit or not is_branch_turn(number):
+        if is_given or self._priors or batch.shares_fit or not schedule.is_branch_turn(number):
             return None
         evidence = batch.evidence
         pending = [Trial({}, TrialState.RUNNING)] * len(chosen)
@@ -148,7 +141,7 @@ class Surrogates:
             return False
         units = np.concatenate([batch.evidence.units, chosen])
         shares = self._expectation.shares(units).mean(0)
-        return len(shares) > 0 and is_contrast_due(shares, self._expectation.trust)
+        return len(shares) > 0 and schedule.is_contrast_due(shares, self._expectation.trust)
 
     # ---- proposers
 

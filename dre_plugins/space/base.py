@@ -4,8 +4,6 @@ Units are float64 coordinates in ``[0, 1]`` (see ``docs/architecture.md``); NaN 
 here" and passes through every vectorised method.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +16,8 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[np.float64]
 Units: TypeAlias = Array
 Mask: TypeAlias = NDArray[np.bool_]
+Positions: TypeAlias = NDArray[np.intp]
+Features: TypeAlias = NDArray[np.float32]
 
 # Units of values observed outside the present range are clipped to these bounds.
 UNIT_MIN, UNIT_MAX = -1.0, 2.0

@@ -8,9 +8,8 @@ from math import comb, lgamma, log
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dre_plugins.space.base import Domain, Mask, fill, match_key, match_keys
+from dre_plugins.space.base import Domain, Mask, Positions, fill, match_key, match_keys
 from dre_plugins.space.discrete import Constant
 from dre_plugins.space.numeric import Float, Integer, Normal
 
@@ -50,7 +49,6 @@ class RangeCondition:
 
 
 AnyCondition: TypeAlias = Condition | RangeCondition
-Places: TypeAlias = NDArray[np.intp]
 
 
 def infer_conditions(
@@ -113,7 +111,7 @@ class _Parent:
     name: str
     domain: Domain
     values: list[Any]  # distinct values, numbers in ascending order
-    places: Places  # position in `values` for each configuration `[N]`, -1 where absent
+    places: Positions  # position in `values` for each configuration `[N]`, -1 where absent
 
     @classmethod
     def of(cls, name: str, domain: Domain, configurations: Sequence[Mapping[str, Any]]) -> _Parent:
@@ -203,7 +201,7 @@ def _conjunction(
 
 
 def _necessary(
-    child: str, parent: _Parent, with_child: Places, without: Places
+    child: str, parent: _Parent, with_child: Positions, without: Positions
 ) -> Iterator[tuple[AnyCondition, Mask, int]]:
     """Yield conditions that hold wherever the child is present.
 

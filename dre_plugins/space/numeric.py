@@ -6,8 +6,6 @@ integers. The bin of a value reaches half a step to either side, so the bins at 
 likely as the others.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Sequence
@@ -16,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dre_plugins.space import ranges
 from dre_plugins.space.base import (
     UNIT_MAX,
     UNIT_MIN,
@@ -25,20 +24,7 @@ from dre_plugins.space.base import (
     fill,
     is_integer,
 )
-from dre_plugins.space.ranges import (
-    MAX_FLOAT,
-    Gaussian,
-    Grid,
-    Linear,
-    Log,
-    Warp,
-    are_finite,
-    check_order,
-    check_scale,
-    finite,
-    is_finite,
-    positive,
-)
+from dre_plugins.space.ranges import Gaussian, Grid, Linear, Log, Warp
 
 # With more bins, units do not resolve them well: such a grid is searched like a continuum, and
 # decoded values are rounded to the grid.
@@ -119,7 +105,7 @@ class _Numeric(Domain):
         return not self._is_linear or self._grid.n <= _MAX_EQUAL_BINS
 
     def contains(self, value: object) -> bool:
-        if not is_finite(value):
+        if not ranges.is_finite(value):
             return False
         if self._grid is None:
             return self._bounds[0] <= value <= self._bounds[1]  # type: ignore[operator]
@@ -131,8 +117,8 @@ class _Numeric(Domain):
         return math.isclose(value, nearest, rel_tol=_NOISE, abs_tol=noise)  # type: ignore[arg-type]
 
     def to_units(self, values: Sequence[Any]) -> Array:
-        if not are_finite(values):
-            value = next(value for value in values if not is_finite(value))
+        if not ranges.are_finite(values):
+            value = next(value for value in values if not ranges.is_finite(value))
             raise ValueError(f"{value!r} is not a finite number, which {self!r} needs.")
         if self._grid is None:
             units = self._positions(np.array(values, dtype=np.float64))
@@ -170,7 +156,7 @@ class _Numeric(Domain):
         """
         with np.errstate(over="ignore"):
             values = self._warp.inverse(self._start + units * self._width)
-        values = np.minimum(np.maximum(values, -MAX_FLOAT), MAX_FLOAT)
+        values = np.minimum(np.maximum(values, -ranges.MAX_FLOAT), ranges.MAX_FLOAT)
         grid = self._grid
         if grid is None:
             return values
@@ -276,9 +262,9 @@ class Float(_Numeric):
     step: float | None = None
 
     def __post_init__(self) -> None:
-        low, high = finite("low", self.low), finite("high", self.high)
-        check_order(low, high)
-        warp = check_scale(self.scale, low, ("linear", "log", "reverse-log"))
+        low, high = ranges.finite("low", self.low), ranges.finite("high", self.high)
+        ranges.check_order(low, high)
+        warp = ranges.check_scale(self.scale, low, ("linear", "log", "reverse-log"))
         if self.scale == "reverse-log" and not 0 <= low <= high < 1:
             raise UnsupportedDomainError(
                 f"scale 'reverse-log' needs 0 <= low <= high < 1, got {low!r} and {high!r}."
@@ -290,7 +276,7 @@ class Float(_Numeric):
                 raise UnsupportedDomainError(
                     f"scale 'reverse-log' has no grid, got step={self.step!r}; leave the step out."
                 )
-            fill(self, step=positive("step", self.step))
+            fill(self, step=ranges.positive("step", self.step))
             grid = Grid.of_floats(low, high, self.step)
         elif low == high:
             grid = Grid.of_floats(low, high, 1.0)
@@ -324,10 +310,10 @@ class Integer(_Numeric):
                     f"{name} must be an int, got {value!r}; use Float for real numbers."
                 )
             fill(self, **{name: int(value)})
-            finite(name, value)
-        check_order(self.low, self.high)
-        positive("step", self.step)
-        warp = check_scale(self.scale, self.low, ("linear", "log"))
+            ranges.finite(name, value)
+        ranges.check_order(self.low, self.high)
+        ranges.positive("step", self.step)
+        warp = ranges.check_scale(self.scale, self.low, ("linear", "log"))
         grid = Grid(self.low, self.step, 1, (self.high - self.low) // self.step + 1)
         self._lay_out(warp, float(self.low), float(self.high), grid)
 
@@ -359,13 +345,13 @@ class Normal(_Numeric):
     step: float | None = None
 
     def __post_init__(self) -> None:
-        mean, sd = finite("mean", self.mean), positive("sd", self.sd)
+        mean, sd = ranges.finite("mean", self.mean), ranges.positive("sd", self.sd)
         fill(self, mean=mean, sd=sd)
-        low = finite("mean - 4 sd", mean - _NORMAL_CUT * sd)
-        high = finite("mean + 4 sd", mean + _NORMAL_CUT * sd)
+        low = ranges.finite("mean - 4 sd", mean - _NORMAL_CUT * sd)
+        high = ranges.finite("mean + 4 sd", mean + _NORMAL_CUT * sd)
         grid = None
         if self.step is not None:
-            step = positive("step", self.step)
+            step = ranges.positive("step", self.step)
             fill(self, step=step)
             multiples = Grid.of_floats(0.0, 0.0, step)
             first, last = multiples.nearest(low), multiples.nearest(high)

@@ -9,8 +9,6 @@ Notation: see docs/architecture.md. Without a predicate everything is valid, and
 what `candidates` draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -59,12 +57,7 @@ class Rule:
     """
 
     def __init__(
-        self,
-        space: SearchSpace,
-        valid: Valid | None,
-        *,
-        seed: int = 0,
-        is_learnt: bool = False,
+        self, space: SearchSpace, valid: Valid | None, *, seed: int = 0, is_learnt: bool = False
     ) -> None:
         if not (valid is None or callable(valid)):
             raise RuleError(

@@ -11,11 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.space import serial
 from dre_plugins.space.activity import Activity
-from dre_plugins.space.base import Array, Domain, Mask, match_key
+from dre_plugins.space.base import Array, Domain, Features, Mask, match_key
 from dre_plugins.space.conditions import AnyCondition
 from dre_plugins.space.discrete import Constant
 
@@ -224,7 +223,7 @@ class SearchSpace:
         snapped[~self._activity.of(snapped)] = np.nan
         return snapped
 
-    def features(self, units: Array) -> NDArray[np.float32]:
+    def features(self, units: Array) -> Features:
         """Return the features of canonical units, `[C, P]` -> float32 `[C, D]`.
 
         A missing parameter has the feature 0.5 (zeros for a categorical one) and the flag 0.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dre_plugins.space.base import Array, Mask
+from dre_plugins.space.base import Array, Mask, Positions
 from dre_plugins.space.search_space import SearchSpace
 
 _BLOCK = 256
@@ -121,7 +121,7 @@ def _packed(rows: NDArray[Any]) -> list[bytes]:
     return [data[row * width : (row + 1) * width] for row in range(len(rows))]
 
 
-def distinct_rows(masks: Mask) -> tuple[Mask, NDArray[np.intp]]:
+def distinct_rows(masks: Mask) -> tuple[Mask, Positions]:
     """Return the different rows of masks `[N, P]`, `[K, P]`, and which one each row is, `[N]`."""
     # Rows are compared as bytes: `np.unique(axis=0)` turns an exception of a signal handler into a
     # TypeError. NumPy drops zeros at the end, after which rows of one length still differ.

@@ -1,7 +1,5 @@
 """Beliefs of the user as a past task, whose values fall with the distance from the favourites."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +18,7 @@ N_SPREAD = 128
 
 
 def metadata_of_beliefs(
-    space: SearchSpace, configurations: Sequence[Mapping[str, Any]], *, seed: int = 0
+    space: SearchSpace, configurations: Sequence[Mapping[str, Any]]
 ) -> MetaDataset:
     """Return the task that beliefs describe: configurations that are expected to be good.
 
@@ -33,7 +31,7 @@ def metadata_of_beliefs(
         for name, value in configuration.items():
             domain = space.domains[name]
             require(domain.contains(value), name, value, f"in {domain}")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     believed = space.to_units(configurations)
     favoured = np.repeat(believed, N_COMPLETIONS, axis=0)
     favoured = space.canonical(np.where(np.isnan(favoured), rng.random(favoured.shape), favoured))

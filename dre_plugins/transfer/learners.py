@@ -6,58 +6,51 @@ several do, and less if most do. Sources: the parameter pages of XGBoost 2.1, Li
 Lightning, Transformers and Optuna.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 SURE = 3.0
 WEIGHTS = {"sure": SURE, "strong": 2.0, "weak": 1.0, "common": 0.5}
 
 
-@dataclass(frozen=True)
 class Learner:
-    """Describe the search spaces of a learner."""
+    """Describe the search spaces of a learner, by normalised names that spaces separate.
 
-    title: str  # name of the learner in texts
-    prefixes: frozenset[str]  # normalised prefixes of parameters that name the learner
-    weights: Mapping[str, float]  # weights of normalised names, see above
-    # names of which a search space must have at least one; empty: none needed
-    needs: frozenset[str] = frozenset()
-    foreign: frozenset[str] = frozenset()  # names that no search space of the learner has
-    prior: str = ""  # name of its prior if it differs from the learner's; empty: the same
-    least_rate: float = 0.0  # smallest upper end of the range of a learning rate
+    Args:
+        title: Name of the learner in texts.
+        prefixes: Prefixes of parameters that name the learner.
+        needs: Names of which a search space must have at least one; empty: none needed.
+        foreign: Names that no search space of the learner has.
+        prior: Name of its prior if it differs from the learner's; empty: the same.
+        least_rate: Smallest upper end of the range of a learning rate.
+        names: Names of each weight, by its name in `WEIGHTS`.
+    """
 
-
-def _learner(
-    title: str,
-    prefixes: str,
-    *,
-    needs: str = "",
-    foreign: str = "",
-    prior: str = "",
-    least_rate: float = 0.0,
-    **names: str,
-) -> Learner:
-    """Return a learner; `names` are those of each weight, by its name in `WEIGHTS`."""
-    weights = {name: WEIGHTS[kind] for kind in names for name in names[kind].split()}
-    return Learner(
-        title,
-        frozenset(prefixes.split()),
-        weights,
-        frozenset(needs.split()),
-        frozenset(foreign.split()),
-        prior,
-        least_rate,
-    )
+    def __init__(
+        self,
+        title: str,
+        prefixes: str,
+        *,
+        needs: str = "",
+        foreign: str = "",
+        prior: str = "",
+        least_rate: float = 0.0,
+        **names: str,
+    ) -> None:
+        self.title = title
+        self.prefixes = frozenset(prefixes.split())
+        self.weights = {name: WEIGHTS[kind] for kind in names for name in names[kind].split()}
+        self.needs = frozenset(needs.split())
+        self.foreign = frozenset(foreign.split())
+        self.prior = prior
+        self.least_rate = least_rate
 
 
 _TREES = "max_depth min_samples_split min_samples_leaf"
 _OF_FORESTS = "criterion class_weight max_leaf_nodes min_impurity_decrease ccp_alpha"
 
 LEARNERS: Mapping[str, Learner] = {
-    "catboost": _learner(
+    "catboost": Learner(
         "CatBoost",
         "catboost cb catboostclassifier catboostregressor",
         strong="l2_leaf_reg border_count bagging_temperature random_strength bootstrap_type"
@@ -66,7 +59,7 @@ LEARNERS: Mapping[str, Learner] = {
         common="lr subsample colsample_bylevel min_data_in_leaf grow_policy eta",
         foreign="width batch_size n_layers epochs",
     ),
-    "decision-tree": _learner(
+    "decision-tree": Learner(
         "a decision tree",
         "dt cart rpart decision_tree decisiontree decisiontreeclassifier decisiontreeregressor",
         strong="splitter ccp_alpha cp minsplit minbucket",
@@ -75,7 +68,7 @@ LEARNERS: Mapping[str, Learner] = {
         foreign="n_estimators learning_rate lr eta subsample bootstrap max_samples max_iter",
         prior="decision-tree-small",
     ),
-    "elastic-net": _learner(
+    "elastic-net": Learner(
         "an elastic net",
         "enet elasticnet elastic_net",
         strong="l1_ratio alpha",
@@ -83,14 +76,14 @@ LEARNERS: Mapping[str, Learner] = {
         needs="l1_ratio",
         foreign="c penalty learning_rate eta0 solver loss gamma",
     ),
-    "extra-trees": _learner(
+    "extra-trees": Learner(
         "extremely randomised trees",
         "et extra_trees extratrees extratreesclassifier extratreesregressor",
         weak=f"n_estimators {_TREES} max_features bootstrap max_samples",
         common=_OF_FORESTS,
         foreign="learning_rate lr eta subsample",
     ),
-    "hist-gradient-boosting": _learner(
+    "hist-gradient-boosting": Learner(
         "histogram gradient boosting",
         "hgb histgb hist_gradient_boosting histgradientboosting"
         " histgradientboostingclassifier histgradientboostingregressor",
@@ -100,7 +93,7 @@ LEARNERS: Mapping[str, Learner] = {
         needs="l2_regularization max_bins max_leaf_nodes max_iter",
         foreign="n_estimators subsample",
     ),
-    "k-nearest-neighbours": _learner(
+    "k-nearest-neighbours": Learner(
         "k nearest neighbours",
         "knn kneighbors kneighborsclassifier kneighborsregressor nearest_neighbors",
         strong="n_neighbors",
@@ -108,7 +101,7 @@ LEARNERS: Mapping[str, Learner] = {
         needs="n_neighbors",
         foreign="n_components min_dist perplexity contamination",
     ),
-    "lightgbm": _learner(
+    "lightgbm": Learner(
         "LightGBM",
         "lgb lgbm lightgbm lgbmclassifier lgbmregressor",
         strong="num_leaves min_child_samples min_data_in_leaf bagging_fraction bagging_freq"
@@ -118,7 +111,7 @@ LEARNERS: Mapping[str, Learner] = {
         common="learning_rate lr n_estimators num_iterations num_boost_round max_depth"
         " subsample min_child_weight max_bin boosting boosting_type eta scale_pos_weight",
     ),
-    "logistic-regression": _learner(
+    "logistic-regression": Learner(
         "logistic regression",
         "logreg logistic logistic_regression logisticregression",
         strong="c penalty l1_ratio",
@@ -127,7 +120,7 @@ LEARNERS: Mapping[str, Learner] = {
         needs="c",
         foreign="kernel gamma epsilon degree coef0 learning_rate nu",
     ),
-    "mlp": _learner(
+    "mlp": Learner(
         "a multilayer perceptron",
         "mlp mlpclassifier mlpregressor",
         sure="hidden_layer_sizes learning_rate_init",
@@ -135,7 +128,7 @@ LEARNERS: Mapping[str, Learner] = {
         common="momentum max_iter beta_1 beta_2 learning_rate epochs n_layers width",
         foreign="gamma n_estimators c weight_decay dropout dropout_rate optimizer",
     ),
-    "network": _learner(
+    "network": Learner(
         "a neural network",
         "nn net network dnn neural_network neural_net torch keras",
         strong="weight_decay dropout dropout_rate dropout_prob max_dropout hidden_size"
@@ -153,7 +146,7 @@ LEARNERS: Mapping[str, Learner] = {
         " lora_r lora_alpha n_heads num_heads",
         least_rate=1e-3,  # smaller rates are for fine-tuning, which was not evaluated
     ),
-    "random-forest": _learner(
+    "random-forest": Learner(
         "a random forest",
         "rf forest random_forest randomforest randomforestclassifier randomforestregressor",
         strong="bootstrap max_samples",
@@ -161,7 +154,7 @@ LEARNERS: Mapping[str, Learner] = {
         common=_OF_FORESTS,
         foreign="learning_rate lr eta subsample",
     ),
-    "svm": _learner(
+    "svm": Learner(
         "a support vector machine",
         "svm svc svr",
         strong="c kernel degree coef0",
@@ -170,7 +163,7 @@ LEARNERS: Mapping[str, Learner] = {
         needs="c",
         foreign="penalty l1_ratio solver learning_rate n_estimators",
     ),
-    "xgboost": _learner(
+    "xgboost": Learner(
         "XGBoost",
         "xgb xgboost xgbclassifier xgbregressor",
         strong="booster colsample_bylevel colsample_bynode nrounds min_split_loss"
@@ -195,8 +188,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
         (0.0, 1.0),
     ),
     **dict.fromkeys(
-        ("n_estimators", "num_boost_round", "num_iterations", "iterations", "nrounds"),
-        (1.0, 1e6),
+        ("n_estimators", "num_boost_round", "num_iterations", "iterations", "nrounds"), (1.0, 1e6)
     ),
     **dict.fromkeys(("n_neighbors", "min_samples_leaf"), (0.0, math.inf)),
     **dict.fromkeys(("max_depth", "depth"), (-1.0, 1000.0)),

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.lists import final_values, has_failed
 from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Mask
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.archive import MetadataError
@@ -56,7 +55,7 @@ class Task:
     space: SearchSpace
     units: Array
     values: Array
-    failed: NDArray[np.bool_]
+    failed: Mask
     rungs: Mapping[float, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from dre_plugins.engine.settings import require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Features
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.spaces.alignment import Alignment, Link, align, try_align
 
@@ -298,7 +298,7 @@ class Prior:
         return replace(self, mapping=dict(mapping or {}))
 
 
-def _encoded(alignment: Alignment, extra: Sequence[int], units: Array) -> NDArray[np.float32]:
+def _encoded(alignment: Alignment, extra: Sequence[int], units: Array) -> Features:
     """Return features of the prior's space, and extra ones of the study's space behind them."""
     features = alignment.target.features(alignment.convert(units))
     return np.hstack([features, alignment.source.features(units)[:, extra]]) if extra else features

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.sorting import rank_normalised
 from dre_plugins.recommend.lists import TrialList, pruning_steps, ranked_lists
-from dre_plugins.space.base import Array
+from dre_plugins.space.base import Array, Features
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import Task
 from dre_plugins.transfer.spaces.alignment import align
@@ -28,7 +27,7 @@ from dre_plugins.transfer.spaces.alignment import align
 MIN_LENGTH = 2
 
 # One list: its features `[N, D]`, its ranks `[N]` and its weight.
-Row = tuple[NDArray[np.float32], Array, float]
+Row = tuple[Features, Array, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,6 @@ its evidence, with learnt step sizes.
 Notation: `B` tasks, `H` processes, `N` trials, `D` features, `W` width.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -107,9 +105,7 @@ class UniversalPrior(nn.Module):
             about = [task, by_noise, (noises - NOISE) / 2.0]
             noises = noises + STEP * by_noise + noise_step(torch.cat(about, -1))
             hypotheses = replace(
-                hypotheses,
-                lengthscales=scales.clamp(*LENGTHSCALES),
-                noises=noises.clamp(*NOISES),
+                hypotheses, lengthscales=scales.clamp(*LENGTHSCALES), noises=noises.clamp(*NOISES)
             )
         processes = Processes.conditioned(hypotheses, features, targets)
         # The likelihood is tempered, as no task is exactly a Matérn process.

@@ -15,9 +15,11 @@ import pandas as pd  # noqa: E402
 from optuna.distributions import CategoricalDistribution, FloatDistribution  # noqa: E402
 from syne_tune.experiments import load_experiment  # noqa: E402
 
-from dre_plugins.adapters import optuna as for_optuna  # noqa: E402
-from dre_plugins.adapters import ray_tune as for_ray_tune  # noqa: E402
-from dre_plugins.adapters import syne_tune as for_syne_tune  # noqa: E402
+from dre_plugins.adapters import (  # noqa: E402
+    optuna as for_optuna,
+    ray_tune as for_ray_tune,
+    syne_tune as for_syne_tune,
+)
 from dre_plugins.recommend import AskTell  # noqa: E402
 from dre_plugins.space import Categorical, Float  # noqa: E402
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dre_plugins.engine import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble

@@ -19,7 +19,7 @@ class Study:
 
     n_ended: int
     n_since_incumbent: int | None
-    is_violated: bool = False
+    violated_constraints: bool = False
     n_objectives: int = 1
 
     @property
@@ -27,7 +27,7 @@ class Study:
         return self.n_ended > 0
 
     @property
-    def has_lists(self) -> bool:
+    def lists(self) -> bool:
         return self.n_ended > 0
 
 

@@ -11,8 +11,7 @@ import pytest
 from remembered import SPACE, files_of, header, loss, tune, write_studies, write_study
 
 from dre_plugins import AskTell
-from dre_plugins.memory import Memory
-from dre_plugins.memory import index as index_module
+from dre_plugins.memory import Memory, index as index_module
 from dre_plugins.memory.recorded import RecordedTrial
 from dre_plugins.memory.records import Recorder, header_line, space_line, trial_line
 from dre_plugins.memory.selection import MAX_STUDIES, newest_with, select

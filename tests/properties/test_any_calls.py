@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from cases import cases
 from histories import values
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from small import SETTINGS
 
 from dre_plugins.recommend import AskTell

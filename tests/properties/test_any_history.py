@@ -6,8 +6,7 @@ from typing import Any
 
 from cases import cases
 from histories import History, histories, values
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from small import SETTINGS, SMALL
 from spaces import SpaceCase, space_cases
 

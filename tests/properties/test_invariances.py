@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 from cases import cases
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from small import SETTINGS, SMALL
 from spaces import SpaceCase, space_cases
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 from cases import cases
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 optuna = pytest.importorskip("optuna")
 

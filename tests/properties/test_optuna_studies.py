@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import cases
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from spaces import Rule, among, exactly, on_grid, real, whole
 
 optuna = pytest.importorskip("optuna")

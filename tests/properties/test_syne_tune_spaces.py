@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from cases import cases
 from histories import values
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from small import SETTINGS
 from spaces import among, exactly, real, whole
 

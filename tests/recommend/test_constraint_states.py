@@ -62,9 +62,9 @@ def test_success_is_a_constraint_if_failures_are_modelled() -> None:
     of = partial(Evidence.of, PLANE, weights=np.ones(1))
     (failure,) = of(history, failed="model").violated_constraints
     assert failure.trials.tolist() == [0, 2, 3] and failure.is_met.tolist() == [True, False, False]
-    assert not of(history[:2], failed="model").is_violated
+    assert not of(history[:2], failed="model").violated_constraints
     for failed in ("worst", "ignore"):
-        assert not of(history, failed=failed).is_violated
+        assert not of(history, failed=failed).violated_constraints
 
 
 @pytest.mark.parametrize("constraints", [{}, {"limit": math.nan}])

@@ -110,16 +110,6 @@ def test_explanations_are_part_of_the_state() -> None:
         assert [copied.explain(n) for n in range(6)] == [study.explain(n) for n in range(6)]
 
 
-@pytest.mark.parametrize("number", [2, -1])
-def test_no_such_trial(number: int) -> None:
-    with pytest.raises(ValueError, match="number must be a number that ask returned"):
-        summed(study_of(), 2).explain(number)
-
-
-def test_directions_are_told() -> None:
-    assert study_of(direction=["maximize", "minimize"]).directions == ("maximize", "minimize")
-
-
 @pytest.mark.parametrize(
     ("rank", "spread", "weight", "words"),
     [

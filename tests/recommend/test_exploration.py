@@ -8,9 +8,11 @@ import torch
 from test_schedule import ProgressOf
 
 from dre_plugins.recommend.recommender import Recommender
-from dre_plugins.recommend.schedule import EXPLORATION_EVERY as EVERY
-from dre_plugins.recommend.schedule import EXPLORATION_PATIENCE as PATIENCE
-from dre_plugins.recommend.schedule import is_exploration_due
+from dre_plugins.recommend.schedule import (
+    EXPLORATION_EVERY as EVERY,
+    EXPLORATION_PATIENCE as PATIENCE,
+    is_exploration_due,
+)
 from dre_plugins.recommend.search import BLOCK, far_half
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -31,7 +33,11 @@ SPACE = SearchSpace({"x": Float(0.0, 1.0), "branch": Categorical(("a", "b", "c")
 def test_when_an_exploration_is_due(n_since: int, index: int, due: bool) -> None:
     progress = ProgressOf(n_ended=200, n_since_incumbent=n_since)
     assert is_exploration_due(index, progress) is due
-    for other in ({"n_objectives": 2}, {"is_violated": True}, {"n_since_incumbent": None}):
+    for other in (
+        {"n_objectives": 2},
+        {"violated_constraints": True},
+        {"n_since_incumbent": None},
+    ):
         assert not is_exploration_due(index, replace(progress, **other))
 
 

@@ -12,7 +12,7 @@ from test_lists import complete, pruned
 from test_universal_proposer import QUICK, SETTINGS, history_of
 
 from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
+from dre_plugins.recommend import Recommender, Trial, TrialState
 from dre_plugins.recommend.imputation import imputed_values, joint_list, joint_ranks
 from dre_plugins.recommend.lists import FAILED_RANK, trial_lists
 from dre_plugins.recommend.settings import Settings
@@ -184,16 +184,3 @@ def test_a_study_with_the_default_pruner_of_optuna_takes_turns(caplog) -> None:
     assert asked == {"universal-prior"} and sampler.stats["skipped_turns"] == 0
     texts = [record.getMessage() for record in caplog.records]
     assert sum("The universal prior suggests from trial 4 on" in text for text in texts) == 1
-
-
-def test_stopped_and_running_trials_of_other_frameworks_are_read_likewise() -> None:
-    study = AskTell(PLANE, direction="maximize", seed=0, settings=Settings(preset=QUICK))
-    for number in range(14):
-        _, configuration = study.ask()
-        study.report(number, 1, sphere(configuration))
-        if number % 3 == 0:
-            study.stop(number)
-        elif number % 3 == 1:
-            study.report(number, 2, sphere(configuration))
-            study.tell(number, sphere(configuration))
-    assert study.stats["universal-prior"] >= 4 and study.stats["skipped_turns"] == 0

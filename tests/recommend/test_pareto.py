@@ -3,8 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dre_plugins.recommend import Trial, TrialState
 from dre_plugins.recommend.pareto import (

@@ -13,7 +13,6 @@ from dre_plugins.recommend.pending import (
     MAX_FANTASIES,
     N_TOGETHER,
     NEAR,
-    batch_sizes,
     is_distant,
     min_distance,
     select_fantasies,
@@ -147,8 +146,3 @@ def test_of_a_table_nothing_but_the_choice_itself_is_near() -> None:
     table = np.eye(5, dtype=np.float32)
     assert is_distant(table, table[:1], min_distance(table)).tolist() == [False] + 4 * [True]
     assert min_distance(table[:1]) == 0.0
-
-
-def test_parts_of_a_batch() -> None:
-    assert [*batch_sizes(2 * N_TOGETHER + 3)] == [N_TOGETHER, N_TOGETHER, 3]
-    assert [*batch_sizes(1)] == [1]

@@ -12,7 +12,6 @@ from dre_plugins.engine.runtime import isolated
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend import AskTell, Recommender, RecommenderSettings, Trial, TrialState
 from dre_plugins.recommend.prior import AlignedPrior, PriorLike
-from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float, SearchSpace
 from dre_plugins.space.seen import keys
 
@@ -103,14 +102,6 @@ def test_given_candidates_are_all_that_is_suggested(prior: FixedPrior | None) ->
     assert sorted(found) == sorted(keys(rows))
     (again,) = recommender.suggest(trials, index=12, candidates=rows)
     assert again.source == "exhausted" and keys(again.units[None])[0] in found
-
-
-def test_ask_and_tell_takes_a_prior() -> None:
-    study = AskTell(SPACE, seed=0, prior=FixedPrior(), settings=Settings(preset=PRESET))
-    number, configuration = study.ask()
-    study.tell(number, 1.0)
-    assert configuration["x"] in (0.1, 0.5, 0.8)
-    assert study.stats["prior"] == 1
 
 
 def test_short_lists_take_a_share_of_the_steps() -> None:

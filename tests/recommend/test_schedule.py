@@ -27,8 +27,8 @@ class ProgressOf:
     n_ended: int
     can_rank: bool = True
     n_objectives: int = 1
-    is_violated: bool = False
-    has_lists: bool = True
+    violated_constraints: bool = False
+    lists: bool = True
     n_since_incumbent: int | None = 0
 
 
@@ -112,7 +112,7 @@ def test_who_proposes_is_a_function_of_number_progress_and_rules() -> None:
     assert row(replace(progress, n_ended=9), has_prior=True) == "mmmm"
     assert row(progress, has_prior=True) == "mumu"
     assert row(replace(progress, n_ended=0, can_rank=False), has_prior=True) == "mmmm"
-    nothing = replace(progress, n_ended=0, can_rank=False, has_lists=False)
+    nothing = replace(progress, n_ended=0, can_rank=False, lists=False)
     assert row(nothing, has_prior=True) == "pppp"
     assert row(nothing, {"needs_contrast": True}, has_prior=True) == "cccc"
     assert row(progress, {"needs_contrast": True}, has_prior=True) == "cucu"

@@ -9,8 +9,7 @@ import pytest
 
 import dre_plugins
 from dre_plugins.engine.settings import get_preset
-from dre_plugins.recommend import AskTell, RecommenderSettings
-from dre_plugins.recommend import settings as module
+from dre_plugins.recommend import AskTell, RecommenderSettings, settings as module
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.space import Float
 

@@ -7,7 +7,7 @@ import pytest
 from small_spaces import PLANE
 from test_universal_proposer import SETTINGS, history_of
 
-from dre_plugins.recommend import Recommender, surrogates
+from dre_plugins.recommend import Recommender, schedule
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.proposers.ensemble import EnsembleProposer
 from dre_plugins.recommend.proposers.space_filling import SpaceFilling
@@ -30,7 +30,7 @@ def calls(monkeypatch) -> Counter[str]:
         monkeypatch.setattr(owner, name, counting)
 
     count(Evidence, "of", "evidence")
-    count(surrogates, "proposer_for", "schedule")
+    count(schedule, "proposer_for", "schedule")
     count(Seen, "of", "seen")
     for proposer in (EnsembleProposer, UniversalProposer, SpaceFilling):
         count(proposer, "__init__", f"new {proposer.__name__}")

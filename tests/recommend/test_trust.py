@@ -7,8 +7,7 @@ import pytest
 
 from dre_plugins.recommend.ensemble.trust import agreement, trust
 from dre_plugins.recommend.lists import FAILED_RANK, dense_ranks
-from dre_plugins.recommend.schedule import CONTRAST_SHARE as CONTRAST
-from dre_plugins.recommend.schedule import is_contrast_due
+from dre_plugins.recommend.schedule import CONTRAST_SHARE as CONTRAST, is_contrast_due
 
 # What a prior expected of ten spread trials, best first, and ranks that agree with it.
 SPREAD = np.linspace(0.0, 1.0, 10)

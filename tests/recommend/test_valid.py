@@ -2,7 +2,6 @@
 
 import logging
 import math
-import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -128,15 +127,6 @@ def test_what_the_user_gives_is_kept_with_one_warning(caplog) -> None:
     assert study.stats["invalid"] == 3
 
 
-def test_what_cannot_be_satisfied_is_said_at_set_up() -> None:
-    with pytest.raises(RuleError, match="holds for none of"):
-        AskTell(SPACE, seed=0, valid=lambda c: c["x"] > 1)
-    with pytest.raises(RuleError, match=r"KeyError: 'z', for \{'low'"):
-        AskTell(SPACE, seed=0, valid=lambda c: c["z"] > 1)
-    with pytest.raises(RuleError, match=r"'gamma'.*c\.get\(name\)"):
-        AskTell(TREE, seed=0, valid=lambda c: c["gamma"] > 0.1)
-
-
 def test_a_rule_that_raises_later_is_no_failure_of_the_surrogate() -> None:
     armed = []
 
@@ -158,13 +148,6 @@ def test_a_thin_rule_is_warned_of_once(caplog) -> None:
         study = AskTell(SPACE, seed=0, valid=lambda c: abs(c["x"] - 0.5) < 2e-4, settings=FAST)
         tuned(study, 3)
     assert len([r for r in caplog.records if "configurations that were tried" in r.message]) == 1
-
-
-def test_a_pickled_study_goes_on_with_its_rule() -> None:
-    study = AskTell(SPACE, seed=0, valid=is_shared, settings=FAST)
-    tuned(study, 14)
-    copy = pickle.loads(pickle.dumps(study))
-    assert copy.ask() == study.ask() and is_shared(copy.trials[-1].configuration)
 
 
 def test_given_candidates_are_filtered() -> None:

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from readers import READERS, SPACE, broken, make_prior, metadata
 
 from dre_plugins.engine import ScorerSettings, checkpoint

@@ -15,8 +15,7 @@ from optuna.trial import TrialState  # noqa: E402
 from optuna_worker import tiny_sampler  # noqa: E402
 from stored import STORAGES, Stored, objective, storage_of, studies  # noqa: E402
 
-from dre_plugins.adapters.optuna import DRESampler  # noqa: E402
-from dre_plugins.adapters.optuna import claims as optuna_claims  # noqa: E402
+from dre_plugins.adapters.optuna import DRESampler, claims as optuna_claims  # noqa: E402
 from dre_plugins.adapters.optuna.sources import metadata_from_studies  # noqa: E402
 from dre_plugins.recommend import search  # noqa: E402
 

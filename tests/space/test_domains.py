@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.conditions import listed_values

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from alignments import DEFAULTS, XGBOOST, aligned, changed, drawn
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dre_plugins.space import Categorical, Constant, Domain, Float, Integer, Ordinal, SearchSpace
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dre_plugins.recommend.lists import trial_lists
 from dre_plugins.recommend.trials import Trial, TrialState

@@ -70,10 +70,7 @@ def prepare(name: str, inputs: np.ndarray, is_category: np.ndarray, target: np.n
     rows = np.arange(len(target))
     if len(rows) > MOST_ROWS:
         rows, _ = train_test_split(
-            rows,
-            train_size=MOST_ROWS,
-            stratify=target if classify else None,
-            random_state=SEED,
+            rows, train_size=MOST_ROWS, stratify=target if classify else None, random_state=SEED
         )
         rows = np.sort(rows)
     target = target[rows]

@@ -96,10 +96,7 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _lower_rungs(
-    learner: Learner,
-    estimator: Any,
-    inputs: np.ndarray,
-    configuration: Mapping[str, Value] | None,
+    learner: Learner, estimator: Any, inputs: np.ndarray, configuration: Mapping[str, Value] | None
 ) -> list[np.ndarray | None]:
     """Predict at all rungs but the last; None each where there are none."""
     if configuration is None or learner.rungs is None or learner.staged is None:

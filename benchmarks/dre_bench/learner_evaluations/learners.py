@@ -165,10 +165,7 @@ LEARNERS = {
     "xgboost": Learner(_xgboost, preprocessing.PLAIN, "n_estimators", staging.xgboost),
     "catboost": Learner(_catboost, preprocessing.PLAIN, "iterations", staging.catboost),
     "hist_gradient_boosting": Learner(
-        _hist_gradient_boosting,
-        preprocessing.PLAIN,
-        "max_iter",
-        staging.hist_gradient_boosting,
+        _hist_gradient_boosting, preprocessing.PLAIN, "max_iter", staging.hist_gradient_boosting
     ),
     "random_forest": Learner(
         _forest(RandomForestClassifier, RandomForestRegressor),

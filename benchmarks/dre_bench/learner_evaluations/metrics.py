@@ -10,10 +10,7 @@ from dre_bench.learner_evaluations.spaces import CLASSIFICATION
 # Probabilities are at least this much before the logarithm is taken: the error of float32.
 LEAST_PROBABILITY = 1e-7
 
-METRICS = {
-    "classification": ("accuracy", "log_loss", "auc"),
-    "regression": ("r2", "rmse"),
-}
+METRICS = {"classification": ("accuracy", "log_loss", "auc"), "regression": ("r2", "rmse")}
 
 
 def metrics_of(task: str, target: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
@@ -36,10 +33,7 @@ def metrics_of(task: str, target: np.ndarray, predicted: np.ndarray) -> dict[str
             "auc": auc(target, predicted),
         }
     errors = np.square(predicted - target)
-    return {
-        "r2": float(1 - errors.mean() / np.var(target)),
-        "rmse": float(np.sqrt(errors.mean())),
-    }
+    return {"r2": float(1 - errors.mean() / np.var(target)), "rmse": float(np.sqrt(errors.mean()))}
 
 
 def log_loss(target: np.ndarray, probabilities: np.ndarray) -> float:

@@ -167,10 +167,7 @@ def svm(task: str) -> Space:
 def linear(task: str) -> Space:
     """Give the space of a logistic regression, or of an elastic net on a scaled target."""
     if task == REGRESSION:
-        return (
-            number("alpha", NO_PENALTY, 1e2, 1.0),
-            number("l1_ratio", 0, 1, 0.5, log=False),
-        )
+        return (number("alpha", NO_PENALTY, 1e2, 1.0), number("l1_ratio", 0, 1, 0.5, log=False))
     return (
         number("C", 1e-5, 1e5, 1.0),
         category("penalty", ("l2", "l1", "elasticnet"), "l2"),

@@ -261,10 +261,7 @@ SPACES: Mapping[str, UserSpace] = {
     "logistic regression, scikit-learn": user_space(
         "linear",
         "logistic-regression",
-        {
-            "C": ("C", Float(1e-4, 1e2, "log")),
-            "penalty": ("penalty", Categorical(("l1", "l2"))),
-        },
+        {"C": ("C", Float(1e-4, 1e2, "log")), "penalty": ("penalty", Categorical(("l1", "l2")))},
         tasks=(CLASSIFICATION,),
     ),
     "logistic regression, pipeline": user_space(
@@ -273,10 +270,7 @@ SPACES: Mapping[str, UserSpace] = {
         {
             "k_best": (None, UNKNOWN),
             "logisticregression__C": ("C", Float(1e-3, 1e3, "log")),
-            "logisticregression__class_weight": (
-                "class_weight",
-                Categorical((None, "balanced")),
-            ),
+            "logisticregression__class_weight": ("class_weight", Categorical((None, "balanced"))),
         },
         {"penalty": "l2"},
         tasks=(CLASSIFICATION,),
@@ -284,10 +278,7 @@ SPACES: Mapping[str, UserSpace] = {
     "logistic regression, mixed": user_space(
         "linear",
         "logistic-regression",
-        {
-            "log10_C": ("C", Float(-4.0, 4.0)),
-            "l1_ratio": ("l1_ratio", Float(0.0, 1.0)),
-        },
+        {"log10_C": ("C", Float(-4.0, 4.0)), "l1_ratio": ("l1_ratio", Float(0.0, 1.0))},
         {"penalty": "elasticnet"},
         tasks=(CLASSIFICATION,),
     ),

@@ -225,11 +225,7 @@ def workers(scenario: YahpoScenario, run: Run, sampler: BaseSampler, *, n_worker
         study.tell(trial, value)
         values.append(value)
         finished.append(now)
-    return {
-        "values": values,
-        "finished": finished,
-        "reference": reference(scenario, run.number),
-    }
+    return {"values": values, "finished": finished, "reference": reference(scenario, run.number)}
 
 
 def halving_budget(scenario: YahpoScenario, task: int) -> float:

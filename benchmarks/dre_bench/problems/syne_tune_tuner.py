@@ -33,12 +33,7 @@ from dre_bench.tasks import Parameter
 SECONDS = "seconds"
 """Metric that the simulator takes for how long a trial has run."""
 
-BASELINES = {
-    "bore": "BORE",
-    "cqr": "CQR",
-    "botorch": "BOTorch",
-    "kde": "TPE",
-}
+BASELINES = {"bore": "BORE", "cqr": "CQR", "botorch": "BOTorch", "kde": "TPE"}
 
 Curve: TypeAlias = Callable[[dict[str, Any]], ArrayLike]
 """All that a configuration reports: a row for each step, a column for each metric."""

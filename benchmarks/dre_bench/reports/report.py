@@ -164,9 +164,7 @@ def _records(path: Path) -> Iterator[Record]:
 
 
 def _contents(
-    records: Sequence[Record],
-    checkpoints: Sequence[int],
-    everything: Sequence[Record],
+    records: Sequence[Record], checkpoints: Sequence[int], everything: Sequence[Record]
 ) -> Contents:
     """Pair finished runs, in the order of the problems.
 

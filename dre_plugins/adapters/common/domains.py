@@ -1,16 +1,14 @@
 """Steps of converting a framework's search space that do not depend on the framework."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from dre_plugins.space import Categorical, Domain, ordered_choices
 
 
-def choice_of(choices: tuple[Any, ...], *, order_numeric_choices: bool) -> Domain:
+def choice_of(choices: tuple[Any, ...], *, ordered: bool) -> Domain:
     """Return the domain of choices: ordinal for ascending numbers if these are to be ordered."""
-    return ordered_choices(choices) if order_numeric_choices else Categorical(choices)
+    return ordered_choices(choices) if ordered else Categorical(choices)
 
 
 def holds(item: object, is_domain: Callable[[object], bool]) -> bool:

@@ -1,7 +1,5 @@
 """Convert Optuna's distributions to domains, and parameters of trials to configurations."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +8,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -19,16 +16,14 @@ from optuna.distributions import (
 )
 from optuna.samplers import PartialFixedSampler
 from optuna.study import Study
-from optuna.trial import FrozenTrial
-from optuna.trial import TrialState as OptunaState
+from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.domains import choice_of
 from dre_plugins.adapters.optuna.attributes import ENQUEUED_KEY
 from dre_plugins.adapters.optuna.define_by_run import absences_of
-from dre_plugins.recommend.trials import Trial, TrialState
-from dre_plugins.recommend.trials import number_of as real_of
+from dre_plugins.recommend.trials import Trial, TrialState, number_of as real_of
 from dre_plugins.space import Domain, Float, Integer, UnsupportedDomainError
-from dre_plugins.space.base import is_real, match_key, naming_parameter
+from dre_plugins.space.base import Mask, is_real, match_key, naming_parameter
 from dre_plugins.space.conditions import infer_conditions
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.spaces.inference import distinct
@@ -46,9 +41,7 @@ STATES: Mapping[OptunaState, TrialState] = {
 ENDED = (OptunaState.COMPLETE, OptunaState.PRUNED)
 
 
-def domain_of(
-    name: str, distribution: BaseDistribution, *, order_numeric_choices: bool = True
-) -> Domain:
+def domain_of(name: str, distribution: BaseDistribution, *, ordered: bool = True) -> Domain:
     """Return the domain that an Optuna distribution describes.
 
     Raises:
@@ -58,7 +51,7 @@ def domain_of(
         if isinstance(distribution, CategoricalDistribution):
             # Optuna samples a value that is listed twice with twice the probability.
             choices = distinct(distribution.choices)
-            return choice_of(choices, order_numeric_choices=order_numeric_choices)
+            return choice_of(choices, ordered=ordered)
         if isinstance(distribution, FloatDistribution):
             scale = "log" if distribution.log else "linear"
             return Float(distribution.low, distribution.high, scale, distribution.step)
@@ -72,7 +65,7 @@ def domain_of(
 
 
 def domains_in(
-    distributions: Mapping[str, BaseDistribution], *, order_numeric_choices: bool = True
+    distributions: Mapping[str, BaseDistribution], *, ordered: bool = True
 ) -> dict[str, Domain]:
     """Return the domains of parameters, without those that have one value or cannot be searched.
 
@@ -82,9 +75,7 @@ def domains_in(
     for name, distribution in distributions.items():
         with suppress(UnsupportedDomainError):
             if not distribution.single():
-                domains[name] = domain_of(
-                    name, distribution, order_numeric_choices=order_numeric_choices
-                )
+                domains[name] = domain_of(name, distribution, ordered=ordered)
     return domains
 
 
@@ -196,8 +187,8 @@ def learnt_space(
     search_space: Mapping[str, BaseDistribution],
     trials: Sequence[FrozenTrial],
     history: Sequence[Trial],
-    order_numeric_choices: bool = True,
-) -> tuple[SearchSpace, NDArray[np.bool_]]:
+    ordered: bool = True,
+) -> tuple[SearchSpace, Mask]:
     """Return the search space, with conditions learnt from the parameters that trials asked for.
 
     Returns:
@@ -205,7 +196,7 @@ def learnt_space(
         that failed or is still running may lack some, see `define_by_run`.
     """
     domains = {
-        name: domain_of(name, distribution, order_numeric_choices=order_numeric_choices)
+        name: domain_of(name, distribution, ordered=ordered)
         for name, distribution in search_space.items()
     }
     asked = [

@@ -10,23 +10,17 @@ two trials agree on all parameters that they share, but did not ask for the same
 Notation: `N` trials in order of number, `P` parameters, `K` different sets of parameters.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from optuna.trial import FrozenTrial
 
 from dre_plugins.recommend.trials import TrialState
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Mask, Positions, Units
 from dre_plugins.space.candidates import sobol_point
 from dre_plugins.space.seen import distinct_rows, groups
-
-Mask = NDArray[np.bool_]
-Positions = NDArray[np.intp]
 
 # A trial may fail by accident before it asks for all parameters. If it counted as whole, no trial
 # with the same values would be suggested again; so a second failure must confirm it.

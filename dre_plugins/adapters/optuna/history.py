@@ -17,8 +17,7 @@ import optuna
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial
-from optuna.trial import TrialState as OptunaState
+from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import DURATION, cost_from
 from dre_plugins.adapters.optuna.attributes import constraints_of
@@ -29,8 +28,7 @@ from dre_plugins.adapters.optuna.conversion import (
     numbers_of,
     union_of_distributions,
 )
-from dre_plugins.recommend.trials import Trial
-from dre_plugins.recommend.trials import number_of as real_of
+from dre_plugins.recommend.trials import Trial, number_of as real_of
 from dre_plugins.space.base import match_key
 from dre_plugins.space.search_space import SearchSpace
 

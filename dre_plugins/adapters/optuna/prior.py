@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from optuna.study import Study
-from optuna.trial import FrozenTrial
-from optuna.trial import TrialState as OptunaState
+from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import check_past
 from dre_plugins.adapters.common.past_tasks import learnt_prior
@@ -116,7 +115,7 @@ class PriorSource:
             ended = copy(stored)
             ended.state = state
             ended.values = None if values is None else [*values]
-            domains = domains_in(ended.distributions, order_numeric_choices=self._ordered)
+            domains = domains_in(ended.distributions, ordered=self._ordered)
             return trial_of(ended, ended.distributions, study.directions), SearchSpace(domains)
 
         memory.record(trial.number, made, source=explanation_of(stored).source)

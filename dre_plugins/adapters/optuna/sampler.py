@@ -4,8 +4,6 @@
 a suggestion → parameter values. It decides nothing about the search; `dre_plugins.recommend` does.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,19 +13,10 @@ from typing import Any
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study
-from optuna.trial import FrozenTrial
-from optuna.trial import TrialState as OptunaState
+from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.common.options import DURATION, checked_cost_name, seed_from
-from dre_plugins.adapters.optuna import claims, conversion
-from dre_plugins.adapters.optuna.attributes import (
-    ENQUEUED_KEY,
-    ConstraintsFunc,
-    StatedConstraints,
-    TrialReporter,
-    explanation_of,
-    logger,
-)
+from dre_plugins.adapters.optuna import attributes, claims, conversion
 from dre_plugins.adapters.optuna.define_by_run import independent_unit
 from dre_plugins.adapters.optuna.history import History, cost_of
 from dre_plugins.adapters.optuna.prior import PastStudies, PriorSource, StudyPrior
@@ -166,7 +155,7 @@ class DRESampler(BaseSampler):
         warn_independent_sampling: bool = True,
         allow_duplicates: bool = False,
         failed: str = "model",
-        constraints_func: ConstraintsFunc | None = None,
+        constraints_func: attributes.ConstraintsFunc | None = None,
         cost: str | None = None,
         valid: Valid | None = None,
         settings: Settings | None = None,
@@ -185,8 +174,10 @@ class DRESampler(BaseSampler):
         self._warns_from = max(n_startup, 1) if warn_independent_sampling else float("inf")
         self.stats: Counter[str] = Counter()
         self._past = PriorSource(prior, past_studies, memory, self._settings, self.stats)
-        self._reporter = TrialReporter(self.stats)
-        self._constraints = StatedConstraints(constraints_func, self.stats, self._reporter)
+        self._reporter = attributes.TrialReporter(self.stats)
+        self._constraints = attributes.StatedConstraints(
+            constraints_func, self.stats, self._reporter
+        )
         self._process = ThisProcess()
         self._rules = StudyRules(valid, self._seed, self.stats, self._process, self._reporter)
         self._cost = checked_cost_name(cost, "a user attribute")
@@ -201,7 +192,7 @@ class DRESampler(BaseSampler):
         """Mark enqueued trials."""
         self._process.begin(study, trial)
         self._past.begin(study, trial)
-        if ENQUEUED_KEY in trial.system_attrs:
+        if attributes.ENQUEUED_KEY in trial.system_attrs:
             self._reporter.write(study, trial, Explanation("enqueued"))
         self._rules.begin(study, trial)
         if self._independent_sampler is not None:
@@ -235,11 +226,11 @@ class DRESampler(BaseSampler):
             ValueError: If the study has no trial of that number.
         """
         if isinstance(trial, FrozenTrial):
-            return explanation_of(trial)
+            return attributes.explanation_of(trial)
         trials = {known.number: known for known in study.get_trials(deepcopy=False)}
         wanted = f"a FrozenTrial or the number of one of the study's {len(trials)} trials"
         require(trial in [*trials], "trial", trial, wanted)
-        return explanation_of(trials[trial])
+        return attributes.explanation_of(trials[trial])
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -286,14 +277,12 @@ class DRESampler(BaseSampler):
     ) -> Any:
         """Sample a parameter that is new to the study, or whose range has moved."""
         self._process.ask(study, param_name, param_distribution)
-        domain = conversion.domain_of(
-            param_name, param_distribution, order_numeric_choices=self._ordered
-        )
+        domain = conversion.domain_of(param_name, param_distribution, ordered=self._ordered)
         chosen = self._process.choice(study, trial).values
         if param_name in chosen and domain.contains(value := chosen[param_name]):
             if self._rules.permits(study, trial, param_name, value):
                 return value
-        asked = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
+        asked = conversion.domains_in(trial.distributions, ordered=self._ordered)
         if self._study_prior(study, trial, param_name).knows(param_name, domain, asked):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))
         else:
@@ -321,7 +310,7 @@ class DRESampler(BaseSampler):
         from_prior = choice.prior_values(trial)
         if name in from_prior and domain.contains(from_prior[name]):
             return from_prior[name]
-        domains = conversion.domains_in(trial.distributions, order_numeric_choices=self._ordered)
+        domains = conversion.domains_in(trial.distributions, ordered=self._ordered)
         space = self._study_prior(study, trial, name).completed({**domains, name: domain})
         # A trial counts as one suggestion, however many parameters it asks for one by one. If the
         # model's suggestion is completed here, its source stays "model".
@@ -366,7 +355,7 @@ class DRESampler(BaseSampler):
             seed=self._seed,
             stats=stats,
             n_objectives=n_objectives,
-            logger=logger,
+            logger=attributes.logger,
             rule=self._rules.on(space, trial, others),
         )
         recommender, problem = self._study_prior(study, trial, space).recommender(

@@ -1,7 +1,5 @@
 """Metadata from Optuna's studies, wherever they are stored."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,8 +10,7 @@ from typing import TypeAlias
 
 import optuna
 from optuna.storages import BaseStorage
-from optuna.trial import FrozenTrial
-from optuna.trial import TrialState as OptunaState
+from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.conversion import domain_of
 from dre_plugins.adapters.optuna.history import read

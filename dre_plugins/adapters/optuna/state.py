@@ -8,8 +8,7 @@ from typing import Any
 
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
-from optuna.trial import FrozenTrial
-from optuna.trial import TrialState as OptunaState
+from optuna.trial import FrozenTrial, TrialState as OptunaState
 
 from dre_plugins.adapters.optuna.attributes import stored_trials
 from dre_plugins.adapters.optuna.conversion import are_alike

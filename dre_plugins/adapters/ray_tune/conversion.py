@@ -17,16 +17,7 @@ from ray.tune.search import sample
 from ray.tune.search.repeater import TRIAL_INDEX
 
 from dre_plugins.adapters.common.domains import choice_of, holds
-from dre_plugins.adapters.ray_tune.tree import (
-    Choice,
-    Fixed,
-    Group,
-    Node,
-    Parameter,
-    is_placeholder,
-    nested,
-    path,
-)
+from dre_plugins.adapters.ray_tune import tree
 from dre_plugins.space import (
     Categorical,
     Constant,
@@ -46,7 +37,7 @@ _SCALARS = (bool, int, float, str, type(None))
 _ON_GRID = Fraction(1, 10**9)  # of a step; 0.3 / 0.1 is not quite 3
 
 
-def space_of(param_space: Mapping[str, Any], *, order_numeric_choices: bool = True) -> SearchSpace:
+def space_of(param_space: Mapping[str, Any], *, ordered: bool = True) -> SearchSpace:
     """Return the search space of a parameter space of any searcher; a grid becomes choices.
 
     What `tune.sample_from` draws is no parameter.
@@ -55,7 +46,7 @@ def space_of(param_space: Mapping[str, Any], *, order_numeric_choices: bool = Tr
         UnsupportedDomainError: A domain cannot be searched, is inside of a list or a choice, or a
             key has a "/".
     """
-    layout = _Layout(order_numeric_choices, for_results=True)
+    layout = _Layout(ordered, for_results=True)
     try:
         layout.group(param_space, _ROOT)
     except UnsupportedDomainError as error:
@@ -77,19 +68,17 @@ class ParamSpace:
     """
 
     space: SearchSpace
-    root: Group
+    root: tree.Group
 
     @classmethod
-    def of(
-        cls, param_space: Mapping[str, Any], *, order_numeric_choices: bool = True
-    ) -> ParamSpace:
+    def of(cls, param_space: Mapping[str, Any], *, ordered: bool = True) -> ParamSpace:
         """Return the parameter space of domains and constants by name, nested in any way.
 
         Raises:
             UnsupportedDomainError: A domain cannot be searched, or a key has a "/"; the message
                 names the parameter and the remedy.
         """
-        layout = _Layout(order_numeric_choices)
+        layout = _Layout(ordered)
         root = layout.group(param_space, _ROOT)
         return cls(layout.space(), root)
 
@@ -107,7 +96,7 @@ class ParamSpace:
         Raises:
             ValueError: A name or choice is unknown, or a constant has another value.
         """
-        return self.root.read(nested({k: v for k, v in config.items() if k != TRIAL_INDEX}))
+        return self.root.read(tree.nested({k: v for k, v in config.items() if k != TRIAL_INDEX}))
 
     def beside(self, other: ParamSpace) -> ParamSpace:
         """Return the same space with the constants of another one added."""
@@ -126,7 +115,7 @@ class ParamSpace:
 # ---- domains
 
 
-def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) -> Domain:
+def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
     """Return the domain that a domain of Ray Tune describes; other objects are constants.
 
     Raises:
@@ -142,7 +131,7 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
             if _has_domain(choices):
                 raise UnsupportedDomainError(f"{choices!r} are choices with domains inside.")
             # Random search draws a repeated choice more often; to a model it is the same choice.
-            return choice_of(distinct(choices), order_numeric_choices=order_numeric_choices)
+            return choice_of(distinct(choices), ordered=ordered)
         if _has_domain(domain):
             raise UnsupportedDomainError(
                 f"{domain!r} is not supported; use tune.uniform, tune.randint, tune.choice and "
@@ -231,7 +220,7 @@ class _Place:
     label: Any = None  # the value of the parent for which it is active
 
     def at(self, key: object) -> _Place:
-        return replace(self, names=tuple(path(name, key) for name in self.names))
+        return replace(self, names=tuple(tree.path(name, key) for name in self.names))
 
 
 _ROOT = _Place(("",))
@@ -240,8 +229,8 @@ _ROOT = _Place(("",))
 class _Layout:
     """Collect the flat parameters of a parameter space while its tree is built."""
 
-    def __init__(self, order_numeric_choices: bool, *, for_results: bool = False) -> None:
-        self._order_numeric_choices = order_numeric_choices
+    def __init__(self, ordered: bool, *, for_results: bool = False) -> None:
+        self._ordered = ordered
         self._for_results = for_results
         self._domains: dict[str, Domain] = {}
         self._parents: dict[str, str | None] = {}
@@ -259,11 +248,11 @@ class _Layout:
         n_values = self._domains[parent].n_values
         return self._parents[parent] is None and len(self._labels[name]) == n_values
 
-    def group(self, value: Mapping[str, Any] | Sequence[Any], place: _Place) -> Group:
+    def group(self, value: Mapping[str, Any] | Sequence[Any], place: _Place) -> tree.Group:
         """Lay out a container that has domains inside."""
         is_mapping = isinstance(value, Mapping)
         entries = value.items() if isinstance(value, Mapping) else enumerate(value)
-        parts: dict[Any, Node] = {}
+        parts: dict[Any, tree.Node] = {}
         for key, entry in entries:
             inner = place.at(key)
             if "/" in str(key):
@@ -274,9 +263,9 @@ class _Layout:
             if not (self._for_results and isinstance(entry, sample.Function)):
                 parts[key] = self._node(entry, inner)
         kind = dict if is_mapping else tuple if isinstance(value, tuple) else list
-        return Group(place.names[0], kind, parts)
+        return tree.Group(place.names[0], kind, parts)
 
-    def _node(self, value: Any, place: _Place) -> Node:
+    def _node(self, value: Any, place: _Place) -> tree.Node:
         name = place.names[0]
         has_domain = _has_domain(value)
         if not self._for_results:
@@ -298,14 +287,14 @@ class _Layout:
             # Constants of a dictionary are known by their names, unless they depend on a choice.
             if has_domain or (place.parent is None and type(value) is dict):
                 return self.group(value, place)
-        domain = domain_of(name, value, order_numeric_choices=self._order_numeric_choices)
+        domain = domain_of(name, value, ordered=self._ordered)
         if not isinstance(domain, Constant):
-            return Parameter(self._add(domain, place), domain)
-        if place.parent is None and not is_placeholder(value):
+            return tree.Parameter(self._add(domain, place), domain)
+        if place.parent is None and not tree.is_placeholder(value):
             self._add(domain, place)
-        return Fixed(name, value)
+        return tree.Fixed(name, value)
 
-    def _choice(self, choices: Sequence[Any], place: _Place) -> Choice:
+    def _choice(self, choices: Sequence[Any], place: _Place) -> tree.Choice:
         choices = distinct(choices)
         key = _key_that_tells_apart(choices)
         if key is not None:
@@ -322,7 +311,7 @@ class _Layout:
             self._node(choice, _Place((name, f"{name}[{i}]"), parameter, label))
             for i, (choice, label) in enumerate(zip(choices, labels, strict=True))
         ]
-        return Choice(place.names[0], parameter, tuple(labels), tuple(branches))
+        return tree.Choice(place.names[0], parameter, tuple(labels), tuple(branches))
 
     def _add(self, domain: Domain, place: _Place, *, is_parent: bool = False) -> str:
         """Add a parameter, or a further branch in which it is active, and return its name."""

@@ -5,8 +5,6 @@ a suggestion → a nested configuration. It decides nothing about the search;
 `dre_plugins.recommend` does.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,26 +12,9 @@ from typing import Any
 from ray.tune.result import DEFAULT_METRIC, TIME_TOTAL_S
 
 from dre_plugins.adapters.common.limits import Limits
-from dre_plugins.adapters.common.options import (
-    DURATION,
-    check_past,
-    checked_cost_name,
-    seed_from,
-)
+from dre_plugins.adapters.common.options import DURATION, check_past, checked_cost_name, seed_from
 from dre_plugins.adapters.common.past_tasks import learnt_prior
-from dre_plugins.adapters.ray_tune.arguments import (
-    PastResults,
-    add_points,
-    check_points,
-    check_rule,
-    checked_objectives,
-    directions_of,
-    initial_points,
-    memory_for,
-    only,
-    past_tasks,
-    rule_on,
-)
+from dre_plugins.adapters.ray_tune import arguments
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
 from dre_plugins.adapters.ray_tune.history import Running, logger, numbers_of
 from dre_plugins.adapters.ray_tune.state import RestorableSearcher
@@ -174,7 +155,7 @@ class DRESearch(RestorableSearcher):
         *,
         seed: int | None = None,
         prior: GivenPrior = AUTO,
-        past_results: PastResults | None = None,
+        past_results: arguments.PastResults | None = None,
         constraints: Mapping[str, Any] | None = None,
         cost: str | None = None,
         n_startup_trials: int | None = None,
@@ -185,7 +166,7 @@ class DRESearch(RestorableSearcher):
         memory: GivenMemory = None,
         valid: Valid | None = None,
     ) -> None:
-        metric, mode = checked_objectives(metric, mode)
+        metric, mode = arguments.checked_objectives(metric, mode)
         super().__init__(metric, mode)
         require(stopped in ("pruned", "complete"), "stopped", stopped, "'pruned' or 'complete'")
         self._seed = None if seed is None else seed_from(seed)
@@ -206,7 +187,9 @@ class DRESearch(RestorableSearcher):
         self._limits = Limits.of(constraints)
         name = checked_cost_name(cost, "a metric")
         self._cost = TIME_TOTAL_S if name == DURATION else name
-        self._points, self._evaluated = initial_points(points_to_evaluate, evaluated_rewards)
+        self._points, self._evaluated = arguments.initial_points(
+            points_to_evaluate, evaluated_rewards
+        )
         self._param_space = None if space is None else self._converted(space)
         if self._param_space is not None and metric and mode:
             self._begin(self._param_space)
@@ -255,9 +238,9 @@ class DRESearch(RestorableSearcher):
         Raises:
             ValueError: If they contradict what was given before, or something is missing.
         """
-        metric, mode = checked_objectives(metric, mode)
-        metric = only("metric", self._metric, metric)
-        mode = only("mode", self._mode, mode)
+        metric, mode = arguments.checked_objectives(metric, mode)
+        metric = arguments.only("metric", self._metric, metric)
+        mode = arguments.only("mode", self._mode, mode)
         given = self._converted(config)
         ours = self._param_space
         if ours is None:
@@ -285,17 +268,19 @@ class DRESearch(RestorableSearcher):
         would take this for one more study that learns.
         """
         self._require_objective(param_space)
-        check_rule(self._valid, param_space)
-        self._options["memory"] = memory_for(self._options["memory"], param_space)
+        arguments.check_rule(self._valid, param_space)
+        self._options["memory"] = arguments.memory_for(self._options["memory"], param_space)
         if self._past_results is None and not is_wanted(self._options["memory"]):
             self._set_up(param_space)
         else:
-            check_points(param_space, self._points, self._evaluated, self._mode, self._valid)
+            arguments.check_points(
+                param_space, self._points, self._evaluated, self._mode, self._valid
+            )
 
     def _converted(self, space: Mapping[str, Any]) -> ParamSpace:
         if not isinstance(space, Mapping):
             raise ValueError(f"space must be a dictionary of Ray Tune's domains, got {space!r}.")
-        return ParamSpace.of(space, order_numeric_choices=self._ordered)
+        return ParamSpace.of(space, ordered=self._ordered)
 
     def _set_up(self, param_space: ParamSpace) -> AskTell:
         """Begin the study, now that the parameter space is known."""
@@ -305,16 +290,16 @@ class DRESearch(RestorableSearcher):
             logger.warning("There are constants only: all trials get the same configuration.")
         study = AskTell(
             param_space.space,
-            direction=directions_of(self._mode),
+            direction=arguments.directions_of(self._mode),
             seed=self._seed,
             prior=None if is_empty else self._prior_for(param_space.space),
             logger=logger,
             framework="ray-tune",
             name=self._metric if isinstance(self._metric, str) else "",
-            valid=rule_on(self._valid, param_space),
+            valid=arguments.rule_on(self._valid, param_space),
             **self._options,
         )
-        add_points(study, param_space, self._points, self._evaluated)
+        arguments.add_points(study, param_space, self._points, self._evaluated)
         self._study, self._param_space = study, param_space
         # Deleted, as the study has them now and they would make every saved state larger.
         self._points, self._evaluated, self._prior, self._past_results = [], [], None, None
@@ -333,7 +318,7 @@ class DRESearch(RestorableSearcher):
     def _prior_for(self, space: SearchSpace) -> LoadedPrior:
         if self._past_results is None:
             return self._prior
-        tasks = past_tasks(self._past_results, self._metric, self._mode, space)
+        tasks = arguments.past_tasks(self._past_results, self._metric, self._mode, space)
         return learnt_prior(tasks, logger)
 
     # ---- suggesting
@@ -389,7 +374,7 @@ class DRESearch(RestorableSearcher):
         if self._study is None or self._param_space is None:
             point = dict(parameters), result
             if self._param_space is not None and self._mode:
-                check_points(self._param_space, [], [point], self._mode, None)
+                arguments.check_points(self._param_space, [], [point], self._mode, None)
             self._evaluated.append(point)
         else:
             self._study.add(self._param_space.to_configuration(parameters), **result)

@@ -12,8 +12,6 @@ The values of a parameter space may be any objects, so that a state is a pickle,
 Ray Tune are: restore none that you do not trust.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle
@@ -27,12 +25,7 @@ from ray import cloudpickle
 from ray.tune.search.repeater import TRIAL_INDEX
 from ray.tune.utils import flatten_dict
 
-from dre_plugins.adapters.ray_tune.history import (
-    LearningSearcher,
-    Running,
-    key_of_trial,
-    logger,
-)
+from dre_plugins.adapters.ray_tune.history import LearningSearcher, Running, key_of_trial, logger
 from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.space.base import match_key

@@ -1,7 +1,5 @@
 """Convert Syne Tune's configuration spaces and configurations."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from copy import copy
@@ -18,23 +16,18 @@ from dre_plugins.space.search_space import SearchSpace
 _CAST_ERRORS = (ArithmeticError, AssertionError, TypeError, ValueError)
 
 
-def space_of(
-    config_space: Mapping[str, Any], *, order_numeric_choices: bool = True
-) -> SearchSpace:
+def space_of(config_space: Mapping[str, Any], *, ordered: bool = True) -> SearchSpace:
     """Return the search space that a configuration space describes.
 
     Raises:
         UnsupportedDomainError: A domain cannot be searched, or is inside a container.
     """
     return SearchSpace(
-        {
-            name: domain_of(name, domain, order_numeric_choices=order_numeric_choices)
-            for name, domain in config_space.items()
-        }
+        {name: domain_of(name, domain, ordered=ordered) for name, domain in config_space.items()}
     )
 
 
-def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) -> Domain:
+def domain_of(name: str, domain: object, *, ordered: bool = True) -> Domain:
     """Return the domain that a domain of Syne Tune describes; other objects are constants.
 
     Values of a nearest-neighbour ordinal and of a finite range are equally likely here.
@@ -55,7 +48,7 @@ def domain_of(name: str, domain: object, *, order_numeric_choices: bool = True) 
             _check_choices(domain, choices)
             if isinstance(domain, syne_tune.Ordinal):
                 return Ordinal(choices)
-            return choice_of(choices, order_numeric_choices=order_numeric_choices)
+            return choice_of(choices, ordered=ordered)
         if holds(domain, lambda part: isinstance(part, syne_tune.Domain)):
             raise UnsupportedDomainError(
                 f"{domain!r} is not supported; use Float, Integer, Categorical, Ordinal or "

@@ -4,8 +4,6 @@ Syne Tune asks for a configuration before the trial has an id. So a suggestion w
 with its configuration is added or reports.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -59,7 +57,7 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
         super().__init__(dict(config_space), random_seed=random_seed_from(random_seed))
         ordered = checked_settings(settings).order_numeric_choices
         self._study = AskTell(
-            space_of(config_space, order_numeric_choices=ordered),
+            space_of(config_space, ordered=ordered),
             direction=self._direction,
             seed=self.random_seed,
             prior=prior,

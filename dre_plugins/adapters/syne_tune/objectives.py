@@ -1,7 +1,5 @@
 """Several objectives in Syne Tune: `MODRE`, a scheduler, and its searcher."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,8 +12,7 @@ from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.syne_tune.history import StudySearcher, random_seed_from
 from dre_plugins.adapters.syne_tune.scheduler import TellingScheduler
 from dre_plugins.engine.settings import require
-from dre_plugins.recommend.trials import Trial as StudyTrial
-from dre_plugins.recommend.trials import number_of
+from dre_plugins.recommend.trials import Trial as StudyTrial, number_of
 from dre_plugins.space.base import is_integer
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from syne_tune.backend.trial_status import Status
 from syne_tune.config_space import config_space_from_json_dict
 from syne_tune.constants import (
@@ -34,7 +33,7 @@ from dre_plugins.engine.files import regular
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Domain, SearchSpace
-from dre_plugins.space.base import is_integer
+from dre_plugins.space.base import Array, is_integer
 from dre_plugins.transfer import archive
 from dre_plugins.transfer.metadata import MetaDataset, Task
 from dre_plugins.transfer.sources.cells import configurations, number
@@ -383,14 +382,14 @@ def _offline_task(
     return Task.from_trials(name, space, trials)
 
 
-def _mean_over_seeds(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mean_over_seeds(values: Array) -> Array:
     """Return means of what is not NaN, `[N, seeds, fidelities]` -> `[N, fidelities]`."""
     is_number = ~np.isnan(values)
     with np.errstate(invalid="ignore"):  # inf - inf, and no seed at all
         return np.asarray(np.where(is_number, values, 0.0).sum(axis=1) / is_number.sum(axis=1))
 
 
-def _offline_trial(configuration: Mapping[str, Any], reported: NDArray[np.float64]) -> Trial:
+def _offline_trial(configuration: Mapping[str, Any], reported: Array) -> Trial:
     """Return a trial; the last of `reported` `[fidelities]` is its final value."""
     *values, final = reported.tolist()
     rungs: dict[float, float] = dict(enumerate(values, start=1))

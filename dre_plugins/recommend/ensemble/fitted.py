@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import get_acquisition, rank_statistics
 from dre_plugins.engine.settings import get_preset
@@ -22,8 +21,7 @@ from dre_plugins.recommend.lists import TrialList, with_fantasies
 from dre_plugins.recommend.pending import select_fantasies
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
-
-Units = NDArray[np.float64]
+from dre_plugins.space.base import Units
 
 # Share of the steps of a fit that are taken when fantasies are added to a fitted ensemble.
 REFIT_SHARE = 0.25

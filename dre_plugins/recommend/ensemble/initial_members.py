@@ -8,14 +8,11 @@ expresses the uncertainty about the task.
 Notation: see docs/architecture.md; `T` contexts of past tasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dre_plugins.engine.settings import get_preset
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
@@ -27,8 +24,7 @@ from dre_plugins.recommend.lists import TrialList
 from dre_plugins.recommend.prior import AlignedPrior
 from dre_plugins.recommend.schedule import DISTRUSTED
 from dre_plugins.recommend.settings import RecommenderSettings
-
-Units = NDArray[np.float64]
+from dre_plugins.space.base import Features, Positions, Units
 
 # Members that rank by one objective each, of all objectives together.
 MAX_SINGLE = 20
@@ -90,7 +86,7 @@ class InitialMembers:
         # Units are not snapped: observations outside the present range keep their place.
         return Part(ensemble, self.encode, self._preset.from_random)
 
-    def encode(self, units: Units) -> NDArray[np.float32]:
+    def encode(self, units: Units) -> Features:
         """Return what untrained members read of canonical coordinates `[C, P]`, `[C, D]`."""
         return sketched(self._evidence.space.features(units))
 
@@ -150,7 +146,7 @@ def disagreement(scores: torch.Tensor, ranks: torch.Tensor) -> torch.Tensor:
 
 def draw_tasks(
     wrong: torch.Tensor, n_trials: int, n_members: int, rng: np.random.Generator
-) -> NDArray[np.intp]:
+) -> Positions:
     """Draw a past task for each member `[M]`, in proportion to the weights and a random order.
 
     `wrong` is the `disagreement` of each task `[T]`.

@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dre_plugins.engine.ranks import ranks_among, sorted_reference
 from dre_plugins.engine.settings import FittingSettings
@@ -24,7 +23,7 @@ from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists, fit_
 from dre_plugins.recommend.lists import TrialList, with_fantasies
 from dre_plugins.recommend.pareto import scalarised
 from dre_plugins.recommend.prior import Encode
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Array, Positions, Units
 
 Members: TypeAlias = "Part | JointPart"
 
@@ -37,7 +36,7 @@ class Part:
     encode: Encode  # canonical coordinates `[C, P]` -> features `[C, D]`
     fitting: FittingSettings
 
-    def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> Part:
+    def with_fantasies(self, positions: Positions, units: Units) -> Part:
         """Return the part unchanged, as its lists hold the fantasies."""
         return self
 
@@ -88,7 +87,7 @@ class Mixture:
             ]
         )
 
-    def mean_ranks(self, units: Units) -> NDArray[np.float64]:
+    def mean_ranks(self, units: Units) -> Array:
         """Return ranks `[C]`, the mean of all members, of canonical coordinates `[C, P]`."""
         return self.ranks(units).mean(0).numpy().astype(np.float64)
 
@@ -99,10 +98,10 @@ class JointPart:
 
     parts: tuple[Members, ...]  # members for each objective `[O]`, as many in all of them
     lists: tuple[Sequence[TrialList], ...]  # what each part is fitted to `[O]`
-    weights: NDArray[np.float64]  # weights of the objectives `[O]`
+    weights: Array  # weights of the objectives `[O]`
     reference: Units  # points that ranks are taken against `[K, P]`
 
-    def with_fantasies(self, positions: NDArray[np.intp], units: Units) -> JointPart:
+    def with_fantasies(self, positions: Positions, units: Units) -> JointPart:
         """Return the members with unfinished trials `[U]` in the lists of each part."""
         lists = tuple(
             with_fantasies(lists, positions, _ranking(mixture, units))
@@ -127,7 +126,7 @@ class JointPart:
         return tuple(Mixture([part], self.reference) for part in self.parts)
 
 
-def _ranking(mixture: Mixture, units: Units) -> Callable[[NDArray[np.intp]], NDArray[np.float64]]:
+def _ranking(mixture: Mixture, units: Units) -> Callable[[Positions], Array]:
     return lambda positions: mixture.mean_ranks(units[positions])
 
 

@@ -8,14 +8,13 @@ inner products in expectation.
 Notation: `C` configurations, `P` parameters, `D` features.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dre_plugins.space.base import Array, Features, Positions
 from dre_plugins.space.search_space import SearchSpace
 
 # Features of the widest input. A fit of 128 trials takes twice the time of one with five.
@@ -23,7 +22,7 @@ MAX_FEATURES = 256
 _SEED = 20231123
 
 
-def sketched(features: NDArray[np.float32]) -> NDArray[np.float32]:
+def sketched(features: Features) -> Features:
     """Return features `[C, D]` as they are, or sums of them `[C, MAX_FEATURES]` of too many.
 
     Sums are centred at 0.5 and vary about as much as single features do.
@@ -38,13 +37,13 @@ def sketched(features: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(0.5 + sums / np.float32(len(columns) ** 0.5), dtype=np.float32)
 
 
-def process_features(space: SearchSpace, units: NDArray[np.float64]) -> torch.Tensor:
+def process_features(space: SearchSpace, units: Array) -> torch.Tensor:
     """Return what the universal prior's processes read of canonical coordinates, `[C, D]`."""
     return torch.from_numpy(sketched(space.features(units))).double()
 
 
 @lru_cache(maxsize=8)
-def _groups(n_features: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+def _groups(n_features: int) -> tuple[Positions, NDArray[np.float32]]:
     """Return which columns are added up, and their signs, 0 for nothing, `[G, MAX_FEATURES]`."""
     n_rounds = -(-n_features // MAX_FEATURES)
     rng = np.random.default_rng([_SEED, n_features])

@@ -4,19 +4,16 @@ To add a proposer, write a class with the two methods of `Proposer`, give it tur
 and construct it in `surrogates.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.recommend.explanation import Explanation
 from dre_plugins.recommend.schedule import Turn
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Mask, Units
 from dre_plugins.space.rules import Rule
 from dre_plugins.space.seen import Seen
 
@@ -34,9 +31,9 @@ class Batch:
     # canonical coordinates of all configurations that may be suggested `[C, P]`; None: any
     candidates: Units | None = None
     # trials that stand for all that agree with them `[N]`, see `Recommender.suggest`
-    is_whole: NDArray[np.bool_] | None = None
+    is_whole: Mask | None = None
     # trials whose configurations may not be suggested again `[N]`; None: all
-    is_evaluated: NDArray[np.bool_] | None = None
+    is_evaluated: Mask | None = None
     shares_fit: bool = False  # whether all suggestions come from one fit
     may_repeat: bool = False  # whether a configuration may be suggested again
     # coordinates `[P]` from a portfolio, by number, NaN where they leave a parameter open

@@ -1,12 +1,9 @@
 """The ensemble's proposals: fit → candidate pool → acquisition → choice."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dre_plugins.recommend.costs import CostModel, expected_cost
 from dre_plugins.recommend.ensemble.expectation import Expectation
@@ -17,10 +14,9 @@ from dre_plugins.recommend.feasibility import Feasibility
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.search import Acquisition, CandidatePool, CandidateSearch, evolved
 from dre_plugins.recommend.settings import RecommenderSettings
+from dre_plugins.space.base import Units
 from dre_plugins.space.candidates import recombine, with_fixed
 from dre_plugins.space.seen import distinct
-
-Units = NDArray[np.float64]
 
 # While nothing is observed, mixtures of the best configurations of past tasks replace the search.
 N_MIXINGS = 2
@@ -85,11 +81,7 @@ class EnsembleProposer:
     def _best(self, pool: CandidatePool, acquisition: Acquisition, request: Request) -> Choice:
         ensemble = self._ensemble
         units, predictions, is_new = self._search.best(
-            pool,
-            ensemble.predictions,
-            acquisition,
-            request,
-            self._rng,
+            pool, ensemble.predictions, acquisition, request, self._rng
         )
         mean, error = ensemble.tempered(predictions[:-1])
         explanation = Explanation(
@@ -106,7 +98,7 @@ class EnsembleProposer:
     def _new_pool(self, acquisition: Acquisition, request: Request) -> CandidatePool:
         favourites = self._favourites()
         # The favourites of a single objective are no compromise with the others.
-        is_blind = not self._evidence.has_lists and self._has_one_prior
+        is_blind = not self._evidence.lists and self._has_one_prior
         if is_blind and self._search.table is None:
             mixed = self._mixed_favourites(favourites, acquisition, request)
             if mixed is not None:

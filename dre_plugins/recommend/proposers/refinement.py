@@ -7,17 +7,14 @@ value after 20 trials is half as far from the optimum with these steps
 Notation: see docs/architecture.md; `K` candidates, `A` continuous parameters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from dre_plugins.engine.runtime import one_blas_thread
-from dre_plugins.space.base import Units
+from dre_plugins.space.base import Array, Units
 from dre_plugins.space.search_space import SearchSpace
 
 # Candidates that are refined together, the best ones of a pool, and steps of L-BFGS-B for all.
@@ -48,7 +45,7 @@ def refined(
     start = np.where(is_active, canonical[:, columns], 0.5)
     moves = torch.from_numpy(is_active)
 
-    def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def loss(flat: Array) -> tuple[float, Array]:
         with torch.enable_grad():
             coordinates = torch.from_numpy(flat.reshape(start.shape)).requires_grad_()
             candidates = features.clone()

@@ -8,14 +8,11 @@ whose lengthscale says how much they tell.
 Notation: see docs/architecture.md; `H` processes of the prior's mixture.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dre_plugins.engine.acquisition import log_expected_improvement
 from dre_plugins.engine.ranks import ranks_against
@@ -32,11 +29,10 @@ from dre_plugins.recommend.prior import Universal, UniversalFile
 from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
+from dre_plugins.space.base import Units
 from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
-
-Units = NDArray[np.float64]
 
 # Gauss-Hermite quadrature of three nodes: standardised deviations from the mean, and weights.
 _NODES = (-math.sqrt(3.0), 0.0, math.sqrt(3.0))

@@ -1,7 +1,5 @@
 """Typed values from the columns of a table, whose cells may be text."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dre_plugins.recommend.trials import number_of
 from dre_plugins.space import Categorical, Constant, Domain, Integer, Ordinal
 from dre_plugins.space.base import is_real
 from dre_plugins.space.conditions import listed_values
@@ -100,12 +99,7 @@ def configurations(
 def number(cell: object) -> float:
     """Return a metric, NaN where a cell is no number."""
     value = _parsed(cell)
-    if not is_real(value):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:  # an integer beyond the floats
-        return math.inf if value > 0 else -math.inf
+    return number_of(value) if is_real(value) else math.nan
 
 
 def is_missing(cell: object) -> bool:

@@ -5,8 +5,6 @@ operations. NaN means "no value here" and stays NaN; a value that the other doma
 NaN.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -16,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dre_plugins.recommend import trials
 from dre_plugins.space import Constant, Domain, Float, Integer, Normal, Ordinal
 from dre_plugins.space.base import UNIT_MAX, UNIT_MIN, Array, is_real, match_key
 from dre_plugins.space.conditions import listed_values
@@ -138,12 +137,7 @@ def _numbers(values: Sequence[Any]) -> Array:
 
 def number_of(value: Any) -> float:
     """Return a number, or a string that reads as one, as a float; NaN for anything else."""
-    if not is_real(value) and not isinstance(value, str):
-        return math.nan
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return math.nan
+    number = trials.number_of(value) if is_real(value) or isinstance(value, str) else math.nan
     return number if math.isfinite(number) else math.nan
 
 

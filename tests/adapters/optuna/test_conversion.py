@@ -13,8 +13,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial, create_trial
-from optuna.trial import TrialState as OptunaState
+from optuna.trial import FrozenTrial, TrialState as OptunaState, create_trial
 
 from dre_plugins.adapters.optuna import DRESampler, claims, conversion
 from dre_plugins.adapters.optuna.history import trial_of

@@ -19,8 +19,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from optuna_worker import mixed_objective, optimized, params_of, tiny_sampler
 
-from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.adapters.optuna import history as optuna_history
+from dre_plugins.adapters.optuna import DRESampler, history as optuna_history
 from dre_plugins.adapters.optuna.conversion import numbers_of
 from dre_plugins.adapters.optuna.history import History, trial_of
 

@@ -17,8 +17,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import Trial
 
-from dre_plugins.adapters.optuna import DRESampler
-from dre_plugins.adapters.optuna import state as optuna_process
+from dre_plugins.adapters.optuna import DRESampler, state as optuna_process
 
 
 def run_here(sampler: DRESampler, n_trials: int = 15, **arguments: Any) -> optuna.Study:

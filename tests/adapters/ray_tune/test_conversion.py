@@ -112,7 +112,7 @@ def test_choices_of_ascending_numbers_are_ordered_unless_told_otherwise() -> Non
     space = {"x": tune.choice([16, 32, 64]), "y": tune.choice([3, 1, 2])}
     assert ParamSpace.of(space).space.domains["x"] == Ordinal((16, 32, 64))
     assert ParamSpace.of(space).space.domains["y"] == Categorical((3, 1, 2))
-    plain = ParamSpace.of(space, order_numeric_choices=False)
+    plain = ParamSpace.of(space, ordered=False)
     assert plain.space.domains["x"] == Categorical((16, 32, 64))
 
 

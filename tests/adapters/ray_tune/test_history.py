@@ -36,13 +36,6 @@ def end_at(search: DRESearch, trial_id: str, n: int, **others: Any) -> None:
     search.on_trial_complete(trial_id, report(n, 1.0 / n, done=True, **others))
 
 
-def test_a_trial_that_a_scheduler_stops_is_pruned() -> None:
-    search = search_of(space=PLAIN)
-    end_at(search, "a", 3)
-    end_at(search, "b", 9)
-    assert worker.states(search) == ["pruned", "complete"]
-
-
 @pytest.mark.parametrize("limit", [{"budget": 10}, {"budget": 10, "loss": 5}])
 def test_a_limit_of_the_run_completes_a_trial(limit: dict[str, float]) -> None:
     search = search_of()

@@ -233,11 +233,6 @@ def test_a_finite_space_ends_the_search_when_it_is_used_up() -> None:
     assert search.suggest("another") == Searcher.FINISHED
 
 
-def test_duplicates_may_be_allowed() -> None:
-    search = begun(SMALL_SPACE, allow_duplicates=True)
-    assert len(run(search, 25, lambda config: config["y"])) == 25
-
-
 def test_a_point_that_is_given_twice_does_not_end_the_search() -> None:
     points = [{"x": "a", "y": 0}] * 3
     configs = run(begun(SMALL_SPACE, points_to_evaluate=points), 20, lambda config: config["y"])

@@ -69,19 +69,6 @@ def fit(tmp_path: Path) -> Callable[..., Any]:
     return run
 
 
-# ---- a rule on configurations
-
-
-def test_trials_satisfy_a_rule_on_what_they_get(fit: Callable[..., Any]) -> None:
-    def is_sound(config: dict[str, Any]) -> bool:
-        kind = config["kind"]
-        return kind["depth"] > 6 if kind["name"] == "a" else config["rate"] <= kind["share"]
-
-    grid = fit(mixed, tiny_search(valid=is_sound), MIXED_SPACE, 12, max_concurrent_trials=2)
-    assert len(grid) == 12 and not grid.errors
-    assert all(is_sound(result.config) for result in grid)
-
-
 # ---- the end of an experiment, and what to use of it
 
 

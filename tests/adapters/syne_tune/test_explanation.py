@@ -1,6 +1,5 @@
 """What Syne Tune's searchers and schedulers say of where configurations come from."""
 
-import copy
 import datetime
 from typing import Any
 
@@ -64,12 +63,6 @@ def test_trials_that_begin_in_another_order() -> None:
     assert [scheduler.explain(trial_id) for trial_id in (6, 7, 5)] == [
         study.explain(n) for n in (5, 6, 7)
     ]
-
-
-def test_a_copy_that_was_saved_says_the_same() -> None:
-    scheduler = run(DRE(SPACE, "loss", **OPTIONS), 6)
-    copied = copy.deepcopy(scheduler)  # the tuner is saved with dill, see test_syne_tune_tuner
-    assert [copied.explain(n) for n in range(6)] == [scheduler.explain(n) for n in range(6)]
 
 
 def test_a_scheduler_of_syne_tune_and_trials_from_elsewhere() -> None:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from syne_tune import StoppingCriterion, Tuner
-from syne_tune import config_space as cs
+from syne_tune import StoppingCriterion, Tuner, config_space as cs
 from syne_tune.backend import PythonBackend
 from syne_tune.results_callback import StoreResultsCallback
 from syne_tune_loop import states

@@ -1,9 +1,7 @@
 """`DRESearcher` alone: which trial is which, what it learns, and what goes wrong."""
 
-import copy
 import logging
 import math
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +14,6 @@ from syne_tune_rows import SPACE
 
 from dre_plugins.adapters.syne_tune import DRESearcher
 from dre_plugins.recommend import Trial, TrialState
-from dre_plugins.recommend.settings import Settings
 
 GRID = {"a": cs.choice(["x", "y", "z"]), "b": cs.randint(0, 5), "epochs": 9}  # 18 configurations
 
@@ -58,13 +55,6 @@ def test_pending_configurations_are_all_different_and_a_space_can_be_used_up(
     assert states(searcher) == ["complete"] * 18
 
 
-def test_duplicates_can_be_allowed() -> None:
-    searcher = searcher_of(GRID, allow_duplicates=True)
-    for trial_id in range(40):
-        searcher.on_trial_complete(trial_id, searcher.suggest(), 1.0)
-    assert states(searcher) == ["complete"] * 40
-
-
 def test_points_come_first_in_order_also_partial_ones(caplog: pytest.LogCaptureFixture) -> None:
     points = [
         {"lr": 0.1, "layers": 2, "act": "tanh"},
@@ -93,42 +83,6 @@ def test_a_seed_makes_runs_equal_and_no_seed_makes_them_differ() -> None:
     assert searcher_of(random_seed=np.int64(7)).random_seed == 7
     with pytest.raises(ValueError, match=r"random_seed must be a non-negative integer.*-1"):
         searcher_of(random_seed=-1)
-
-
-@pytest.mark.parametrize(
-    "copied",
-    [
-        copy.deepcopy,
-        lambda searcher: pickle.loads(pickle.dumps(searcher)),
-        lambda searcher: dill.loads(dill.dumps(searcher)),
-    ],
-    ids=["deepcopy", "pickle", "dill"],
-)
-def test_a_copy_goes_on_in_the_same_way(copied: Callable[[DRESearcher], DRESearcher]) -> None:
-    searcher = searcher_of(points_to_evaluate=[{"layers": n} for n in (1, 2, 3, 4, 5, 6)])
-    pending = []
-    for trial_id in range(5):
-        config = searcher.suggest()
-        if trial_id == 2:
-            searcher.on_trial_result(trial_id, config, 4.0)
-        elif trial_id > 2:
-            pending.append((trial_id, config))
-        else:
-            searcher.on_trial_complete(trial_id, config, loss(config))
-    other = copied(searcher)
-    for each in (searcher, other):
-        for trial_id, config in pending:
-            each.on_trial_complete(trial_id, config, loss(config))
-    assert run(searcher, 6) == run(other, 6)
-    assert searcher.trials == other.trials
-
-
-def test_the_state_is_small() -> None:
-    searcher = searcher_of(
-        prior="xgboost", settings=Settings(preset="default"), space={"eta": cs.uniform(0, 1)}
-    )
-    searcher.suggest()
-    assert len(dill.dumps(searcher)) < 1_000_000
 
 
 # ---- which trial is which
@@ -325,12 +279,3 @@ def test_errors_that_are_heard_of_after_a_restore_are_failures() -> None:
     assert restored.suggest() == configs[2]  # what has failed is not run again
     assert restored.suggest() not in configs
     assert states(restored) == ["failed", "failed", "running", "running"]
-
-
-# ---- arguments
-
-
-@pytest.mark.parametrize(("prior", "message"), [("nowhere", "nowhere"), ("xgboost", "in common")])
-def test_a_bad_prior_is_refused_at_once(prior: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        searcher_of(space={"act": cs.choice(["relu", "tanh"])}, prior=prior)

@@ -70,7 +70,7 @@ def test_what_syne_tune_draws_is_in_the_domain(domain: Any) -> None:
 
 
 def test_choices_of_numbers_can_stay_unordered() -> None:
-    space = space_of({"x": cs.choice([16, 32])}, order_numeric_choices=False)
+    space = space_of({"x": cs.choice([16, 32])}, ordered=False)
     assert space == SearchSpace({"x": Categorical((16, 32))})
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from syne_tune import Tuner
-from syne_tune import config_space as cs
+from syne_tune import Tuner, config_space as cs
 from syne_tune.backend import LocalBackend
 from syne_tune.backend.simulator_backend.simulator_backend import SimulatorBackend
 from syne_tune.backend.simulator_backend.simulator_callback import SimulatorCallback
