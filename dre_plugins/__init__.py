@@ -17,6 +17,8 @@ stays fast:
     DeepRankingEnsemble: the surrogate.
 """
 
+from __future__ import annotations
+
 import importlib
 from typing import TYPE_CHECKING
 

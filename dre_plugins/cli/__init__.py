@@ -1,5 +1,7 @@
 """The command line: `dre --help`."""
 
+from __future__ import annotations
+
 
 def main() -> None:
     """Run the command line."""

@@ -1,5 +1,7 @@
 """`dre meta-train`: train a prior on past tasks."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated
 

@@ -1,5 +1,7 @@
 """`dre priors`: the cards and search spaces of priors."""
 
+from __future__ import annotations
+
 from typing import Annotated
 
 import typer

@@ -1,5 +1,7 @@
 """Ensembles on disk: one safetensors file with a versioned JSON header; never a pickle."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Mapping

@@ -1,5 +1,7 @@
 """Read regular files only, cache them by content, and write them whole or not at all."""
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import os

@@ -9,6 +9,8 @@ list without real entries has loss 0 and gradient 0. Only the order of values co
 are never ordered.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """From scores to ranks, on which the members of an ensemble are comparable."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -10,6 +10,8 @@ The Deep Set is shared by all members, as in the paper, hence its leading 1. The
 scorer reads [features, context], D + Z inputs.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from itertools import pairwise

@@ -4,6 +4,8 @@ Notation: `[..., N]` lists of N entries, with any number of batch axes before; `
 a list, the others are padding.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -1,5 +1,7 @@
 """Priors trained ahead of studies: one for each group of studies whose search spaces overlap."""
 
+from __future__ import annotations
+
 import json
 import logging
 from contextlib import suppress

@@ -1,5 +1,7 @@
 """Priors of past studies, each trained once and stored by a hash of its tasks."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import logging

@@ -1,5 +1,7 @@
 """Which past studies a new one learns from: those that tuned the same parameters, newest first."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Sequence
 
 from dre_plugins.memory.index import Entry, Index

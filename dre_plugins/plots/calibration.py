@@ -1,5 +1,7 @@
 """The calibration of predicted ranks: whether their standard errors are right."""
 
+from __future__ import annotations
+
 import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import norm, rankdata

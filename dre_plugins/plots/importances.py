@@ -1,5 +1,7 @@
 """How much predicted ranks depend on each parameter."""
 
+from __future__ import annotations
+
 import numpy as np
 from matplotlib.axes import Axes
 

@@ -3,6 +3,8 @@
 Text, frames and backgrounds have the user's style, so figures look right in light and dark ones.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import matplotlib.pyplot as plt

@@ -1,5 +1,7 @@
 """Checks of configurations that a user gives against the search space."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 

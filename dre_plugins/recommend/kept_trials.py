@@ -1,5 +1,7 @@
 """The trials of one study in memory, what follows from them, and a lock for all of it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import wraps

@@ -5,6 +5,8 @@ monotone transformation of the metric gives the same lists, bit for bit, and 1e3
 good as any other value.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

@@ -3,6 +3,8 @@
 Trained priors are in `dre_plugins.transfer`, which is imported, with torch, only if one is given.
 """
 
+from __future__ import annotations
+
 import os
 
 from dre_plugins.engine.settings import Preset, get_preset, require

@@ -3,6 +3,8 @@
 Notation: `N` trials.
 """
 
+from __future__ import annotations
+
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence

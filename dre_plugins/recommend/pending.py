@@ -7,6 +7,8 @@ Notation: see docs/architecture.md. `T` configurations that were just chosen, `U
 trials.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np

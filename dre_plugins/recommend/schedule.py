@@ -28,6 +28,8 @@ on. In a conditional space, numbers 2, 3, 6, 7, … may be restricted to a branc
 whoever proposes them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

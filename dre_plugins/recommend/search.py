@@ -4,6 +4,8 @@ Notation: see docs/architecture.md. Predictions `[J, C]` of a model have a colum
 candidate; the acquisition values `[C]` are a function of them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,5 +1,7 @@
 """The trials of a study in the recommender's terms."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

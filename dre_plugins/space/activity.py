@@ -3,6 +3,8 @@
 Notation: `C` configurations, `P` parameters (constants excluded).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

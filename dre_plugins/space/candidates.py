@@ -4,6 +4,8 @@ Pure functions of units `[C, P]`, which draw only from the given generator. Full
 number for every parameter, canonical ones are NaN for inactive parameters.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
 
 import numpy as np

@@ -9,6 +9,8 @@ Notation: see docs/architecture.md. Without a predicate everything is valid, and
 what `candidates` draws.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, TypeAlias

@@ -7,6 +7,8 @@ Notation: `M` members, `B` lists of one step and member, `T` lists, `N` their en
 `L` entries of a query, `S` largest support; see docs/architecture.md.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

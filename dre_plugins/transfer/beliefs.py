@@ -1,5 +1,7 @@
 """Beliefs of the user as a past task, whose values fall with the distance from the favourites."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 

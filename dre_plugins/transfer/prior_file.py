@@ -1,5 +1,7 @@
 """Trained priors on disk: a safetensors file with the card and the search space in its header."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os

@@ -1,5 +1,7 @@
 """From past tasks to a prior: merge their spaces, meta-train, validate, write the card."""
 
+from __future__ import annotations
+
 import datetime
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -5,6 +5,8 @@ generator; its header holds the counters and the plan, which must be that of the
 resumes.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Mapping

@@ -3,6 +3,8 @@
 `dre_bench.universal.training` of the benchmarks writes such files.
 """
 
+from __future__ import annotations
+
 import json
 import logging
 import os

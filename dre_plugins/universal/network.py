@@ -8,6 +8,8 @@ its evidence, with learnt step sizes.
 Notation: `B` tasks, `H` processes, `N` trials, `D` features, `W` width.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,5 +1,7 @@
 """Steps of converting a framework's search space that do not depend on the framework."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import Any
 

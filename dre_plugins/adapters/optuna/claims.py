@@ -11,6 +11,8 @@ is choosing before it reads the study. Nobody waits for a trial without an annou
 trial will see the claims of the others.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta

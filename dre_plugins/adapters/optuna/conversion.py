@@ -1,5 +1,7 @@
 """Convert Optuna's distributions to domains, and parameters of trials to configurations."""
 
+from __future__ import annotations
+
 import math
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,7 @@
 """The argument `valid` in studies whose parameters appear one by one."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress

@@ -4,6 +4,8 @@
 a suggestion → parameter values. It decides nothing about the search; `dre_plugins.recommend` does.
 """
 
+from __future__ import annotations
+
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence

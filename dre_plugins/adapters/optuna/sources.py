@@ -1,5 +1,7 @@
 """Metadata from Optuna's studies, wherever they are stored."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

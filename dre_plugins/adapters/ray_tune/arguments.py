@@ -1,5 +1,7 @@
 """The arguments of `DRESearch`, checked and kept until the parameter space is known."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial

@@ -1,5 +1,7 @@
 """Results and ends of Ray Tune's trials as trials of a study."""
 
+from __future__ import annotations
+
 import logging
 import math
 from collections.abc import Hashable, Mapping

@@ -5,6 +5,8 @@ a suggestion → a nested configuration. It decides nothing about the search;
 `dre_plugins.recommend` does.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any

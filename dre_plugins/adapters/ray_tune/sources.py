@@ -1,5 +1,7 @@
 """Metadata from the results of Ray Tune, in memory or in the folder of an experiment."""
 
+from __future__ import annotations
+
 import json
 import math
 import re

@@ -12,6 +12,8 @@ The values of a parameter space may be any objects, so that a state is a pickle,
 Ray Tune are: restore none that you do not trust.
 """
 
+from __future__ import annotations
+
 import copy
 import json
 import pickle

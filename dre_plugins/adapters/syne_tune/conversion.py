@@ -1,5 +1,7 @@
 """Convert Syne Tune's configuration spaces and configurations."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from copy import copy

@@ -4,6 +4,8 @@ Syne Tune asks for a configuration before the trial has an id. So a suggestion w
 with its configuration is added or reports.
 """
 
+from __future__ import annotations
+
 import logging
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence

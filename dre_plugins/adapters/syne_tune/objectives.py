@@ -1,5 +1,7 @@
 """Several objectives in Syne Tune: `MODRE`, a scheduler, and its searcher."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 

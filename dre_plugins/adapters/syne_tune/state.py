@@ -1,5 +1,7 @@
 """Save tuners of Syne Tune atomically, and load tuners that were killed."""
 
+from __future__ import annotations
+
 import pickle
 from os import PathLike
 from pathlib import Path

@@ -3,6 +3,8 @@
 Notation: see docs/architecture.md; `A` priors.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import cached_property
 

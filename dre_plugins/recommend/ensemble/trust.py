@@ -6,6 +6,8 @@ anything was observed, are compared with the observed values, by every pair of t
 Notation: `N` trials.
 """
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -8,6 +8,8 @@ inner products in expectation.
 Notation: `C` configurations, `P` parameters, `D` features.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
 
 import numpy as np

@@ -4,6 +4,8 @@ To add a proposer, write a class with the two methods of `Proposer`, give it tur
 and construct it in `surrogates.py`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, get_args

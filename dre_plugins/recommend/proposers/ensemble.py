@@ -1,5 +1,7 @@
 """The ensemble's proposals: fit → candidate pool → acquisition → choice."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from functools import partial
 

@@ -5,6 +5,8 @@ is good. Every fourth trial remains a point of the Sobol sequence, in case the n
 parameters mislead (lab/2026-11-24-portfolio.md).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

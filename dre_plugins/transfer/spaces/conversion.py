@@ -5,6 +5,8 @@ operations. NaN means "no value here" and stays NaN; a value that the other doma
 NaN.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence

@@ -3,6 +3,8 @@
 Aliases of a parameter in different spaces get one name, so that the prior has it once.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
