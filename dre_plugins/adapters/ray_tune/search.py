@@ -27,6 +27,7 @@ from dre_plugins.adapters.ray_tune.arguments import (
     check_points,
     check_rule,
     checked_objectives,
+    checked_value,
     directions_of,
     initial_points,
     memory_for,
@@ -35,7 +36,7 @@ from dre_plugins.adapters.ray_tune.arguments import (
     rule_on,
 )
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.adapters.ray_tune.history import Running, logger, numbers_of
+from dre_plugins.adapters.ray_tune.history import Running, logger
 from dre_plugins.adapters.ray_tune.state import RestorableSearcher
 from dre_plugins.engine.settings import require
 from dre_plugins.memory.memory import Memory
@@ -112,8 +113,8 @@ class DRESearch(RestorableSearcher):
         mode: "min" or "max", or a list of these; None takes that of the `TuneConfig`.
         points_to_evaluate: Configurations to run first, in order, nested or with "/" between the
             keys. Parameters that are missing are chosen by the model.
-        evaluated_rewards: Values of the metric at `points_to_evaluate`. These configurations are
-            then learnt from instead of run.
+        evaluated_rewards: Values of the metric at `points_to_evaluate`, None or NaN for what has
+            failed. These configurations are then learnt from instead of run.
         seed: Non-negative seed; None draws one from the operating system.
         prior: What is known before the first trial. "auto" recognises common learners by the names
             and ranges of their parameters and takes three of the first four trials from the
@@ -373,19 +374,21 @@ class DRESearch(RestorableSearcher):
 
         Args:
             parameters: The complete configuration, nested or flat, with constants or without.
-            value: Value of the metric; NaN if there is none.
+            value: Value of the metric; None or NaN if there is none.
             error: Whether it failed.
             pruned: Whether it was stopped early; it then counts by its intermediate values if
                 there are any, otherwise by `value`.
             intermediate_values: Values of the metric at the training iterations from the first.
 
         Raises:
-            ValueError: If the configuration is not complete or not of the space.
+            ValueError: If the configuration is not complete or not of the space, or the value is
+                no number.
         """
         values = [number_of(reported) for reported in intermediate_values or ()]
         rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
         state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
-        result: dict[str, Any] = {"value": numbers_of(value), "state": state, "rungs": rungs}
+        given = checked_value("value", value)
+        result: dict[str, Any] = {"value": given, "state": state, "rungs": rungs}
         if self._study is None or self._param_space is None:
             point = dict(parameters), result
             if self._param_space is not None and self._mode:

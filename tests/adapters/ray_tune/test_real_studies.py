@@ -67,8 +67,8 @@ def test_points_of_several_objectives_that_were_evaluated() -> None:
     search = search_of(
         metric=["gain", "size"],
         mode=["max", "min"],
-        points_to_evaluate=[{"x": 0.5, "y": 0.5}],
-        evaluated_rewards=[[1.0, 0.5]],
+        points_to_evaluate=[{"x": 0.5, "y": 0.5}, {"x": 0.75, "y": 0.5}],
+        evaluated_rewards=[[1.0, 0.5], None],
     )
     search.add_evaluated_point({"x": 0.25, "y": 0.5}, [0.75, 0.3])
     assert search.suggest("0") not in ({"x": 0.5, "y": 0.5}, {"x": 0.25, "y": 0.5})

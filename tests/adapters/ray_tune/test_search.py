@@ -103,6 +103,10 @@ def test_a_wrong_objective_is_refused_at_set_up(
         ({"points_to_evaluate": [{"x": 1}], "evaluated_rewards": [1, 2]}, "1 points.*got 2"),
         ({"evaluated_rewards": 0.5}, "evaluated_rewards must be a list.*got 0.5"),
         ({"evaluated_rewards": [1]}, "0 points_to_evaluate, got 1"),
+        (
+            {"points_to_evaluate": [{"x": 1}] * 2, "evaluated_rewards": [None, "a"]},
+            r"evaluated_rewards must be numbers, or None or NaN .*got 'a'",
+        ),
         ({"prior": "xgboost", "past_results": "."}, "prior and past_results"),
         ({"prior": "nothing"}, "nothing"),
     ],
@@ -212,6 +216,8 @@ def test_evaluated_points_may_come_before_and_after_the_set_up() -> None:
     assert [trial.value for trial in trials(search)] == [1.0, 2.0, None, None, 4.0, 5.0]
     assert list(trials(search)[3].rungs) == [1.0, 2.0, 3.0]
     assert trials(search)[4].rungs == {1.0: 2.0, 2.0: 4.0}
+    with pytest.raises(ValueError, match=r"value must be numbers.*got 'high'"):
+        search.add_evaluated_point({"x": 0.5, "n/z": 1}, "high")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"lacks.*n/z"):
         search.add_evaluated_point({"x": 0.5}, 1.0)
 
