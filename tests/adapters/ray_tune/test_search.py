@@ -178,6 +178,7 @@ def test_a_point_out_of_range_warns_once(tmp_path: Path, caplog: pytest.LogCaptu
         points = [{"x": 7.0}, {"x": 8.0}]
         run(begun(points_to_evaluate=points, memory=tmp_path), 3, lambda config: 1.0)
     assert len(caplog.records) == 1 and "x=7.0" in caplog.text
+    assert "used as it is" in caplog.text
 
 
 @pytest.mark.parametrize("has_memory", [False, True])  # one that is read when a trial begins
