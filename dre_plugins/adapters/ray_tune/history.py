@@ -122,9 +122,9 @@ class LearningSearcher(Searcher):
                 "Further ones are not mentioned.",
                 "missing",
             )
-        constraints = self._limits.violations(result or {})
-        cost = None
+        constraints, cost = self._limits.violations({}), None
         if result is not None:
+            constraints = self._limits.violations_of(trial_id, result, self._warn_once)
             cost = cost_in(result, self._cost, trial_id, self._warn_once)
         tell = partial(study.tell, trial.number, constraints=constraints, cost=cost)
         if error and is_missing:
