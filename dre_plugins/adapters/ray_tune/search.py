@@ -354,6 +354,7 @@ class DRESearch(RestorableSearcher):
             configuration = study.trials[self._running[trial_id].number].configuration
             return self._param_space.to_config(configuration)
         if study.is_exhausted:
+            logger.info("Every configuration was tried, so that no more trials begin.")
             return self.FINISHED  # type: ignore[return-value]  # what Ray documents
         number, configuration = study.ask()
         self._numbers[trial_id] = number

@@ -232,11 +232,16 @@ def test_suggestions_depend_on_the_seed_only() -> None:
     assert run(begun(MIXED_SPACE, seed=None), 2) != run(begun(MIXED_SPACE, seed=None), 2)
 
 
-def test_a_finite_space_ends_the_search_when_it_is_used_up() -> None:
+def test_a_finite_space_ends_the_search_when_it_is_used_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="ray.tune.dre_plugins")
     search = begun(SMALL_SPACE)
     configs = run(search, 18, lambda config: config["y"])
     assert len({(config["x"], config["y"]) for config in configs}) == 18
+    assert "no more trials" not in caplog.text
     assert search.suggest("one more") == Searcher.FINISHED
+    assert "Every configuration was tried, so that no more trials begin." in caplog.text
     assert search.suggest("another") == Searcher.FINISHED
 
 
