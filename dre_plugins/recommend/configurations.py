@@ -54,8 +54,8 @@ def out_of_range(space: SearchSpace, configuration: Mapping[str, Any]) -> dict[s
             raise ValueError(f"{name} must be in {domain}: {error}") from error
         if not domain.contains(value):
             outside[name] = (
-                f"{name}={value!r} is not in {domain!r}: it counts as evaluated, but is never "
-                "suggested."
+                f"{name}={value!r} is not in {domain!r}: it is used as it is, but no model "
+                "suggests it."
             )
     return outside
 

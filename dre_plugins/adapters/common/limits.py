@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,22 @@ class Limits:
             metric: _violation(result.get(metric), low, high)
             for metric, (low, high) in self.ranges.items()
         }
+
+    def violations_of(
+        self, trial_id: object, result: Mapping[str, Any], warn_once: Callable[[str, str], None]
+    ) -> dict[str, float]:
+        """Return `violations` of the last report of a trial.
+
+        If it lacks a metric, which may be misspelt, `warn_once` gets a text and its topic.
+        """
+        missing = [metric for metric in self.ranges if metric not in result]
+        if missing:
+            warn_once(
+                f"Whether trial {trial_id} meets the constraints is unknown: its last report "
+                f"lacks {missing}. Further ones are not mentioned.",
+                "constraints",
+            )
+        return self.violations(result)
 
 
 def _violation(value: Any, low: float, high: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -10,12 +11,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.adapters.ray_tune.history import logger, numbers_of
+from dre_plugins.adapters.ray_tune.history import logger
 from dre_plugins.adapters.ray_tune.sources import Source, read_results
 from dre_plugins.adapters.ray_tune.tree import hidden_in
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.recommend.memory import GivenMemory, is_wanted
+from dre_plugins.recommend.trials import number_of
+from dre_plugins.space.base import is_real
 from dre_plugins.space.rules import Valid
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset
@@ -117,10 +120,25 @@ def initial_points(points: Any, rewards: Any) -> tuple[list[Mapping[str, Any]], 
             f"evaluated_rewards must have one value for each of the {len(points)} "
             f"points_to_evaluate, got {len(rewards)}."
         )
+    values = [checked_value("evaluated_rewards", reward) for reward in rewards]
     return [], [
-        (dict(point), {"value": numbers_of(reward)})
-        for point, reward in zip(points, rewards, strict=True)
+        (dict(point), {"value": value}) for point, value in zip(points, values, strict=True)
     ]
+
+
+def checked_value(name: str, value: Any) -> float | tuple[float, ...] | None:
+    """Return a value of the argument `name`, or the values of several objectives, as floats.
+
+    A ValueError says that it is neither a number of any type nor None.
+    """
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    for part in parts:
+        is_number = part is None or is_real(part) or not math.isnan(number_of(part))
+        require(is_number, name, part, "numbers, or None or NaN for what has failed")
+    if value is None:
+        return None
+    numbers = tuple(map(number_of, parts))
+    return numbers if parts is value else numbers[0]
 
 
 def add_points(

@@ -62,13 +62,6 @@ def config_in(result: Mapping[str, Any]) -> dict[str, Any]:
     return {k.removeprefix(prefix): v for k, v in result.items() if k.startswith(prefix)}
 
 
-def numbers_of(value: Any) -> float | tuple[float, ...]:
-    """Return a value, or the values of several objectives, as `number_of` does."""
-    if isinstance(value, (list, tuple)):
-        return tuple(number_of(part) for part in value)
-    return number_of(value)
-
-
 def key_of_trial(study: AskTell, number: int) -> Hashable:
     """Return a key of the parameters of a trial, without constants."""
     configuration = study.trials[number].configuration
@@ -129,9 +122,9 @@ class LearningSearcher(Searcher):
                 "Further ones are not mentioned.",
                 "missing",
             )
-        constraints = self._limits.violations(result or {})
-        cost = None
+        constraints, cost = self._limits.violations({}), None
         if result is not None:
+            constraints = self._limits.violations_of(trial_id, result, self._warn_once)
             cost = cost_in(result, self._cost, trial_id, self._warn_once)
         tell = partial(study.tell, trial.number, constraints=constraints, cost=cost)
         if error and is_missing:

@@ -18,7 +18,7 @@ from dre_plugins.adapters.common.options import DURATION, check_past, checked_co
 from dre_plugins.adapters.common.past_tasks import learnt_prior
 from dre_plugins.adapters.ray_tune import arguments
 from dre_plugins.adapters.ray_tune.conversion import ParamSpace
-from dre_plugins.adapters.ray_tune.history import Running, logger, numbers_of
+from dre_plugins.adapters.ray_tune.history import Running, logger
 from dre_plugins.adapters.ray_tune.state import RestorableSearcher
 from dre_plugins.engine.settings import require
 from dre_plugins.memory.memory import Memory
@@ -95,8 +95,8 @@ class DRESearch(RestorableSearcher):
         mode: "min" or "max", or a list of these; None takes that of the `TuneConfig`.
         points_to_evaluate: Configurations to run first, in order, nested or with "/" between the
             keys. Parameters that are missing are chosen by the model.
-        evaluated_rewards: Values of the metric at `points_to_evaluate`. These configurations are
-            then learnt from instead of run.
+        evaluated_rewards: Values of the metric at `points_to_evaluate`, None or NaN for what has
+            failed. These configurations are then learnt from instead of run.
         seed: Non-negative seed; None draws one from the operating system.
         prior: What is known before the first trial. "auto" recognises common learners by the names
             and ranges of their parameters and takes three of the first four trials from the
@@ -340,6 +340,7 @@ class DRESearch(RestorableSearcher):
             configuration = study.trials[self._running[trial_id].number].configuration
             return self._param_space.to_config(configuration)
         if study.is_exhausted:
+            logger.info("Every configuration was tried, so that no more trials begin.")
             return self.FINISHED  # type: ignore[return-value]  # what Ray documents
         number, configuration = study.ask()
         self._numbers[trial_id] = number
@@ -360,19 +361,21 @@ class DRESearch(RestorableSearcher):
 
         Args:
             parameters: The complete configuration, nested or flat, with constants or without.
-            value: Value of the metric; NaN if there is none.
+            value: Value of the metric; None or NaN if there is none.
             error: Whether it failed.
             pruned: Whether it was stopped early; it then counts by its intermediate values if
                 there are any, otherwise by `value`.
             intermediate_values: Values of the metric at the training iterations from the first.
 
         Raises:
-            ValueError: If the configuration is not complete or not of the space.
+            ValueError: If the configuration is not complete or not of the space, or the value is
+                no number.
         """
         values = [number_of(reported) for reported in intermediate_values or ()]
         rungs = {float(iteration): reported for iteration, reported in enumerate(values, start=1)}
         state = TrialState.FAILED if error else TrialState.PRUNED if pruned and rungs else None
-        result: dict[str, Any] = {"value": numbers_of(value), "state": state, "rungs": rungs}
+        given = arguments.checked_value("value", value)
+        result: dict[str, Any] = {"value": given, "state": state, "rungs": rungs}
         if self._study is None or self._param_space is None:
             point = dict(parameters), result
             if self._param_space is not None and self._mode:

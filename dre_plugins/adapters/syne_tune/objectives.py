@@ -218,7 +218,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
         if self._is_complete(trial, result, self.metrics, "such trials count as failed"):
             signed = zip(self.metric_multiplier, self.metrics, strict=True)
             values = [sign * number_of(result[name]) for sign, name in signed]
-        violations = self._limits.violations(result)
+        violations = self._limits.violations_of(trial.trial_id, result, self._warn_once)
         self.searcher.on_trial_complete(trial.trial_id, trial.config, values, violations)
 
 

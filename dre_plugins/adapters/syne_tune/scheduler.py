@@ -184,7 +184,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
             trial.trial_id,
             trial.config,
             self._value_in(trial, result),
-            constraints=self._limits.violations(result),
+            constraints=self._limits.violations_of(trial.trial_id, result, self._warn_once),
             cost=cost_in(result, self._cost, trial.trial_id, self._warn_once),
         )
 
@@ -336,7 +336,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         else:
             super().on_trial_complete(trial, self._comparable(result))
         value, step = report or (None, None)
-        violations = self._limits.violations(result)
+        violations = self._limits.violations_of(trial.trial_id, result, self._warn_once)
         self.searcher.on_trial_complete(trial.trial_id, trial.config, value, step, violations)
 
     def on_trial_error(self, trial: Trial) -> None:

@@ -39,9 +39,11 @@ def test_limits_are_learnt_and_kept_through_pickling() -> None:
     assert limited.stats["fallbacks"] == 0
 
 
-def test_a_limit_on_what_is_not_reported_ends_nothing() -> None:
-    search = search_of(constraints={"memory": 1.0})
+def test_a_limit_on_what_is_not_reported_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    search = search_of(constraints={"memory": 1.0, "size": 9.0})
     run(search)
+    assert caplog.text.count("trial 0 meets the constraints is unknown") == 1
+    assert caplog.text.count("constraints") == 1 and "['memory']" in caplog.text
     assert search.stats["model"] == 10 and search.stats["fallbacks"] == 0
 
 
@@ -67,8 +69,8 @@ def test_points_of_several_objectives_that_were_evaluated() -> None:
     search = search_of(
         metric=["gain", "size"],
         mode=["max", "min"],
-        points_to_evaluate=[{"x": 0.5, "y": 0.5}],
-        evaluated_rewards=[[1.0, 0.5]],
+        points_to_evaluate=[{"x": 0.5, "y": 0.5}, {"x": 0.75, "y": 0.5}],
+        evaluated_rewards=[[1.0, 0.5], None],
     )
     search.add_evaluated_point({"x": 0.25, "y": 0.5}, [0.75, 0.3])
     assert search.suggest("0") not in ({"x": 0.5, "y": 0.5}, {"x": 0.25, "y": 0.5})

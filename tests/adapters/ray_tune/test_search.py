@@ -103,6 +103,10 @@ def test_a_wrong_objective_is_refused_at_set_up(
         ({"points_to_evaluate": [{"x": 1}], "evaluated_rewards": [1, 2]}, "1 points.*got 2"),
         ({"evaluated_rewards": 0.5}, "evaluated_rewards must be a list.*got 0.5"),
         ({"evaluated_rewards": [1]}, "0 points_to_evaluate, got 1"),
+        (
+            {"points_to_evaluate": [{"x": 1}] * 2, "evaluated_rewards": [None, "a"]},
+            r"evaluated_rewards must be numbers, or None or NaN .*got 'a'",
+        ),
         ({"prior": "xgboost", "past_results": "."}, "prior and past_results"),
         ({"prior": "nothing"}, "nothing"),
     ],
@@ -174,6 +178,7 @@ def test_a_point_out_of_range_warns_once(tmp_path: Path, caplog: pytest.LogCaptu
         points = [{"x": 7.0}, {"x": 8.0}]
         run(begun(points_to_evaluate=points, memory=tmp_path), 3, lambda config: 1.0)
     assert len(caplog.records) == 1 and "x=7.0" in caplog.text
+    assert "used as it is" in caplog.text
 
 
 @pytest.mark.parametrize("has_memory", [False, True])  # one that is read when a trial begins
@@ -212,6 +217,8 @@ def test_evaluated_points_may_come_before_and_after_the_set_up() -> None:
     assert [trial.value for trial in trials(search)] == [1.0, 2.0, None, None, 4.0, 5.0]
     assert list(trials(search)[3].rungs) == [1.0, 2.0, 3.0]
     assert trials(search)[4].rungs == {1.0: 2.0, 2.0: 4.0}
+    with pytest.raises(ValueError, match=r"value must be numbers.*got 'high'"):
+        search.add_evaluated_point({"x": 0.5, "n/z": 1}, "high")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"lacks.*n/z"):
         search.add_evaluated_point({"x": 0.5}, 1.0)
 
@@ -225,11 +232,16 @@ def test_suggestions_depend_on_the_seed_only() -> None:
     assert run(begun(MIXED_SPACE, seed=None), 2) != run(begun(MIXED_SPACE, seed=None), 2)
 
 
-def test_a_finite_space_ends_the_search_when_it_is_used_up() -> None:
+def test_a_finite_space_ends_the_search_when_it_is_used_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="ray.tune.dre_plugins")
     search = begun(SMALL_SPACE)
     configs = run(search, 18, lambda config: config["y"])
     assert len({(config["x"], config["y"]) for config in configs}) == 18
+    assert "no more trials" not in caplog.text
     assert search.suggest("one more") == Searcher.FINISHED
+    assert "Every configuration was tried, so that no more trials begin." in caplog.text
     assert search.suggest("another") == Searcher.FINISHED
 
 

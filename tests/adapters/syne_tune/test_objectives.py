@@ -209,7 +209,7 @@ def test_crashes_that_its_own_scheduler_cannot_announce_do_not_stay_pending() ->
     assert scheduler.searcher.trials[1].objectives == (1.0, 2.0)
 
 
-def test_limits_are_learnt_and_survive_dill() -> None:
+def test_limits_are_learnt_and_survive_dill(caplog: pytest.LogCaptureFixture) -> None:
     def report(trial: Trial) -> Any:
         return {**reporting()(trial), "memory": trial.config["x"]}
 
@@ -223,6 +223,7 @@ def test_limits_are_learnt_and_survive_dill() -> None:
     assert run(loaded, 3, report, 12) == run(limited, 3, report, 12)
     unknown = modre(constraints={"nothing": 1.0})
     run(unknown, 8, report)
+    assert caplog.text.count("lacks ['nothing']") == 1
     assert unknown.searcher.stats["model"] == 2 and unknown.searcher.best_trials == ()
 
 

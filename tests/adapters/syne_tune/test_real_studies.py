@@ -1,5 +1,6 @@
 """Constraints in Syne Tune: limits on other metrics."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -38,10 +39,15 @@ def test_limits_are_learnt() -> None:
     assert limited.searcher.stats["fallbacks"] == 0
 
 
-def test_a_limit_on_what_is_not_reported_ends_nothing() -> None:
-    limited = dre(constraints={"memory": 1.0})
+@pytest.mark.parametrize("make", [DRE, partial(ASHADRE, time_attr="epoch", max_t=9)])
+def test_a_limit_on_what_is_not_reported_ends_nothing(
+    make: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    limited = make(SPACE, "gain", constraints={"memory": 1.0, "size": 9.0}, **OPTIONS)
     run(limited)
     assert limited.searcher.stats["model"] == 10
+    assert caplog.text.count("trial 0 meets the constraints is unknown") == 1
+    assert caplog.text.count("constraints") == 1 and "['memory']" in caplog.text
 
 
 def test_stopped_trials_teach_their_constraints() -> None:
