@@ -19,12 +19,12 @@ from typing import Any
 
 from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.memory.recorded import Header, is_time
-from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, parsed, read_lines
+from dre_plugins.memory.records import SUFFIX, TRIAL, RecordError, parsed, read_lines
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
 
 FORMAT = "dre-plugins/memory-index"
-VERSION = 3
+VERSION = 4
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Entry:
     header: Header
     files: tuple[Path, ...]  # its records
     space: str  # digest of its parameters, see `Index.space`
-    n_trials: int  # number of ended trials; a trial that was repeated counts twice
+    n_trials: int  # number of ended trials
     last: float  # time when the last one ended, in seconds since 1970
     n_bytes: int  # size of its records
 
@@ -130,10 +130,11 @@ def _summary(path: Path) -> dict[str, Any] | None:
     except (OSError, RecordError):
         return None
     domains: dict[str, Any] = {}
-    rows = []
+    rows, numbers = [], set()
     for line in lines:
-        if line.startswith(TRIAL_START):
+        if trial := TRIAL.match(line):
             rows.append(line)
+            numbers.add(int(trial[1]))
             continue
         try:
             space = parsed(line)["space"]
@@ -146,7 +147,7 @@ def _summary(path: Path) -> dict[str, Any] | None:
         "header": asdict(header),
         "domains": domains,
         "space": digest,
-        "n": len(rows),
+        "trials": sorted(numbers),
         "last": _last(rows, header),
     }
 
@@ -170,7 +171,8 @@ def _entry(records: list[tuple[Path, int, Any]]) -> Entry:
         header=Header.from_dict(oldest["header"]),
         files=tuple(path for path, _, _ in records),
         space=newest["space"],
-        n_trials=sum(summary["n"] for _, _, summary in records),
+        # A trial that was recorded again, as after a restart, counts once.
+        n_trials=len(set().union(*(summary["trials"] for _, _, summary in records))),
         last=newest["last"],
         n_bytes=sum(size for _, size, _ in records),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 import uuid
 import weakref
@@ -34,7 +35,7 @@ FORMAT = "dre-plugins/memory"
 VERSION = 1
 
 # A line that begins like this is a trial; they are counted without being parsed.
-TRIAL_START = b'{"trial":'
+TRIAL = re.compile(rb'\{"trial":(\d{1,9}),')
 SUFFIX = ".jsonl"
 # Seconds between syncs: a power cut loses at most what was written since; a kill loses nothing.
 SECONDS_BETWEEN_SYNCS = 60.0

@@ -51,6 +51,15 @@ def test_only_what_has_changed_is_read_again(memory, monkeypatch):
     assert len(read) == 1
 
 
+def test_a_trial_that_was_recorded_again_counts_once(memory):
+    """After a restart that has lost the last trials, or in a record whose last line was cut."""
+    write_study(memory, "a", 4)
+    write_study(memory, "a", 6)
+    with files_of(memory)[0].open("ab") as file:
+        file.write(b'{"trial":7')
+    assert [entry.n_trials for entry in memory.index().entries] == [6]
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"format": 1}', b'{"files": {"a": [1]}}', b"\xff" * 100]
 )
