@@ -178,12 +178,15 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
     """
     from dre_plugins.memory.choices import tasks_of
     from dre_plugins.memory.records import identity_of, import_task
+    from dre_plugins.transfer.metadata import unnumbered
 
     opened, metadata = _memory(folder), load_tasks(tasks)
     entries = opened.index().entries
     present = {entry.header.study for entry in entries}
     # Those that were recorded while they ran have other identities than the same as past tasks.
-    present |= {*map(identity_of, tasks_of(entries, logging.getLogger("dre_plugins")))}
+    names = {unnumbered(task.name) for task in metadata if identity_of(task) not in present}
+    likely = [entry for entry in entries if unnumbered(entry.header.title) in names]
+    present |= {*map(identity_of, tasks_of(likely, logging.getLogger("dre_plugins")))}
     bar = tracked(metadata, "studies", len(metadata))
     n_new = sum(import_task(opened.records, task, present) for task in bar)
     console().print(f"Recorded {n_new} of {len(metadata)} studies in {opened.path}.")

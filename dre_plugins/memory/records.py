@@ -14,9 +14,9 @@ import re
 import time
 import uuid
 import weakref
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -29,7 +29,7 @@ from dre_plugins.recommend.trials import Trial, TrialState, values_of
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.serial import from_plain, to_plain
 from dre_plugins.transfer.archive import DAMAGES
-from dre_plugins.transfer.metadata import Task
+from dre_plugins.transfer.metadata import Task, unnumbered
 
 FORMAT = "dre-plugins/memory"
 VERSION = 1
@@ -174,14 +174,15 @@ def _sync(path: Path, process: int) -> None:
 
 def identity_of(task: Task) -> str:
     """Return the identity of a study that is recorded from a past task."""
-    return digest_of([task])[:16]
+    return digest_of([replace(task, name=unnumbered(task.name))])[:16]
 
 
-def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
+def import_task(folder: Path, task: Task, present: set[str]) -> bool:
     """Record a past task as a study unless its identity is `present`; say whether it is new."""
     study = identity_of(task)
     if study in present:
         return False
+    present.add(study)
     # Values of a `Task` are larger where they are better.
     header = Header(study=study, name=task.name, framework="import", directions=("maximize",))
     recorder = Recorder(folder, header)

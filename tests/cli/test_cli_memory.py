@@ -1,9 +1,12 @@
 """`dre memory`."""
 
+from unittest.mock import Mock
+
 import pytest
 from remembered import SPACE, files_of, header, loss, tune, write_study
 
 from dre_plugins import Memory, MetaDataset
+from dre_plugins.memory import choices
 from dre_plugins.memory.records import Recorder
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
@@ -105,6 +108,21 @@ def test_export_and_import(dre, memory, tmp_path):
     assert (task.values == expected.values).all() and len(task) == 12
     # To a file and back, units are the same to rounding: configurations are what is recorded.
     assert abs(task.units - expected.units).max() < 1e-12
+
+
+def test_what_is_imported_twice_is_recorded_once(dre, memory, tmp_path, monkeypatch):
+    """The same file twice; a file of the imported studies; studies that have one name."""
+    tasks, again, other = tmp_path / "tasks.json", tmp_path / "again.json", tmp_path / "other"
+    tune(memory, 6, name="wine")  # "wine" and "wine (2)"
+    dre("memory", "export", "-o", tasks)
+    assert "Recorded 3 of 6" in words(dre("memory", "import", tasks, tasks, "--memory", other))
+    dre("memory", "export", "-o", again, "--memory", other)
+    assert "Recorded 0 of 3" in words(dre("memory", "import", again, "--memory", other))
+    read = Mock(wraps=choices.read_study)
+    monkeypatch.setattr(choices, "read_study", read)
+    dre("memory", "export", "iris", "-o", again)
+    assert "Recorded 0 of 1" in words(dre("memory", "import", again))
+    assert read.call_count == 2  # once for the file: no study of another name is read
 
 
 def test_export_says_which_studies_it_leaves_out(dre, memory, tmp_path):
