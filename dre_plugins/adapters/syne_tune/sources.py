@@ -27,7 +27,8 @@ from syne_tune.constants import (
 from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.util import experiment_path
 
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, learnt_prior, listed
+from dre_plugins.adapters.common import past_tasks
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import check_objective, logger
 from dre_plugins.engine.files import regular
@@ -96,19 +97,19 @@ def metadata_from_experiments(
         space: What was searched; None: what the experiment says, else inferred from its table.
 
     Raises:
-        ValueError: A folder is missing, nothing has the metric, or an argument is wrong.
+        ValueError: A folder is missing, nothing has the metric or space, or an argument is wrong.
     """
     check_mode(mode)
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    return _tasks_in(source, Wanted(metric, mode, space))
+    return past_tasks.read_in(space, lambda given: _tasks_in(source, Wanted(metric, mode, given)))
 
 
 def _tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
     """Return experiments and offline evaluations as metadata."""
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
-    for part in listed(source):
+    for part in past_tasks.listed(source):
         if isinstance(part, Mapping):
             read = [_offline_task(name, table, wanted, skipped) for name, table in part.items()]
             tasks += [task for task in read if task is not None]
@@ -151,14 +152,14 @@ def prior_from_evaluations(
     check_objective(metric, do_minimize)
     check_mode(past_mode)
     if not isinstance(evaluations, MetaDataset):
-        parts = listed(evaluations)
+        parts = past_tasks.listed(evaluations)
         tables = [table for part in parts if isinstance(part, Mapping) for table in part.values()]
         if tables:
             past_metric = past_metric or _metric_of(tables, metric)
         otherwise: Mode = "min" if do_minimize else "max"
         wanted = Wanted(past_metric or metric, past_mode, None, otherwise)
         evaluations = _tasks_in(evaluations, wanted)
-    return learnt_prior(evaluations, logger)
+    return past_tasks.learnt_prior(evaluations, logger)
 
 
 def _metric_of(tables: Sequence[Any], metric: str) -> str:

@@ -169,6 +169,8 @@ def test_without_metadata_the_space_is_inferred(tmp_path: Path) -> None:
     np.testing.assert_array_equal(task.failed, [False, True, True, False])
     with pytest.raises(ValueError, match=r"metric None.*'loss'"):
         metadata_from_experiments(folder)
+    with pytest.raises(ValueError, match=r"space, \['y'\]; there are \['kind', 'x'\]"):
+        metadata_from_experiments(folder, metric="loss", space={"y": cs.uniform(0, 1)})
 
 
 def test_domains_that_the_metadata_does_not_keep_are_inferred(tmp_path: Path) -> None:
