@@ -31,6 +31,18 @@ def check_mode(mode: str | None) -> None:
         raise ValueError(f"mode must be 'min' or 'max', got {mode!r}.")
 
 
+def sign_of(mode: object, task: str, metric: object, logger: logging.Logger) -> float:
+    """Return 1 if large values are good, -1 if small ones are; warn if the mode is neither."""
+    if str(mode) not in SIGNS:
+        logger.warning(
+            "Nothing says whether small or large values of %r in %r are good: small ones are "
+            "taken to be. State mode='min' or mode='max'.",
+            metric,
+            task,
+        )
+    return SIGNS.get(str(mode), -1.0)
+
+
 def listed(sources: Any) -> Sequence[Any]:
     """Return a sequence of sources; a text is a single one."""
     is_several = isinstance(sources, Sequence) and not isinstance(sources, str)

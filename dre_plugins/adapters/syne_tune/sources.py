@@ -28,7 +28,7 @@ from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.util import experiment_path
 
 from dre_plugins.adapters.common import past_tasks
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode
+from dre_plugins.adapters.common.past_tasks import Mode, check_mode
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import check_objective, logger
 from dre_plugins.engine.files import regular
@@ -72,7 +72,7 @@ class Wanted:
     metric: str | None
     mode: Mode | None
     space: SearchSpace | None
-    otherwise: Mode = "min"  # the mode where neither the user nor an experiment states one
+    otherwise: Mode | None = None  # where neither the user nor an experiment states a mode
 
 
 def metadata_from_experiments(
@@ -227,7 +227,8 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
         skipped[f"experiment {folder.name!r} {_NO_METRIC} {metric!r}, but with {metrics}"] += 1
         return None
     modes = dict(zip(names, _as_list(metadata.get("metric_mode")) * len(names), strict=False))
-    sign = SIGNS.get(wanted.mode or str(modes.get(metric)), SIGNS[wanted.otherwise])
+    mode = wanted.mode or modes.get(metric) or wanted.otherwise
+    sign = past_tasks.sign_of(mode, folder.name, metric, logger)
 
     domains = _domains_in(metadata) if wanted.space is None else wanted.space.domains
     cells = {key.removeprefix(_CONFIG): columns[key] for key in columns if key.startswith(_CONFIG)}
@@ -374,9 +375,8 @@ def _offline_task(
         skipped[f"task that cannot be used: {name!r} ({error})"] += 1
         return None
     values = np.asarray(evaluations.objectives_evaluations, dtype=np.float64)
-    means = SIGNS[wanted.mode or wanted.otherwise] * _mean_over_seeds(
-        values[..., names.index(metric)]
-    )
+    sign = past_tasks.sign_of(wanted.mode or wanted.otherwise, name, metric, logger)
+    means = sign * _mean_over_seeds(values[..., names.index(metric)])
     table = evaluations.hyperparameters
     cells = {key: table[key].tolist() for key in space.names if key in table}
     rows = configurations(cells, space.domains, len(means), skipped)
