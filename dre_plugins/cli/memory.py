@@ -98,7 +98,7 @@ def show(study: Study, folder: Folder = None) -> None:
             "identity": header.study,
             "framework": header.framework,
             # Past tasks are recorded with the sign by which larger values are better.
-            "directions": "as imported: larger is better"
+            "directions": "as imported: larger is better, losses have a minus"
             if header.framework == "import"
             else ", ".join(header.directions),
             "began": _date(header.began),
