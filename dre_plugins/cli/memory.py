@@ -62,7 +62,7 @@ def list_studies(
     opened = _memory(folder)
     index = opened.index()
     for name in index.damaged:
-        warn(f"the record {name} is damaged and left out")
+        warn(f"the record {opened.records / name} is damaged and left out")
     if not index.entries:
         warn(f"there are no studies in {opened.path}")
     table = Table("study", "name", "framework")

@@ -124,13 +124,12 @@ def _read(path: Path) -> dict[str, list[Any]]:
 
 
 def _summary(path: Path) -> dict[str, Any] | None:
-    """Return a summary of a record, None if it is damaged."""
+    """Return a summary of a record, None if it is damaged or has no search space."""
     try:
         header, lines = read_lines(path)
     except (OSError, RecordError):
         return None
-    domains: dict[str, Any] = {}
-    rows, numbers = [], set()
+    spaces, rows, numbers = [], [], set()
     for line in lines:
         if trial := TRIAL.match(line):
             rows.append(line)
@@ -139,9 +138,12 @@ def _summary(path: Path) -> dict[str, Any] | None:
         try:
             space = parsed(line)["space"]
             SearchSpace.from_dict(space)  # one that cannot be rebuilt would stop every study
-            domains.update(space["domains"])
+            spaces.append(space["domains"])
         except DAMAGES:  # counted where the study is read
             continue
+    if not spaces:
+        return None
+    domains = {name: domain for space in spaces for name, domain in space.items()}
     digest = hashlib.sha256(json.dumps(domains).encode()).hexdigest()[:16]
     return {
         "header": asdict(header),

@@ -51,7 +51,7 @@ def test_names_are_printed_as_they_are(dre, memory):
 
 def test_a_damaged_record_is_named(dre, memory):
     (memory.records / "x.jsonl").write_bytes(b"\x00")
-    assert "x.jsonl is damaged" in dre("memory", "list").stderr
+    assert f"{memory.records / 'x.jsonl'} is damaged" in dre("memory", "list").stderr
     assert figures(dre)["damaged records"] == "1"
 
 

@@ -103,6 +103,14 @@ def test_a_space_that_cannot_be_rebuilt_stops_no_other_study(memory, space):
     assert (study.stats["past_studies"], study.stats["memory_errors"]) == (2, 0)
 
 
+def test_a_record_without_a_search_space_is_damaged(memory):
+    write_studies(memory, "ab")
+    first, _, *trials = files_of(memory)[0].read_bytes().splitlines()
+    files_of(memory)[0].write_bytes(b"\n".join([first, b'{"space":{}}', *trials]))
+    assert memory.index().damaged == [files_of(memory)[0].name]
+    assert names(memory) == ["b"]
+
+
 @pytest.mark.parametrize("ended", [math.nan, math.inf, 1e30, None, "x"])
 def test_an_end_that_is_no_time_counts_as_the_beginning(memory, ended):
     write_study(memory, "a", 1)
