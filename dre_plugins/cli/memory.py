@@ -16,7 +16,7 @@ from dre_plugins.cli.console import console, tracked, warn
 from dre_plugins.cli.options import METADATA_FILES, Output, Tasks, check_writable, load_tasks
 
 if TYPE_CHECKING:
-    from dre_plugins.memory.index import Entry
+    from dre_plugins.memory.index import Entry, Index
     from dre_plugins.memory.memory import Memory
 
 memory = typer.Typer(
@@ -59,12 +59,7 @@ def list_studies(
 
         dre memory list --parameter learning_rate
     """
-    opened = _memory(folder)
-    index = opened.index()
-    for name in index.damaged:
-        warn(f"the record {opened.records / name} is damaged and left out")
-    if not index.entries:
-        warn(f"there are no studies in {opened.path}")
+    index = _index(_memory(folder))
     table = Table("study", "name", "framework")
     table.add_column("trials", justify="right")
     table.add_column("last trial")
@@ -157,7 +152,7 @@ def export(
 
     check_writable(output, METADATA_FILES)
     opened = _memory(folder)
-    entries = _found(opened, studies) if studies else opened.index().entries
+    entries = _found(opened, studies) if studies else _index(opened).entries
     metadata = tasks_of(entries, logging.getLogger("dre_plugins"))
     console().print(metadata.summary())
     if not len(metadata):
@@ -211,7 +206,7 @@ def train(folder: Folder = None) -> None:
     table = Table("parameters")
     table.add_column("studies", justify="right")
     table.add_column("prior")
-    for group in groups_of(opened.index()):
+    for group in groups_of(_index(opened)):
         state = f"none needed: up to {MIN_STUDIES} are learnt from when a study begins"
         if len(group.entries) > MIN_STUDIES:
             began = time.time()
@@ -242,7 +237,7 @@ def stats(folder: Folder = None) -> None:
     from dre_plugins.cli.tables import entry_table
 
     opened = _memory(folder)
-    index, priors = opened.index(), [*opened.priors.glob("*.safetensors")]
+    index, priors = _index(opened), [*opened.priors.glob("*.safetensors")]
     entries, sources = index.entries, opened.source_studies()
     learners = [entry for entry in entries if sources.get(entry.header.study)]
     size = sum(path.stat().st_size for path in priors) / 1e6
@@ -287,6 +282,16 @@ def _memory(folder: Path | None) -> Memory:
     opened = Memory.of(True if folder is None else folder)
     assert opened is not None  # only False and None mean none
     return opened
+
+
+def _index(opened: Memory) -> Index:
+    """Return the index of a memory; remark if there are damaged records, or no studies."""
+    index = opened.index()
+    for name in index.damaged:
+        warn(f"the record {opened.records / name} is damaged and left out")
+    if not index.entries:
+        warn(f"there are no studies in {opened.path}")
+    return index
 
 
 def _found(memory: Memory, wanted: list[str]) -> list[Entry]:

@@ -51,7 +51,8 @@ def test_names_are_printed_as_they_are(dre, memory):
 
 def test_a_damaged_record_is_named(dre, memory):
     (memory.records / "x.jsonl").write_bytes(b"\x00")
-    assert f"{memory.records / 'x.jsonl'} is damaged" in dre("memory", "list").stderr
+    for command in ("list", "stats", "train"):
+        assert f"{memory.records / 'x.jsonl'} is damaged" in dre("memory", command).stderr
     assert figures(dre)["damaged records"] == "1"
 
 
