@@ -141,15 +141,16 @@ def test_what_is_deleted_disappears(memory):
     assert names(memory) == ["b"]
 
 
-def test_the_limit_forgets_what_was_written_and_used_longest_ago(tmp_path):
+# "a" is the oldest, but a study may have just learnt from it.
+@pytest.mark.parametrize(("used", "kept"), [("a", "ad"), ("abcd", "cd")])
+def test_the_limit_forgets_what_was_written_and_used_longest_ago(tmp_path, used, kept):
     memory = Memory(tmp_path)
     write_studies(memory, "abcd")
-    # "a" is the oldest, but a study has just learnt from it.
     memory.choices.mkdir()
-    (memory.choices / "e-1.json").write_text('{"prior": null, "studies": ["a"]}')
+    (memory.choices / "e-1.json").write_text(json.dumps({"prior": None, "studies": [*used]}))
     size = files_of(memory)[0].stat().st_size
     Memory(tmp_path, max_megabytes=2.5 * size / 1e6).shrink()
-    assert names(memory) == ["a", "d"]
+    assert names(memory) == [*kept]
 
 
 def _writer(path, study, count):
