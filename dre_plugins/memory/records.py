@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from dre_plugins.engine.files import regular
+from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.memory.priors import digest_of
 from dre_plugins.memory.recorded import Header, RecordedStudy, RecordedTrial
 from dre_plugins.recommend.directions import Directions
@@ -185,9 +185,13 @@ def import_task(folder: Path, task: Task, present: set[str]) -> bool:
     present.add(study)
     # Values of a `Task` are larger where they are better.
     header = Header(study=study, name=task.name, framework="import", directions=("maximize",))
-    recorder = Recorder(folder, header)
+    lines = [header_line(header), space_line(task.space)]
     for number, trial in enumerate(task.trials()):
-        recorder.write(number, trial, task.space)
+        lines.append(trial_line(number, RecordedTrial(trial, header.began), header))
+    folder.mkdir(parents=True, exist_ok=True)
+    # As a whole, as a part of it would count as known when it is imported again.
+    with atomic_write(folder / f"{study}-import{SUFFIX}") as unfinished:
+        unfinished.write_bytes(b"".join(lines))
     return True
 
 

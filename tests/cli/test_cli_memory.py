@@ -6,7 +6,7 @@ import pytest
 from remembered import SPACE, files_of, header, loss, tune, write_study
 
 from dre_plugins import Memory, MetaDataset
-from dre_plugins.memory import choices
+from dre_plugins.memory import choices, records
 from dre_plugins.memory.records import Recorder
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
@@ -124,6 +124,19 @@ def test_what_is_imported_twice_is_recorded_once(dre, memory, tmp_path, monkeypa
     dre("memory", "export", "iris", "-o", again)
     assert "Recorded 0 of 1" in words(dre("memory", "import", again))
     assert read.call_count == 2  # once for the file: no study of another name is read
+
+
+def test_an_import_that_is_interrupted_can_be_repeated(dre, memory, tmp_path, monkeypatch):
+    tasks, other = tmp_path / "tasks.json", tmp_path / "other"
+    dre("memory", "export", "wine", "-o", tasks)
+    line, full = records.trial_line, Mock(side_effect=OSError(28, "No space left on device"))
+    monkeypatch.setattr(
+        records, "trial_line", lambda n, *rest: full() if n == 5 else line(n, *rest)
+    )
+    dre("memory", "import", tasks, "--memory", other, code=1)
+    monkeypatch.undo()
+    assert "Recorded 1 of 1" in words(dre("memory", "import", tasks, "--memory", other))
+    assert [entry.n_trials for entry in Memory(other).index().entries] == [12]
 
 
 def test_export_says_which_studies_it_leaves_out(dre, memory, tmp_path):
