@@ -131,9 +131,9 @@ def forget(
     n_trials = sum(entry.n_trials for entry in found)
     if not yes:
         names = ", ".join(entry.header.title for entry in found)
-        typer.confirm(f"Delete {names}, with {n_trials} trials?", abort=True)
+        typer.confirm(f"Delete {names}, with {n_trials} trials, and all priors?", abort=True)
     opened.forget(found)
-    console().print(f"Forgot {len(found)} studies with {n_trials} trials.")
+    console().print(f"Forgot {len(found)} studies with {n_trials} trials, and all priors.")
 
 
 @memory.command("export")
@@ -201,11 +201,13 @@ def train(folder: Folder = None) -> None:
     """
     from dre_plugins.engine.fitting import FittingError
     from dre_plugins.memory.pretraining import MIN_STUDIES, groups_of, pretrain
+    from dre_plugins.memory.selection import MIN_TRIALS
 
     opened, logger = _memory(folder), logging.getLogger("dre_plugins")
     table = Table("parameters")
     table.add_column("studies", justify="right")
     table.add_column("prior")
+    table.caption = f"Only studies of one objective with at least {MIN_TRIALS} trials count."
     for group in groups_of(_index(opened)):
         state = f"none needed: up to {MIN_STUDIES} are learnt from when a study begins"
         if len(group.entries) > MIN_STUDIES:

@@ -90,7 +90,7 @@ def test_forget_asks_before(memory, answer, n_left):
     from dre_plugins.cli.app import app
 
     asked = testing.CliRunner().invoke(app, ["memory", "forget", "wine"], input=f"{answer}\n")
-    assert "Delete wine, with 12 trials?" in asked.output
+    assert "Delete wine, with 12 trials, and all priors?" in asked.output
     assert len(files_of(memory)) == n_left
 
 
@@ -190,8 +190,12 @@ def test_train(dre, memory, monkeypatch):
     monkeypatch.setattr("dre_plugins.memory.pretraining.MIN_STUDIES", 1)
     monkeypatch.setattr(Prior, "train", staticmethod(lambda metadata, **_: Prior.of_few(metadata)))
     write_study(memory, "beer", 12)
-    text = " ".join(dre("memory", "train").output.split())
-    assert "trained in" in text and "none needed: up to 1 are learnt from" in text
+    text = words(dre("memory", "train"))
+    assert (
+        "at least 5 trials" in text
+        and "trained in" in text
+        and "none needed: up to 1 are learnt from" in text
+    )
     assert "is there already" in dre("memory", "train").output
     assert tune(memory, 1).stats["past_studies"] == 2
     assert len(list(memory.priors.glob("*.safetensors"))) == 1
