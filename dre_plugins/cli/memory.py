@@ -70,6 +70,8 @@ def list_studies(
             header = entry.header
             row = (header.study[:8], header.name, header.framework, str(entry.n_trials))
             table.add_row(*row, _date(entry.last), ", ".join(names))
+    if index.entries and not table.row_count:
+        warn(f"no study has the parameters {parameter}")
     console().print(table)
 
 

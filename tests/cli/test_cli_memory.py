@@ -36,6 +36,9 @@ def test_list(dre, memory):
     assert "lr, layers" in words(dre("memory", "list"))
     filtered = dre("memory", "list", "--parameter", "lr").output
     assert "wine" in filtered and "iris" not in filtered
+    assert (
+        "no study has the parameters ['Lr']" in dre("memory", "list", "--parameter", "Lr").stderr
+    )
 
 
 def test_list_of_another_folder_that_is_empty(dre, memory, tmp_path):
@@ -161,6 +164,11 @@ def test_optuna_storages_are_imported(dre, studies, memory):
     assert "adult" in dre("memory", "list").output
     shown = dre("memory", "show", "adult").output
     assert "as imported: larger is better" in shown and "maximize" not in shown
+
+
+def test_only_files_of_dre_import_and_urls_are_imported(dre, memory, table):
+    for source in (table, "studies.db"):
+        assert "file that dre import has made" in dre("memory", "import", source, code=1).stderr
 
 
 def test_stats(dre, memory):
