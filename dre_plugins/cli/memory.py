@@ -159,7 +159,7 @@ def export(
     console().print(metadata.summary())
     if not len(metadata):
         raise ValueError(
-            f"There is nothing to export in {opened.path}: it has {len(entries)} studies, none "
+            f"There is nothing to export in {opened.path}: {len(entries)} studies were read, none "
             f"with a trial to learn from, so {str(output)!r} is not written."
         )
     metadata.save(output)
