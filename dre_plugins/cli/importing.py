@@ -92,6 +92,8 @@ def import_csv(
         direction="maximize" if maximize else "minimize",
         log=log or (),
     )
+    good = "large" if maximize else "small (--maximize: large)"
+    console().print(f"good values of {value!r}: {good}", soft_wrap=True)
     _finish(metadata, output)
 
 

@@ -16,7 +16,7 @@ from dre_plugins.cli.console import console, tracked, warn
 from dre_plugins.cli.options import METADATA_FILES, Output, Tasks, check_writable, load_tasks
 
 if TYPE_CHECKING:
-    from dre_plugins.memory.index import Entry
+    from dre_plugins.memory.index import Entry, Index
     from dre_plugins.memory.memory import Memory
 
 memory = typer.Typer(
@@ -58,12 +58,7 @@ def list_studies(
 
         dre memory list --parameter learning_rate
     """
-    opened = _memory(folder)
-    index = opened.index()
-    for name in index.damaged:
-        warn(f"the record {name} is damaged and left out")
-    if not index.entries:
-        warn(f"there are no studies in {opened.path}")
+    index = _index(_memory(folder))
     table = Table("study", "name", "framework")
     table.add_column("trials", justify="right")
     table.add_column("last trial")
@@ -74,6 +69,8 @@ def list_studies(
             header = entry.header
             row = (header.study[:8], header.name, header.framework, str(entry.n_trials))
             table.add_row(*row, _date(entry.last), ", ".join(names))
+    if index.entries and not table.row_count:
+        warn(f"no study has the parameters {parameter}")
     console().print(table)
 
 
@@ -97,7 +94,7 @@ def show(study: Study, folder: Folder = None) -> None:
             "identity": header.study,
             "framework": header.framework,
             # Past tasks are recorded with the sign by which larger values are better.
-            "directions": "as imported: larger is better"
+            "directions": "as imported: larger is better, losses have a minus"
             if header.framework == "import"
             else ", ".join(header.directions),
             "began": _date(header.began),
@@ -135,9 +132,9 @@ def forget(
     n_trials = sum(entry.n_trials for entry in found)
     if not yes:
         names = ", ".join(entry.header.title for entry in found)
-        typer.confirm(f"Delete {names}, with {n_trials} trials?", abort=True)
+        typer.confirm(f"Delete {names}, with {n_trials} trials, and all priors?", abort=True)
     opened.forget(found)
-    console().print(f"Forgot {len(found)} studies with {n_trials} trials.")
+    console().print(f"Forgot {len(found)} studies with {n_trials} trials, and all priors.")
 
 
 @memory.command("export")
@@ -152,12 +149,12 @@ def export(output: Output, studies: Studies = None, folder: Folder = None) -> No
 
     check_writable(output, METADATA_FILES)
     opened = _memory(folder)
-    entries = _found(opened, studies) if studies else opened.index().entries
+    entries = _found(opened, studies) if studies else _index(opened).entries
     metadata = tasks_of(entries, logging.getLogger("dre_plugins"))
     console().print(metadata.summary())
     if not len(metadata):
         raise ValueError(
-            f"There is nothing to export in {opened.path}: it has {len(entries)} studies, none "
+            f"There is nothing to export in {opened.path}: {len(entries)} studies were read, none "
             f"with a trial to learn from, so {str(output)!r} is not written."
         )
     metadata.save(output)
@@ -173,12 +170,15 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
     """
     from dre_plugins.memory.choices import tasks_of
     from dre_plugins.memory.records import identity_of, import_task
+    from dre_plugins.transfer.metadata import unnumbered
 
     opened, metadata = _memory(folder), load_tasks(tasks)
     entries = opened.index().entries
     present = {entry.header.study for entry in entries}
     # Those that were recorded while they ran have other identities than the same as past tasks.
-    present |= {*map(identity_of, tasks_of(entries, logging.getLogger("dre_plugins")))}
+    names = {unnumbered(task.name) for task in metadata if identity_of(task) not in present}
+    likely = [entry for entry in entries if unnumbered(entry.header.title) in names]
+    present |= {*map(identity_of, tasks_of(likely, logging.getLogger("dre_plugins")))}
     bar = tracked(metadata, "studies", len(metadata))
     n_new = sum(import_task(opened.records, task, present) for task in bar)
     console().print(f"Recorded {n_new} of {len(metadata)} studies in {opened.path}.")
@@ -198,12 +198,14 @@ def train(folder: Folder = None) -> None:
     """
     from dre_plugins.engine.fitting import FittingError
     from dre_plugins.memory.pretraining import MIN_STUDIES, groups_of, pretrain
+    from dre_plugins.memory.selection import MIN_TRIALS
 
     opened, logger = _memory(folder), logging.getLogger("dre_plugins")
     table = Table("parameters")
     table.add_column("studies", justify="right")
     table.add_column("prior")
-    for group in groups_of(opened.index()):
+    table.caption = f"Only studies of one objective with at least {MIN_TRIALS} trials count."
+    for group in groups_of(_index(opened)):
         state = f"none needed: up to {MIN_STUDIES} are learnt from when a study begins"
         if len(group.entries) > MIN_STUDIES:
             began = time.time()
@@ -234,7 +236,7 @@ def stats(folder: Folder = None) -> None:
     from dre_plugins.cli.tables import entry_table
 
     opened = _memory(folder)
-    index, priors = opened.index(), [*opened.priors.glob("*.safetensors")]
+    index, priors = _index(opened), [*opened.priors.glob("*.safetensors")]
     entries, sources = index.entries, opened.source_studies()
     learners = [entry for entry in entries if sources.get(entry.header.study)]
     size = sum(path.stat().st_size for path in priors) / 1e6
@@ -279,6 +281,16 @@ def _memory(folder: Path | None) -> Memory:
     opened = Memory.of(True if folder is None else folder)
     assert opened is not None  # only False and None mean none
     return opened
+
+
+def _index(opened: Memory) -> Index:
+    """Return the index of a memory; remark if there are damaged records, or no studies."""
+    index = opened.index()
+    for name in index.damaged:
+        warn(f"the record {opened.records / name} is damaged and left out")
+    if not index.entries:
+        warn(f"there are no studies in {opened.path}")
+    return index
 
 
 def _found(memory: Memory, wanted: list[str]) -> list[Entry]:

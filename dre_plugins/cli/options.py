@@ -41,6 +41,11 @@ def _tasks_of(source: str) -> MetaDataset:
     from dre_plugins.transfer.metadata import MetaDataset
 
     if "://" not in source:
+        if Path(source).suffix not in METADATA_FILES:
+            raise ValueError(
+                f"Cannot read {source!r}: give a file that dre import has made of your data "
+                f"({' or '.join(METADATA_FILES)}), or a URL such as sqlite:///studies.db."
+            )
         return MetaDataset.load(source)
     from dre_plugins.adapters.optuna.sources import metadata_from_studies
 

@@ -19,12 +19,12 @@ from typing import Any
 
 from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.memory.recorded import Header, is_time
-from dre_plugins.memory.records import SUFFIX, TRIAL_START, RecordError, parsed, read_lines
+from dre_plugins.memory.records import SUFFIX, TRIAL, RecordError, parsed, read_lines
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES
 
 FORMAT = "dre-plugins/memory-index"
-VERSION = 3
+VERSION = 4
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Entry:
     header: Header
     files: tuple[Path, ...]  # its records
     space: str  # digest of its parameters, see `Index.space`
-    n_trials: int  # number of ended trials; a trial that was repeated counts twice
+    n_trials: int  # number of ended trials
     last: float  # time when the last one ended, in seconds since 1970
     n_bytes: int  # size of its records
 
@@ -124,29 +124,32 @@ def _read(path: Path) -> dict[str, list[Any]]:
 
 
 def _summary(path: Path) -> dict[str, Any] | None:
-    """Return a summary of a record, None if it is damaged."""
+    """Return a summary of a record, None if it is damaged or has no search space."""
     try:
         header, lines = read_lines(path)
     except (OSError, RecordError):
         return None
-    domains: dict[str, Any] = {}
-    rows = []
+    spaces, rows, numbers = [], [], set()
     for line in lines:
-        if line.startswith(TRIAL_START):
+        if trial := TRIAL.match(line):
             rows.append(line)
+            numbers.add(int(trial[1]))
             continue
         try:
             space = parsed(line)["space"]
             SearchSpace.from_dict(space)  # one that cannot be rebuilt would stop every study
-            domains.update(space["domains"])
+            spaces.append(space["domains"])
         except DAMAGES:  # counted where the study is read
             continue
+    if not spaces:
+        return None
+    domains = {name: domain for space in spaces for name, domain in space.items()}
     digest = hashlib.sha256(json.dumps(domains).encode()).hexdigest()[:16]
     return {
         "header": asdict(header),
         "domains": domains,
         "space": digest,
-        "n": len(rows),
+        "trials": sorted(numbers),
         "last": _last(rows, header),
     }
 
@@ -170,7 +173,8 @@ def _entry(records: list[tuple[Path, int, Any]]) -> Entry:
         header=Header.from_dict(oldest["header"]),
         files=tuple(path for path, _, _ in records),
         space=newest["space"],
-        n_trials=sum(summary["n"] for _, _, summary in records),
+        # A trial that was recorded again, as after a restart, counts once.
+        n_trials=len(set().union(*(summary["trials"] for _, _, summary in records))),
         last=newest["last"],
         n_bytes=sum(size for _, size, _ in records),
     )

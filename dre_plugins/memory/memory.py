@@ -133,7 +133,8 @@ class Memory:
         for path, studies in self._chosen():
             used = _last_used(path)
             last |= {study: max(last.get(study, 0.0), used) for study in studies}
-        for entry in sorted(entries, key=lambda entry: last[entry.header.study]):
+        # Of those that one study has learnt from, the oldest first.
+        for entry in sorted(entries, key=lambda entry: (last[entry.header.study], entry.last)):
             if excess <= 0:
                 break
             self._delete(entry)

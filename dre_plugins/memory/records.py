@@ -10,17 +10,18 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 import uuid
 import weakref
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from dre_plugins.engine.files import regular
+from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.memory.priors import digest_of
 from dre_plugins.memory.recorded import Header, RecordedStudy, RecordedTrial
 from dre_plugins.recommend.directions import Directions
@@ -28,13 +29,13 @@ from dre_plugins.recommend.trials import Trial, TrialState, values_of
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.space.serial import from_plain, to_plain
 from dre_plugins.transfer.archive import DAMAGES
-from dre_plugins.transfer.metadata import Task
+from dre_plugins.transfer.metadata import Task, unnumbered
 
 FORMAT = "dre-plugins/memory"
 VERSION = 1
 
 # A line that begins like this is a trial; they are counted without being parsed.
-TRIAL_START = b'{"trial":'
+TRIAL = re.compile(rb'\{"trial":(\d{1,9}),')
 SUFFIX = ".jsonl"
 # Seconds between syncs: a power cut loses at most what was written since; a kill loses nothing.
 SECONDS_BETWEEN_SYNCS = 60.0
@@ -173,19 +174,24 @@ def _sync(path: Path, process: int) -> None:
 
 def identity_of(task: Task) -> str:
     """Return the identity of a study that is recorded from a past task."""
-    return digest_of([task])[:16]
+    return digest_of([replace(task, name=unnumbered(task.name))])[:16]
 
 
-def import_task(folder: Path, task: Task, present: Collection[str]) -> bool:
+def import_task(folder: Path, task: Task, present: set[str]) -> bool:
     """Record a past task as a study unless its identity is `present`; say whether it is new."""
     study = identity_of(task)
     if study in present:
         return False
+    present.add(study)
     # Values of a `Task` are larger where they are better.
     header = Header(study=study, name=task.name, framework="import", directions=("maximize",))
-    recorder = Recorder(folder, header)
+    lines = [header_line(header), space_line(task.space)]
     for number, trial in enumerate(task.trials()):
-        recorder.write(number, trial, task.space)
+        lines.append(trial_line(number, RecordedTrial(trial, header.began), header))
+    folder.mkdir(parents=True, exist_ok=True)
+    # As a whole, as a part of it would count as known when it is imported again.
+    with atomic_write(folder / f"{study}-import{SUFFIX}") as unfinished:
+        unfinished.write_bytes(b"".join(lines))
     return True
 
 

@@ -7,6 +7,7 @@ Larger values are better.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -315,6 +316,11 @@ def _numbered(tasks: Iterable[Task]) -> tuple[Task, ...]:
             name = f"{task.name} ({n})"
         named[name] = task if name == task.name else replace(task, name=name)
     return tuple(named.values())
+
+
+def unnumbered(name: str) -> str:
+    """Return a name without the numbers that it may have got where it was repeated."""
+    return re.sub(r"( \(\d+\))+$", "", name)
 
 
 def _joined(first: str, second: str) -> str:

@@ -45,6 +45,7 @@ def test_csv(dre, table, tmp_path):
     columns = ("--parameter", "lr", "--parameter", "layers")
     text = dre("import", "csv", table, *options, *columns, "-o", output).output
     assert "2 tasks, 16 evaluations (14 complete, 2 failed) from runs" in text
+    assert "good values of 'accuracy': large\n" in text
     wine, _ = MetaDataset.load(output)
     assert wine.space.names == ("lr", "layers")
     assert isinstance(wine.space.domains["lr"], Float) and wine.space.domains["lr"].scale == "log"
@@ -54,7 +55,8 @@ def test_csv(dre, table, tmp_path):
 
 def test_csv_without_options_takes_all_other_columns(dre, table, tmp_path):
     output = tmp_path / "tasks.json"
-    dre("import", "csv", table, "--value", "accuracy", "-o", output)
+    text = dre("import", "csv", table, "--value", "accuracy", "-o", output).output
+    assert "good values of 'accuracy': small (--maximize: large)" in text
     (task,) = MetaDataset.load(output)
     assert task.name == "runs" and task.space.names == ("dataset", "lr", "layers")
     assert task.values[0] < 0

@@ -1,9 +1,12 @@
 """`dre memory`."""
 
+from unittest.mock import Mock
+
 import pytest
 from remembered import SPACE, files_of, header, loss, tune, write_study
 
 from dre_plugins import Memory, MetaDataset
+from dre_plugins.memory import choices, records
 from dre_plugins.memory.records import Recorder
 from dre_plugins.recommend.trials import Trial, TrialState
 from dre_plugins.space import Float, SearchSpace
@@ -33,6 +36,9 @@ def test_list(dre, memory):
     assert "lr, layers" in words(dre("memory", "list"))
     filtered = dre("memory", "list", "--parameter", "lr").output
     assert "wine" in filtered and "iris" not in filtered
+    assert (
+        "no study has the parameters ['Lr']" in dre("memory", "list", "--parameter", "Lr").stderr
+    )
 
 
 def test_list_of_another_folder_that_is_empty(dre, memory, tmp_path):
@@ -48,7 +54,8 @@ def test_names_are_printed_as_they_are(dre, memory):
 
 def test_a_damaged_record_is_named(dre, memory):
     (memory.records / "x.jsonl").write_bytes(b"\x00")
-    assert "x.jsonl is damaged" in dre("memory", "list").stderr
+    for command in ("list", "stats", "train"):
+        assert f"{memory.records / 'x.jsonl'} is damaged" in dre("memory", command).stderr
     assert figures(dre)["damaged records"] == "1"
 
 
@@ -86,7 +93,7 @@ def test_forget_asks_before(memory, answer, n_left):
     from dre_plugins.cli.app import app
 
     asked = testing.CliRunner().invoke(app, ["memory", "forget", "wine"], input=f"{answer}\n")
-    assert "Delete wine, with 12 trials?" in asked.output
+    assert "Delete wine, with 12 trials, and all priors?" in asked.output
     assert len(files_of(memory)) == n_left
 
 
@@ -105,6 +112,34 @@ def test_export_and_import(dre, memory, tmp_path):
     assert (task.values == expected.values).all() and len(task) == 12
     # To a file and back, units are the same to rounding: configurations are what is recorded.
     assert abs(task.units - expected.units).max() < 1e-12
+
+
+def test_what_is_imported_twice_is_recorded_once(dre, memory, tmp_path, monkeypatch):
+    """The same file twice; a file of the imported studies; studies that have one name."""
+    tasks, again, other = tmp_path / "tasks.json", tmp_path / "again.json", tmp_path / "other"
+    tune(memory, 6, name="wine")  # "wine" and "wine (2)"
+    dre("memory", "export", "-o", tasks)
+    assert "Recorded 3 of 6" in words(dre("memory", "import", tasks, tasks, "--memory", other))
+    dre("memory", "export", "-o", again, "--memory", other)
+    assert "Recorded 0 of 3" in words(dre("memory", "import", again, "--memory", other))
+    read = Mock(wraps=choices.read_study)
+    monkeypatch.setattr(choices, "read_study", read)
+    dre("memory", "export", "iris", "-o", again)
+    assert "Recorded 0 of 1" in words(dre("memory", "import", again))
+    assert read.call_count == 2  # once for the file: no study of another name is read
+
+
+def test_an_import_that_is_interrupted_can_be_repeated(dre, memory, tmp_path, monkeypatch):
+    tasks, other = tmp_path / "tasks.json", tmp_path / "other"
+    dre("memory", "export", "wine", "-o", tasks)
+    line, full = records.trial_line, Mock(side_effect=OSError(28, "No space left on device"))
+    monkeypatch.setattr(
+        records, "trial_line", lambda n, *rest: full() if n == 5 else line(n, *rest)
+    )
+    dre("memory", "import", tasks, "--memory", other, code=1)
+    monkeypatch.undo()
+    assert "Recorded 1 of 1" in words(dre("memory", "import", tasks, "--memory", other))
+    assert [entry.n_trials for entry in Memory(other).index().entries] == [12]
 
 
 def test_export_says_which_studies_it_leaves_out(dre, memory, tmp_path):
@@ -129,6 +164,11 @@ def test_optuna_storages_are_imported(dre, studies, memory):
     assert "adult" in dre("memory", "list").output
     shown = dre("memory", "show", "adult").output
     assert "as imported: larger is better" in shown and "maximize" not in shown
+
+
+def test_only_files_of_dre_import_and_urls_are_imported(dre, memory, table):
+    for source in (table, "studies.db"):
+        assert "file that dre import has made" in dre("memory", "import", source, code=1).stderr
 
 
 def test_stats(dre, memory):
@@ -158,8 +198,12 @@ def test_train(dre, memory, monkeypatch):
     monkeypatch.setattr("dre_plugins.memory.pretraining.MIN_STUDIES", 1)
     monkeypatch.setattr(Prior, "train", staticmethod(lambda metadata, **_: Prior.of_few(metadata)))
     write_study(memory, "beer", 12)
-    text = " ".join(dre("memory", "train").output.split())
-    assert "trained in" in text and "none needed: up to 1 are learnt from" in text
+    text = words(dre("memory", "train"))
+    assert (
+        "at least 5 trials" in text
+        and "trained in" in text
+        and "none needed: up to 1 are learnt from" in text
+    )
     assert "is there already" in dre("memory", "train").output
     assert tune(memory, 1).stats["past_studies"] == 2
     assert len(list(memory.priors.glob("*.safetensors"))) == 1

@@ -50,6 +50,15 @@ def test_only_what_has_changed_is_read_again(memory, monkeypatch):
     assert len(read) == 1
 
 
+def test_a_trial_that_was_recorded_again_counts_once(memory):
+    """After a restart that has lost the last trials, or in a record whose last line was cut."""
+    write_study(memory, "a", 4)
+    write_study(memory, "a", 6)
+    with files_of(memory)[0].open("ab") as file:
+        file.write(b'{"trial":7')
+    assert [entry.n_trials for entry in memory.index().entries] == [6]
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"format": 1}', b'{"files": {"a": [1]}}', b"\xff" * 100]
 )
@@ -93,6 +102,14 @@ def test_a_space_that_cannot_be_rebuilt_stops_no_other_study(memory, space):
     assert (study.stats["past_studies"], study.stats["memory_errors"]) == (2, 0)
 
 
+def test_a_record_without_a_search_space_is_damaged(memory):
+    write_studies(memory, "ab")
+    first, _, *trials = files_of(memory)[0].read_bytes().splitlines()
+    files_of(memory)[0].write_bytes(b"\n".join([first, b'{"space":{}}', *trials]))
+    assert memory.index().damaged == [files_of(memory)[0].name]
+    assert names(memory) == ["b"]
+
+
 @pytest.mark.parametrize("ended", [math.nan, math.inf, 1e30, None, "x"])
 def test_an_end_that_is_no_time_counts_as_the_beginning(memory, ended):
     write_study(memory, "a", 1)
@@ -123,15 +140,16 @@ def test_what_is_deleted_disappears(memory):
     assert names(memory) == ["b"]
 
 
-def test_the_limit_forgets_what_was_written_and_used_longest_ago(tmp_path):
+# "a" is the oldest, but a study may have just learnt from it.
+@pytest.mark.parametrize(("used", "kept"), [("a", "ad"), ("abcd", "cd")])
+def test_the_limit_forgets_what_was_written_and_used_longest_ago(tmp_path, used, kept):
     memory = Memory(tmp_path)
     write_studies(memory, "abcd")
-    # "a" is the oldest, but a study has just learnt from it.
     memory.choices.mkdir()
-    (memory.choices / "e-1.json").write_text('{"prior": null, "studies": ["a"]}')
+    (memory.choices / "e-1.json").write_text(json.dumps({"prior": None, "studies": [*used]}))
     size = files_of(memory)[0].stat().st_size
     Memory(tmp_path, max_megabytes=2.5 * size / 1e6).shrink()
-    assert names(memory) == ["a", "d"]
+    assert names(memory) == [*kept]
 
 
 def _writer(path, study, count):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
+
+from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.metadata import MetaDataset
 
 if TYPE_CHECKING:
@@ -28,10 +31,44 @@ def check_mode(mode: str | None) -> None:
         raise ValueError(f"mode must be 'min' or 'max', got {mode!r}.")
 
 
+def sign_of(mode: object, task: str, metric: object, logger: logging.Logger) -> float:
+    """Return 1 if large values are good, -1 if small ones are; warn if the mode is neither."""
+    if str(mode) not in SIGNS:
+        logger.warning(
+            "Nothing says whether small or large values of %r in %r are good: small ones are "
+            "taken to be. State mode='min' or mode='max'.",
+            metric,
+            task,
+        )
+    return SIGNS.get(str(mode), -1.0)
+
+
 def listed(sources: Any) -> Sequence[Any]:
     """Return a sequence of sources; a text is a single one."""
     is_several = isinstance(sources, Sequence) and not isinstance(sources, str)
     return sources if is_several else [sources]
+
+
+def read_in(
+    space: SearchSpace | None, read: Callable[[SearchSpace | None], MetaDataset]
+) -> MetaDataset:
+    """Return what `read` returns in a given space, without tasks that have nothing of the space.
+
+    Raises:
+        ValueError: If no task has a parameter of the space.
+    """
+    metadata = read(space)
+    kept = tuple(task for task in metadata if not np.isnan(task.units).all())
+    n_others = len(metadata) - len(kept)
+    if space is None or not n_others:
+        return metadata
+    if not kept:
+        found = sorted({name for task in read(None) for name in task.space.domains})
+        raise ValueError(
+            f"No trial has a parameter of the space, {[*space.names]}; there are {found}."
+        )
+    skipped = {**metadata.skipped, "task without a parameter of the space": n_others}
+    return replace(metadata, tasks=kept, skipped=skipped)
 
 
 def learnt_prior(metadata: MetaDataset, logger: logging.Logger) -> Prior:

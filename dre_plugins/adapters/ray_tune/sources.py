@@ -16,7 +16,7 @@ from ray.tune import ExperimentAnalysis, ResultGrid
 from ray.tune.result import AUTO_RESULT_KEYS
 from ray.tune.search.repeater import TRIAL_INDEX
 
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, listed
+from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, listed, read_in
 from dre_plugins.adapters.ray_tune.conversion import space_of
 from dre_plugins.engine.files import regular
 from dre_plugins.recommend.trials import Trial, TrialState
@@ -73,11 +73,14 @@ def metadata_from_results(
         space: What was searched; None: inferred from the configurations, without objects.
 
     Raises:
-        ValueError: A folder is missing, nothing has reported the metric, or an argument is wrong.
+        ValueError: A folder is missing, nothing has reported the metric or has a parameter of the
+            space, or an argument is wrong.
     """
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    return read_results(results, metric=metric, mode=mode, space=space)
+    return read_in(
+        space, lambda given: read_results(results, metric=metric, mode=mode, space=given)
+    )
 
 
 def read_results(

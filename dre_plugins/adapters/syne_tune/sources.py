@@ -26,7 +26,8 @@ from syne_tune.constants import (
 from syne_tune.optimizer.scheduler import SchedulerDecision
 from syne_tune.util import experiment_path
 
-from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode, learnt_prior, listed
+from dre_plugins.adapters.common import past_tasks
+from dre_plugins.adapters.common.past_tasks import Mode, check_mode
 from dre_plugins.adapters.syne_tune.conversion import domain_of, space_of
 from dre_plugins.adapters.syne_tune.history import check_objective, logger
 from dre_plugins.engine.files import regular
@@ -70,7 +71,7 @@ class Wanted:
     metric: str | None
     mode: Mode | None
     space: SearchSpace | None
-    otherwise: Mode = "min"  # the mode where neither the user nor an experiment states one
+    otherwise: Mode | None = None  # where neither the user nor an experiment states a mode
 
 
 def metadata_from_experiments(
@@ -95,19 +96,19 @@ def metadata_from_experiments(
         space: What was searched; None: what the experiment says, else inferred from its table.
 
     Raises:
-        ValueError: A folder is missing, nothing has the metric, or an argument is wrong.
+        ValueError: A folder is missing, nothing has the metric or space, or an argument is wrong.
     """
     check_mode(mode)
     if space is not None and not isinstance(space, SearchSpace):
         space = space_of(space)
-    return _tasks_in(source, Wanted(metric, mode, space))
+    return past_tasks.read_in(space, lambda given: _tasks_in(source, Wanted(metric, mode, given)))
 
 
 def _tasks_in(source: Source | Sequence[Source], wanted: Wanted) -> MetaDataset:
     """Return experiments and offline evaluations as metadata."""
     skipped: Counter[str] = Counter()
     tasks: list[Task] = []
-    for part in listed(source):
+    for part in past_tasks.listed(source):
         if isinstance(part, Mapping):
             read = [_offline_task(name, table, wanted, skipped) for name, table in part.items()]
             tasks += [task for task in read if task is not None]
@@ -150,14 +151,14 @@ def prior_from_evaluations(
     check_objective(metric, do_minimize)
     check_mode(past_mode)
     if not isinstance(evaluations, MetaDataset):
-        parts = listed(evaluations)
+        parts = past_tasks.listed(evaluations)
         tables = [table for part in parts if isinstance(part, Mapping) for table in part.values()]
         if tables:
             past_metric = past_metric or _metric_of(tables, metric)
         otherwise: Mode = "min" if do_minimize else "max"
         wanted = Wanted(past_metric or metric, past_mode, None, otherwise)
         evaluations = _tasks_in(evaluations, wanted)
-    return learnt_prior(evaluations, logger)
+    return past_tasks.learnt_prior(evaluations, logger)
 
 
 def _metric_of(tables: Sequence[Any], metric: str) -> str:
@@ -225,7 +226,8 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
         skipped[f"experiment {folder.name!r} {_NO_METRIC} {metric!r}, but with {metrics}"] += 1
         return None
     modes = dict(zip(names, _as_list(metadata.get("metric_mode")) * len(names), strict=False))
-    sign = SIGNS.get(wanted.mode or str(modes.get(metric)), SIGNS[wanted.otherwise])
+    mode = wanted.mode or modes.get(metric) or wanted.otherwise
+    sign = past_tasks.sign_of(mode, folder.name, metric, logger)
 
     domains = _domains_in(metadata) if wanted.space is None else wanted.space.domains
     cells = {key.removeprefix(_CONFIG): columns[key] for key in columns if key.startswith(_CONFIG)}
@@ -372,9 +374,8 @@ def _offline_task(
         skipped[f"task that cannot be used: {name!r} ({error})"] += 1
         return None
     values = np.asarray(evaluations.objectives_evaluations, dtype=np.float64)
-    means = SIGNS[wanted.mode or wanted.otherwise] * _mean_over_seeds(
-        values[..., names.index(metric)]
-    )
+    sign = past_tasks.sign_of(wanted.mode or wanted.otherwise, name, metric, logger)
+    means = sign * _mean_over_seeds(values[..., names.index(metric)])
     table = evaluations.hyperparameters
     cells = {key: table[key].tolist() for key in space.names if key in table}
     rows = configurations(cells, space.domains, len(means), skipped)

@@ -206,6 +206,19 @@ def test_values_that_do_not_fit_a_given_space_are_counted(tmp_path: Path) -> Non
     assert metadata.skipped == {"trials without a fitting 'layers', such as 'big'": 1}
 
 
+def test_a_space_of_no_trial_is_an_error_and_of_some_tasks_leaves_the_others_out(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path / "one", "a", {"model": {"lr": 0.1}}, [report(1.0)])
+    written(tmp_path / "two", "b", {"depth": 3}, [report(1.0)])
+    options: dict[str, Any] = {"metric": "loss", "mode": "min"}
+    with pytest.raises(ValueError, match=r"space, \['lr'\]; there are \['depth', 'model/lr'\]"):
+        metadata_from_results(tmp_path, space={"lr": tune.uniform(0, 1)}, **options)
+    metadata = metadata_from_results(tmp_path, space={"depth": tune.randint(1, 9)}, **options)
+    assert [task.name for task in metadata] == ["two"]
+    assert metadata.skipped == {"task without a parameter of the space": 1}
+
+
 def test_what_cannot_be_read_is_counted(tmp_path: Path) -> None:
     written(tmp_path / "one", "good", {"x": 0.5}, [report(1.0)])
     cut = written(tmp_path / "one", "cut", {"x": 0.5}, [report(1.0), report(2.0, 2)])

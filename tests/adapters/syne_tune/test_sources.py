@@ -169,6 +169,22 @@ def test_without_metadata_the_space_is_inferred(tmp_path: Path) -> None:
     np.testing.assert_array_equal(task.failed, [False, True, True, False])
     with pytest.raises(ValueError, match=r"metric None.*'loss'"):
         metadata_from_experiments(folder)
+    with pytest.raises(ValueError, match=r"space, \['y'\]; there are \['kind', 'x'\]"):
+        metadata_from_experiments(folder, metric="loss", space={"y": cs.uniform(0, 1)})
+
+
+@pytest.mark.parametrize(
+    ("stated", "mode", "is_warned"),
+    [({}, None, True), ({}, "max", False), ({"metric_mode": "max"}, None, False)],
+)
+def test_a_mode_that_nothing_states_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, stated: Any, mode: Any, is_warned: bool
+) -> None:
+    table = "trial_id,config_x,loss\n0,0.1,5.0\n1,0.2,6.0\n"
+    folder = written(tmp_path / "old", table, {"metric_names": ["loss"], **stated})
+    task = metadata_from_experiments(folder, mode=mode).tasks[0]
+    assert task.values.tolist() == ([-5.0, -6.0] if is_warned else [5.0, 6.0])
+    assert ("small or large values of 'loss' in 'old'" in caplog.text) is is_warned
 
 
 def test_domains_that_the_metadata_does_not_keep_are_inferred(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from syne_tune.optimizer.scheduler import TrialScheduler
 from syne_tune.optimizer.schedulers.asha import AsynchronousSuccessiveHalving
 from syne_tune_rows import KNOWING, SPACE, evaluations
 
+from dre_plugins.adapters.common import past_tasks
 from dre_plugins.adapters.syne_tune import (
     ASHADRE,
     DRE,
@@ -97,8 +98,7 @@ def test_only_an_experiment_that_states_no_mode_has_that_of_now(
     is_alone: bool,
 ) -> None:
     """Also beside evaluations, which never state one."""
-    sources = "dre_plugins.adapters.syne_tune.sources"
-    monkeypatch.setattr(f"{sources}.learnt_prior", lambda metadata, logger: metadata)
+    monkeypatch.setattr(past_tasks, "learnt_prior", lambda metadata, logger: metadata)
     (tmp_path / "results.csv").write_text("trial_id,config_lr,loss\n0,0.1,5.0\n1,0.2,6.0\n")
     if stated is not None:
         metadata = {"metric_names": ["loss"], "metric_mode": stated}
