@@ -226,7 +226,8 @@ def read_experiment(folder: Path, wanted: Wanted, skipped: Counter[str]) -> Expe
         skipped[f"experiment {folder.name!r} {_NO_METRIC} {metric!r}, but with {metrics}"] += 1
         return None
     modes = dict(zip(names, _as_list(metadata.get("metric_mode")) * len(names), strict=False))
-    mode = wanted.mode or modes.get(metric) or wanted.otherwise
+    stated = str(modes.get(metric))
+    mode = wanted.mode or (stated if stated in past_tasks.SIGNS else wanted.otherwise)
     sign = past_tasks.sign_of(mode, folder.name, metric, logger)
 
     domains = _domains_in(metadata) if wanted.space is None else wanted.space.domains

@@ -87,7 +87,7 @@ def test_the_past_can_serve_every_scheduler() -> None:
     assert best_of(plain) == wanted
 
 
-@pytest.mark.parametrize("stated", [None, "min", "max"])
+@pytest.mark.parametrize("stated", [None, "min", "max", "smallest"])
 @pytest.mark.parametrize("do_minimize", [True, False])
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_only_an_experiment_that_states_no_mode_has_that_of_now(
@@ -106,7 +106,7 @@ def test_only_an_experiment_that_states_no_mode_has_that_of_now(
     table = evaluations()
     past = [str(tmp_path)] if is_alone else [str(tmp_path), {"table": table}]
     read: Any = prior_from_evaluations(past, "loss", do_minimize)
-    is_small = do_minimize if stated is None else stated == "min"
+    is_small = stated == "min" if stated in ("min", "max") else do_minimize
     assert read.tasks[0].values.tolist() == ([-5.0, -6.0] if is_small else [5.0, 6.0])
     if not is_alone:
         value = float(table.objectives_evaluations.ravel()[0])
