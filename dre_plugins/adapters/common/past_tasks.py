@@ -35,8 +35,8 @@ def sign_of(mode: object, task: str, metric: object, logger: logging.Logger) -> 
     """Return 1 if large values are good, -1 if small ones are; warn if the mode is neither."""
     if str(mode) not in SIGNS:
         logger.warning(
-            "Nothing says whether small or large values of %r in %r are good: small ones are "
-            "taken to be. State mode='min' or mode='max'.",
+            "Nothing says whether small or large values of %r in %r are good; it is assumed that "
+            "small ones are. State mode='min' or mode='max'.",
             metric,
             task,
         )

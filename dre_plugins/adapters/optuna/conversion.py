@@ -258,7 +258,8 @@ def fixed_by_sampler(
     if isinstance(study.sampler, PartialFixedSampler):
         for name, distribution in union_of_distributions(trials).items():
             if name not in search_space:
-                with suppress(ValueError):  # no choice: that matters only if the trial asks for it
+                # A value that is no choice matters only if the trial asks for it.
+                with suppress(ValueError):
                     value = study.sampler.sample_independent(study, trial, name, distribution)
                     fixed[name] = number_of(distribution, value)
     return fixed

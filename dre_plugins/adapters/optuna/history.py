@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 import numpy as np
 import optuna
-from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState as OptunaState
@@ -29,7 +28,7 @@ from dre_plugins.adapters.optuna.conversion import (
     union_of_distributions,
 )
 from dre_plugins.recommend.trials import Trial, number_of as real_of
-from dre_plugins.space.base import match_key
+from dre_plugins.space.base import Mask, match_key
 from dre_plugins.space.search_space import SearchSpace
 
 Study: TypeAlias = optuna.Study
@@ -103,12 +102,10 @@ class History:
         ended = self._kept[1].get(trial.number)
         return ended.numbers if ended is not None and ended.source is trial else numbers_of(trial)
 
-    def have(
-        self, trials: Sequence[FrozenTrial], numbers: Mapping[str, float]
-    ) -> NDArray[np.bool_]:
+    def have(self, trials: Sequence[FrozenTrial], numbers: Mapping[str, float]) -> Mask:
         """Return which trials have no other values of some parameters than these numbers `[N]`."""
-        held = [self.numbers(trial) if numbers else {} for trial in trials]
-        agree = [all(own.get(name, n) == n for name, n in numbers.items()) for own in held]
+        held = map(self.numbers, trials)
+        agree = [all(known.get(name, n) == n for name, n in numbers.items()) for known in held]
         return np.array(agree, dtype=np.bool_)
 
 

@@ -385,6 +385,8 @@ class DRESampler(BaseSampler):
         self._reporter.log(study, text, text, logging.INFO)
         rows = [row for row, known in enumerate(history) if known.configuration]
         fixed = conversion.within(conversion.given_to(trial), space.domains)
-        is_evaluated = self._history.have(others, fixed_elsewhere)[rows]
+        is_evaluated = None
+        if fixed_elsewhere:
+            is_evaluated = self._history.have(others, fixed_elsewhere)[rows]
         suggest = partial(recommender.suggest, is_whole=whole[rows], is_evaluated=is_evaluated)
         return space, suggest([history[row] for row in rows], index=trial.number, fixed=fixed)[0]
