@@ -164,12 +164,14 @@ def export(output: Output, studies: Studies = None, folder: Folder = None) -> No
 def import_studies(tasks: Tasks, folder: Folder = None) -> None:
     """Record past tasks from files of `dre import` or Optuna storages; known ones are skipped.
 
+    An imported study that has grown since takes the place of the earlier one.
+
     Example:
 
         dre memory import sqlite:///studies.db
     """
     from dre_plugins.memory.choices import tasks_of
-    from dre_plugins.memory.records import identity_of, import_task
+    from dre_plugins.memory.records import has_grown, identity_of, import_task
     from dre_plugins.transfer.metadata import unnumbered
 
     opened, metadata = _memory(folder), load_tasks(tasks)
@@ -178,10 +180,16 @@ def import_studies(tasks: Tasks, folder: Folder = None) -> None:
     # Those that were recorded while they ran have other identities than the same as past tasks.
     names = {unnumbered(task.name) for task in metadata if identity_of(task) not in present}
     likely = [entry for entry in entries if unnumbered(entry.header.title) in names]
-    present |= {*map(identity_of, tasks_of(likely, logging.getLogger("dre_plugins")))}
+    known = [(entry, tasks_of([entry], logging.getLogger("dre_plugins"))) for entry in likely]
+    present |= {identity_of(task) for _, tasks in known for task in tasks}
     bar = tracked(metadata, "studies", len(metadata))
-    n_new = sum(import_task(opened.records, task, present) for task in bar)
-    console().print(f"Recorded {n_new} of {len(metadata)} studies in {opened.path}.")
+    new = [task for task in bar if import_task(opened.records, task, present)]
+    for entry, tasks_before in known:
+        grown = any(has_grown(task, before) for before in tasks_before for task in new)
+        if entry.header.framework == "import" and grown:
+            (path,) = entry.files
+            path.unlink(missing_ok=True)
+    console().print(f"Recorded {len(new)} of {len(metadata)} studies in {opened.path}.")
 
 
 @memory.command("train")

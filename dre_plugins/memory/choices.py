@@ -88,7 +88,11 @@ def _prior_for(
     prior = kept.priors / Path(chosen["prior"]).name  # nothing outside the folder
     with suppress(PermissionError):  # a colleague's file
         os.utime(prior)  # priors that were used last are kept
-    return replace(Prior.load(prior), past_studies=tuple(chosen.get("names", ())))
+    try:
+        return replace(Prior.load(prior), past_studies=tuple(chosen.get("names", ())))
+    except DAMAGES:
+        prior.unlink()  # the next study trains it again
+        raise
 
 
 def _pretrained(memory: Memory, entries: Sequence[Entry]) -> tuple[Path | None, Sequence[Entry]]:

@@ -177,6 +177,13 @@ def identity_of(task: Task) -> str:
     return digest_of([replace(task, name=unnumbered(task.name))])[:16]
 
 
+def has_grown(task: Task, earlier: Task) -> bool:
+    """Return whether a past task is an earlier one with more trials."""
+    trials = iter(task.trials())
+    is_same = unnumbered(task.name) == unnumbered(earlier.name) and len(task) > len(earlier)
+    return is_same and all(trial in trials for trial in earlier.trials())
+
+
 def import_task(folder: Path, task: Task, present: set[str]) -> bool:
     """Record a past task as a study unless its identity is `present`; say whether it is new."""
     study = identity_of(task)

@@ -166,6 +166,15 @@ def test_optuna_storages_are_imported(dre, studies, memory):
     assert "as imported: larger is better" in shown and "maximize" not in shown
 
 
+def test_a_study_that_has_grown_takes_the_place_of_what_was_imported_before(dre, tmp_path):
+    other, tasks = Memory(tmp_path / "other"), tmp_path / "tasks.json"
+    for n in (3, 5):
+        tune(tmp_path / f"source{n}", n, seed=0, name="grows")
+        dre("memory", "export", "-o", tasks, "--memory", tmp_path / f"source{n}")
+        assert "Recorded 1 of 1" in words(dre("memory", "import", tasks, "--memory", other.path))
+        assert [entry.n_trials for entry in other.index().entries] == [n]
+
+
 def test_only_files_of_dre_import_and_urls_are_imported(dre, memory, table):
     for source in (table, "studies.db"):
         assert "file that dre import has made" in dre("memory", "import", source, code=1).stderr

@@ -375,7 +375,7 @@ def test_a_file_system_without_hard_links_will_do(memory, monkeypatch, error):
     assert not study.stats["memory_errors"]
 
 
-def test_a_damaged_prior_is_one_warning(memory, caplog):
+def test_a_damaged_prior_is_one_warning_and_trained_again_for_the_next_study(memory, caplog):
     write_study(memory, "a")
     tune(memory, 0)
     (prior,) = memory.priors.glob("*.safetensors")
@@ -383,6 +383,7 @@ def test_a_damaged_prior_is_one_warning(memory, caplog):
     study = tune(memory, 2)
     assert study.stats["memory_errors"] == 1
     assert configurations(study) == configurations(tune(False, 2))
+    assert tune(memory, 1).stats["past_studies"] == 1
 
 
 def test_paths(tmp_path, monkeypatch):
