@@ -145,7 +145,8 @@ LEARNERS: Mapping[str, Learner] = {
         " sgd_momentum weight_decay dropout dropout_rate dropout_prob max_dropout drop_rate",
         foreign="gamma tau gae_lambda ent_coef clip_range buffer_size n_estimators max_depth"
         " num_leaves c kernel l2_leaf_reg iterations learning_rate_init"
-        " lora_r lora_alpha n_heads num_heads",
+        " lora_r lora_alpha lr_encoder lr_backbone lr_head encoder_lr backbone_lr head_lr"
+        " n_heads num_heads heads nhead d_model embed_dim hidden_channels",
         least_rate=1e-3,  # smaller rates are for fine-tuning, which was not evaluated
     ),
     "random-forest": Learner(

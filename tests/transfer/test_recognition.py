@@ -127,6 +127,14 @@ TUTORIALS: dict[str | None, dict[str, dict[str, Domain]]] = {
             "learning_rate per_device_train_batch_size weight_decay num_train_epochs",
             learning_rate=FINE,
         ),
+        "fine-tuning with a choice of rates": space_of(
+            "learning_rate weight_decay epochs", learning_rate=Categorical((1e-4, 5e-5))
+        ),
+        "fine-tuning with two rates": space_of("lr_encoder lr_head weight_decay dropout"),
+        "a transformer, a part of which is a perceptron": space_of(
+            "lr batch_size weight_decay dropout num_heads mlp_dropout"
+        ),
+        "networks of graphs": space_of("lr hidden_channels num_layers dropout"),
         "a learning rate and a batch": space_of("lr batch_size"),
         "stable baselines": space_of(
             "learning_rate batch_size gamma gae_lambda n_epochs", learning_rate=WIDE
