@@ -54,7 +54,7 @@ _OF_FORESTS = "criterion class_weight max_leaf_nodes min_impurity_decrease ccp_a
 LEARNERS: Mapping[str, Learner] = {
     "catboost": Learner(
         "CatBoost",
-        "catboost cb catboostclassifier catboostregressor",
+        "catboost cb cat catboostclassifier catboostregressor",
         strong="l2_leaf_reg border_count bagging_temperature random_strength bootstrap_type"
         " rsm one_hot_max_size leaf_estimation_iterations",
         weak="iterations depth learning_rate",
@@ -115,7 +115,7 @@ LEARNERS: Mapping[str, Learner] = {
     ),
     "logistic-regression": Learner(
         "logistic regression",
-        "logreg logistic logistic_regression logisticregression",
+        "logreg logistic logit lr logistic_regression logisticregression",
         strong="c penalty l1_ratio",
         weak="solver class_weight",
         common="max_iter tol fit_intercept",
