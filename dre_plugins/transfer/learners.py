@@ -58,7 +58,7 @@ LEARNERS: Mapping[str, Learner] = {
         strong="l2_leaf_reg border_count bagging_temperature random_strength bootstrap_type"
         " rsm one_hot_max_size leaf_estimation_iterations",
         weak="iterations depth learning_rate",
-        common="lr subsample colsample_bylevel min_data_in_leaf grow_policy eta",
+        common="lr subsample colsample_bylevel min_data_in_leaf grow_policy eta n_estimators",
         foreign="width batch_size n_layers epochs",
     ),
     "decision-tree": Learner(
