@@ -101,8 +101,9 @@ def _is_possible(learner: Learner, domains: Mapping[str, Domain], *, is_named: b
 
 
 def _is_in_range(name: str, domain: Domain) -> bool:
-    plain, ends = without_learner(name), _ends(name, domain)
-    if ends is None or plain not in RANGES:
+    plain = without_learner(name)
+    ends = _ends(name, domain) if plain in RANGES else None
+    if ends is None:
         return True
     low, high = RANGES[plain]
     return low <= ends[0] and ends[1] <= high
