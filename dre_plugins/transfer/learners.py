@@ -54,11 +54,11 @@ _OF_FORESTS = "criterion class_weight max_leaf_nodes min_impurity_decrease ccp_a
 LEARNERS: Mapping[str, Learner] = {
     "catboost": Learner(
         "CatBoost",
-        "catboost cb catboostclassifier catboostregressor",
+        "catboost cb cat catboostclassifier catboostregressor",
         strong="l2_leaf_reg border_count bagging_temperature random_strength bootstrap_type"
         " rsm one_hot_max_size leaf_estimation_iterations",
         weak="iterations depth learning_rate",
-        common="lr subsample colsample_bylevel min_data_in_leaf grow_policy eta",
+        common="lr subsample colsample_bylevel min_data_in_leaf grow_policy eta n_estimators",
         foreign="width batch_size n_layers epochs",
     ),
     "decision-tree": Learner(
@@ -115,7 +115,7 @@ LEARNERS: Mapping[str, Learner] = {
     ),
     "logistic-regression": Learner(
         "logistic regression",
-        "logreg logistic logistic_regression logisticregression",
+        "logreg logistic logit lr logistic_regression logisticregression",
         strong="c penalty l1_ratio",
         weak="solver class_weight",
         common="max_iter tol fit_intercept",
@@ -145,7 +145,8 @@ LEARNERS: Mapping[str, Learner] = {
         " sgd_momentum weight_decay dropout dropout_rate dropout_prob max_dropout drop_rate",
         foreign="gamma tau gae_lambda ent_coef clip_range buffer_size n_estimators max_depth"
         " num_leaves c kernel l2_leaf_reg iterations learning_rate_init"
-        " lora_r lora_alpha n_heads num_heads",
+        " lora_r lora_alpha lr_encoder lr_backbone lr_head encoder_lr backbone_lr head_lr"
+        " n_heads num_heads heads nhead d_model embed_dim hidden_channels",
         least_rate=1e-3,  # smaller rates are for fine-tuning, which was not evaluated
     ),
     "random-forest": Learner(

@@ -19,6 +19,7 @@ from dre_plugins.space.base import Array, Domain
 from dre_plugins.space.conditions import listed_values
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.learners import CHOICES, LEARNERS, RANGES, RATES, SURE, Learner
+from dre_plugins.transfer.spaces.conversion import number_of
 from dre_plugins.transfer.spaces.prefixes import change_of, learner_of_prefix, without_learner
 
 if TYPE_CHECKING:
@@ -62,13 +63,14 @@ def scores_of(domains: Mapping[str, Domain]) -> dict[str, float]:
     prefixed = {name: key for name in searched if (key := learner_of_prefix(name))}
     if len({*prefixed.values()}) > 1:
         return {}  # a prior of one learner would say nothing of the other branch
+    # If a prefix names the learner, other parameters may belong to any part of a pipeline.
+    parts = {name: searched[name] for name in prefixed} or searched
     scores = {}
-    for key, learner in LEARNERS.items():
+    for key in {*prefixed.values()} or LEARNERS:
+        learner = LEARNERS[key]
         weights = _weights(key, learner, searched)
-        # If a prefix names the learner, other parameters may belong to any part of a pipeline.
-        telling = prefixed or searched
-        is_many = len(weights) >= max(1 if prefixed else FEWEST, SHARE * len(telling))
-        parts = {name: searched[name] for name in telling}
+        n_known = len(weights.keys() & parts.keys())
+        is_many = n_known >= max(1 if prefixed else FEWEST, SHARE * len(parts))
         if is_many and _is_possible(learner, parts, is_named=bool(prefixed)):
             scores[key] = sum(weights.values())
     return scores
@@ -99,21 +101,25 @@ def _is_possible(learner: Learner, domains: Mapping[str, Domain], *, is_named: b
 
 
 def _is_in_range(name: str, domain: Domain) -> bool:
-    plain, ends = without_learner(name), _ends(name, domain)
-    if ends is None or plain not in RANGES:
+    plain = without_learner(name)
+    ends = _ends(name, domain) if plain in RANGES else None
+    if ends is None:
         return True
     low, high = RANGES[plain]
     return low <= ends[0] and ends[1] <= high
 
 
 def _ends(name: str, domain: Domain) -> tuple[float, float] | None:
-    """Return the range of a number, converted if its name stands for a logarithm or inverse."""
-    if not isinstance(domain, (Float, Integer)):
-        return None
-    ends = np.array([domain.low, domain.high], dtype=np.float64)
+    """Return the range of numbers, converted if their name stands for a logarithm or inverse."""
+    if isinstance(domain, (Float, Integer)):
+        ends = np.array([domain.low, domain.high], dtype=np.float64)
+    else:
+        ends = np.array([number_of(value) for value in listed_values(domain)])
+        if not ends.size or np.isnan(ends).any():
+            return None
     change = change_of(name, without_learner(name))
-    lowest, highest = sorted((ends if change is None else change(ends)).tolist())
-    return lowest, highest
+    ends = ends if change is None else change(ends)
+    return float(ends.min()), float(ends.max())
 
 
 def _has_choices(key: str, name: str, domain: Domain) -> bool:

@@ -56,6 +56,8 @@ def carried(ours: dict[str, Domain], theirs: dict[str, Domain], values: dict[str
         ({"model.lr": RATE}, NETWORK, {"model.lr": 0.1}, {"lr": 0.1}),
         ({"mlp__hidden_layer_sizes": LISTS}, LAYERS,
          {"mlp__hidden_layer_sizes": "[200, 100, 60]"}, {"n_layers": 3, "width": 120}),
+        (LAYERS, {"hidden_layer_sizes": Categorical(("64", "64_32", "128_64"))},
+         {"n_layers": 2, "width": 96}, {"hidden_layer_sizes": "128_64"}),
         (LAYERS, {"hidden_layer_sizes": LISTS}, {"n_layers": 2, "width": 200},
          {"hidden_layer_sizes": "64, 64"}),
         (LAYERS, {"hidden_layer_sizes": LISTS, "lr": RATE}, {"n_layers": 1, "width": 90,

@@ -77,7 +77,10 @@ TUTORIALS: dict[str | None, dict[str, dict[str, Domain]]] = {
         "a support vector machine by logarithms": space_of("log10_C log10_gamma"),
         "a branch of a pipeline": space_of("scaler classifier svc__C"),
     },
-    "logistic-regression": {"logistic regression": space_of("clf__C clf__penalty")},
+    "logistic-regression": {
+        "logistic regression": space_of("clf__C clf__penalty"),
+        "logistic regression by its initials": space_of("lr_C lr_class_weight"),
+    },
     "elastic-net": {"an elastic net": space_of("alpha l1_ratio")},
     "k-nearest-neighbours": {
         "neighbours": space_of("n_neighbors weights"),
@@ -111,6 +114,7 @@ TUTORIALS: dict[str | None, dict[str, dict[str, Domain]]] = {
     "catboost": {
         "CatBoost, the shortest": space_of("iterations learning_rate depth"),
         "CatBoost": space_of("depth learning_rate l2_leaf_reg"),
+        "CatBoost in an ensemble": space_of("cat_depth cat_learning_rate cat_l2 weight"),
     },
     "hist-gradient-boosting": {
         "histogram boosting": space_of("learning_rate max_iter max_leaf_nodes min_samples_leaf"),
@@ -127,6 +131,14 @@ TUTORIALS: dict[str | None, dict[str, dict[str, Domain]]] = {
             "learning_rate per_device_train_batch_size weight_decay num_train_epochs",
             learning_rate=FINE,
         ),
+        "fine-tuning with a choice of rates": space_of(
+            "learning_rate weight_decay epochs", learning_rate=Categorical((1e-4, 5e-5))
+        ),
+        "fine-tuning with two rates": space_of("lr_encoder lr_head weight_decay dropout"),
+        "a transformer, a part of which is a perceptron": space_of(
+            "lr batch_size weight_decay dropout num_heads mlp_dropout"
+        ),
+        "networks of graphs": space_of("lr hidden_channels num_layers dropout"),
         "a learning rate and a batch": space_of("lr batch_size"),
         "stable baselines": space_of(
             "learning_rate batch_size gamma gae_lambda n_epochs", learning_rate=WIDE

@@ -8,6 +8,7 @@ out or counts for one family of learners only. Left out on purpose:
 - ``max_features`` and ``mtry``: a share, a word or a count, depending on the library.
 - ranger's ``min.node.size``: the size below which a node is not split, not that of a leaf.
 - R gbm's ``interaction.depth``: it counts splits, not levels.
+- ``n_hidden``: the number of hidden layers as often as their width.
 - ``warmup_steps`` and ``warmup_ratio``: their meaning depends on the length of the run.
 """
 
@@ -67,7 +68,7 @@ ROLES: Mapping[str, Role] = {
     "rows of a tree": _role(
         "subsample sub_row bagging bagging_fraction sample_fraction max_samples"
     ),
-    "columns of a tree": _role("colsample_bytree feature_fraction sub_feature"),
+    "columns of a tree": _role("colsample_bytree colsample feature_fraction sub_feature"),
     "columns of a level": _role("colsample_bylevel rsm"),
     "columns of a node": _role("colsample_bynode feature_fraction_bynode sub_feature_bynode"),
     "bins": _role("max_bin max_bins border_count"),
@@ -100,7 +101,7 @@ ROLES: Mapping[str, Role] = {
     ),
     "layer width": _role(
         "hidden_size hidden_dim hidden_units n_units num_units max_units layer_size"
-        " hidden_width hidden_features n_hidden n_hidden_units num_hidden_units"
+        " hidden_width hidden_features n_hidden_units num_hidden_units hidden_layer_size"
         " hidden_layer_sizes",
         "units width",
         "network",
@@ -110,7 +111,7 @@ ROLES: Mapping[str, Role] = {
         " gradient_clip_val clipnorm"
     ),
     "optimizer": _role("optimizer optimiser optim", "solver", "network"),
-    "activation": _role("activation activation_function act_fn nonlinearity"),
+    "activation": _role("activation activation_function activation_fn act_fn nonlinearity"),
 }
 
 # Names that identify a family of learners.

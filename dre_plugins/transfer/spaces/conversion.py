@@ -138,8 +138,12 @@ def _numbers(values: Sequence[Any]) -> Array:
 
 
 def number_of(value: Any) -> float:
-    """Return a number, or a string that reads as one, as a float; NaN for anything else."""
-    number = trials.number_of(value) if is_real(value) or isinstance(value, str) else math.nan
+    """Return a number, or a string that reads as one, as a float; NaN for anything else.
+
+    ``64_32`` is a list of layers, although Python reads it as 6432.
+    """
+    is_text = isinstance(value, str) and "_" not in value
+    number = trials.number_of(value) if is_real(value) or is_text else math.nan
     return number if math.isfinite(number) else math.nan
 
 

@@ -28,6 +28,9 @@ _LEARNER_WORDS = sorted(
     ((word, key) for key, learner in LEARNERS.items() for word in learner.prefixes),
     key=lambda entry: (-len(entry[0]), entry[0]),
 )
+# Words with other meanings (``cat_smooth``, ``lr_decay``): they name a learner before one of its
+# parameters only.
+_SHORT = ("cat", "logit", "lr")
 # Words that name a part of a pipeline without saying what it is.
 _STEPS = ("classifier", "regressor", "estimator", "model", "clf")
 # A study asks for the same names at every suggestion.
@@ -81,7 +84,13 @@ def learner_of_prefix(name: str) -> str | None:
     plain = normalised(name)
     for step in _STEPS:
         plain = plain.removeprefix(f"{step}_")
-    return next((key for word, key in _LEARNER_WORDS if plain.startswith(f"{word}_")), None)
+    return next((key for word, key in _LEARNER_WORDS if _is_prefix(word, key, plain)), None)
+
+
+def _is_prefix(word: str, key: str, plain: str) -> bool:
+    """Return whether a normalised name begins with a word of a learner."""
+    rest = plain.removeprefix(f"{word}_")
+    return rest != plain and (word not in _SHORT or rest in LEARNERS[key].weights)
 
 
 # ---- the same quantity in other numbers
@@ -144,8 +153,8 @@ def _apply_steps(steps: Sequence[Change], numbers: Array) -> Array:
 def _split(name: str) -> tuple[str, str]:
     """Return a name without its convention, and the word for that, empty without any."""
     plain = without_prefix(name)
-    words = (*(word for word, _ in _LEARNER_WORDS), *_STEPS)
-    first = next((word for word in words if plain.startswith(f"{word}_")), None)
+    words = (*_LEARNER_WORDS, *((step, "") for step in _STEPS))
+    first = next((word for word, key in words if _is_prefix(word, key, plain)), None)
     if first is not None:
         plain = plain[len(first) + 1 :]
     for word in CONVENTIONS:
