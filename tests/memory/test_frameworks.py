@@ -41,7 +41,7 @@ def test_optuna_studies_are_recorded(memory):
         return x + (kind == "a")
 
     study = optuna.create_study(
-        study_name="mine",
+        study_name="mine \udcff",  # not UTF-8 on the command line
         direction="maximize",
         sampler=DRESampler(
             seed=0, memory=memory, constraints_func=lambda trial: (trial.params["x"] - 0.5,)
@@ -49,7 +49,7 @@ def test_optuna_studies_are_recorded(memory):
     )
     study.optimize(failing, n_trials=4, catch=(RuntimeError,))
     read = read_study(files_of(memory))
-    assert (read.header.name, read.header.framework) == ("mine", "optuna")
+    assert (read.header.name, read.header.framework) == ("mine \udcff", "optuna")
     assert read.header.directions == ("maximize",)
     history = read.history()
     assert [trial.state.value for trial in history] == ["complete", "pruned", "failed", "complete"]

@@ -128,7 +128,7 @@ TENSORS: dict[str, tuple[dict[str, torch.Tensor | None], str]] = {
     "transposed": ({"cell.0.weight": torch.zeros(2, 4)}, "do not fit"),
     **{
         f"of {dtype}": ({"spread": torch.ones(2).to(dtype)}, "")
-        for dtype in (torch.int64, torch.bool, torch.complex64)
+        for dtype in (torch.int64, torch.bool, torch.uint8)
     },
     "of NaN": ({"spread": torch.tensor([0.0, torch.nan])}, "not finite"),
     "infinite": ({"trust": torch.tensor(torch.inf)}, "not finite"),

@@ -151,8 +151,10 @@ class PriorSource:
         name = study.study_name
         if self._memory is not None and name not in self._memories:
             began = began_at(study)
+            # A name from a command line may have bytes that are no text.
+            identity = f"{name}\n{began.isoformat()}".encode(errors="surrogatepass")
             header = Header(
-                study=hashlib.sha256(f"{name}\n{began.isoformat()}".encode()).hexdigest()[:16],
+                study=hashlib.sha256(identity).hexdigest()[:16],
                 name=name,
                 framework="optuna",
                 directions=tuple(direction.name.lower() for direction in study.directions),

@@ -287,7 +287,7 @@ def _states_in(folder: Path) -> dict[str, str]:
 
 
 def _reports_in(file: Path) -> Iterator[Mapping[str, Any]]:
-    lines = regular(file).read_text().splitlines() if file.exists() else []
+    lines = regular(file).read_bytes().splitlines() if file.exists() else []
     for place, line in enumerate(lines):
         try:
             yield _flat(_object(line))

@@ -256,7 +256,7 @@ def _read_results(folder: Path) -> dict[str, list[str | None]]:
             archive.check_unpacked(packed)
             text = packed.read(packed.namelist()[0]).decode()
     else:
-        text = regular(folder / "results.csv").read_text()
+        text = regular(folder / "results.csv").read_text(encoding="utf-8")
     names, *rows = [*csv.reader(io.StringIO(text, newline=""))] or [[]]
     if ST_TRIAL_ID not in names:
         raise ValueError(f"the results have no column {ST_TRIAL_ID!r}")

@@ -164,6 +164,7 @@ def test_the_brackets_of_hyperband_learn_from_each_other() -> None:
     assert sampler.stats["independent"] == 2  # those of the first trial
 
 
+@needs_set_constraint
 def test_constraints_of_several_objectives() -> None:
     def objective(trial: optuna.Trial) -> tuple[float, float]:
         x, y = plane(trial)
