@@ -111,7 +111,13 @@ class Rule:
         return np.array([*map(self.allows, self.space.to_configurations(units))], dtype=np.bool_)
 
     def kept(self, units: Array) -> Array:
-        """Return those of coordinates `[C, P]` that may be tried."""
+        """Return those of coordinates `[C, P]` that may be tried and lack no active parameter.
+
+        Canonical ones lack those that become active where another value of a parent is fixed.
+        """
+        lacking = np.isnan(units)
+        if lacking.any():
+            units = units[~(lacking & self.space.active(units)).any(axis=1)]
         return units if self._valid is None else units[self.holds(units)]
 
     def assignments(self, limit: int) -> Array | None:

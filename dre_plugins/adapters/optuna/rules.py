@@ -113,8 +113,11 @@ class StudyRules:
             self._reporter.log(study, "<absent>", f"{text} counts as met. Check the name.")
 
     def permits(self, study: Study, trial: FrozenTrial, name: str, value: Any) -> bool:
-        """Return whether the rule allows a value beside the trial's others, given or suggested."""
-        if self._valid is None:
+        """Return whether the rule allows a value beside the trial's others, given or suggested.
+
+        It allows every value where given values break it.
+        """
+        if self._valid is None or self._is_broken_by(trial):
             return True
         chosen = {**self._rule.space.constants, **self._process.choice(study, trial).values}
         return self._rule.allows({**chosen, **given_to(trial), **trial.params, name: value})
@@ -136,8 +139,6 @@ class StudyRules:
 
     def _first(self, study: Study, trial: FrozenTrial, name: str, draws: Iterator[Any]) -> Any:
         first = next(draws)
-        if self._is_broken_by(trial):
-            return first
         for value in chain([first], draws):
             if self.permits(study, trial, name, value):
                 return value

@@ -288,3 +288,17 @@ def test_mixed_up_choices_of_one_true_and_nan_are_all_tried() -> None:
 
     optimized(tiny_sampler(), objective, 6)
     assert sorted(seen) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("n_values", [4, 10**6])
+def test_a_given_value_brings_the_parameters_that_belong_to_it(n_values: int) -> None:
+    def objective(trial: Any) -> float:
+        if trial.suggest_categorical("kind", ["a", "b", "c"]) == "a":
+            return 5.0 + trial.suggest_int("n", 1, n_values)
+        return 1.0
+
+    study = optuna.create_study(sampler=DRESampler(seed=0, allow_duplicates=True))
+    study.optimize(objective, n_trials=7)
+    study.enqueue_trial({"kind": "a"})
+    study.optimize(objective, n_trials=1)
+    assert "n" in study.trials[-1].params and not study.sampler.stats["fallbacks"]

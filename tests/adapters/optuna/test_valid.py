@@ -138,6 +138,17 @@ def test_given_values_break_it_only_if_no_others_make_up_for_them() -> None:
     assert study.sampler.stats["invalid"] == 1
 
 
+def test_a_restart_changes_no_trial_whose_given_values_break_it() -> None:
+    study = tuned(shares, 3, valid=lambda c: c["a"] < 0.5)
+    sampler = DRESampler(seed=1, settings=FAST, valid=lambda c: c["a"] < 0.5)
+    resumed = optuna.create_study(study_name=study.study_name, sampler=sampler)
+    resumed.add_trials(study.trials)
+    for each in (study, resumed):
+        each.enqueue_trial({"a": 0.9})
+        each.optimize(shares, n_trials=1)
+    assert study.trials[-1].params == resumed.trials[-1].params
+
+
 @pytest.mark.filterwarnings("ignore:PartialFixedSampler")
 def test_values_that_another_sampler_fixes_are_counted_if_they_break_it() -> None:
     sampler = DRESampler(seed=1, settings=FAST, valid=rising)
