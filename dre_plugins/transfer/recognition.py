@@ -68,6 +68,8 @@ def scores_of(domains: Mapping[str, Domain]) -> dict[str, float]:
     scores = {}
     for key in {*prefixed.values()} or LEARNERS:
         learner = LEARNERS[key]
+        if learner.is_named and not prefixed:
+            continue
         weights = _weights(key, learner, searched)
         n_known = len(weights.keys() & parts.keys())
         is_many = n_known >= max(1 if prefixed else FEWEST, SHARE * len(parts))

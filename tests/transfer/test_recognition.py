@@ -68,6 +68,7 @@ TUTORIALS: dict[str | None, dict[str, dict[str, Domain]]] = {
         "a random forest": space_of(
             "n_estimators max_depth min_samples_split min_samples_leaf bootstrap"
         ),
+        "a forest of one kind or the other": space_of("n_estimators max_depth min_samples_leaf"),
         "a forest in make_pipeline": space_of(
             "randomforestclassifier__n_estimators randomforestclassifier__max_depth"
         ),
@@ -138,6 +139,7 @@ TUTORIALS: dict[str | None, dict[str, dict[str, Domain]]] = {
         "a transformer, a part of which is a perceptron": space_of(
             "lr batch_size weight_decay dropout num_heads mlp_dropout"
         ),
+        "an isolation forest": space_of("n_estimators max_samples contamination"),
         "networks of graphs": space_of("lr hidden_channels num_layers dropout"),
         "a learning rate and a batch": space_of("lr batch_size"),
         "stable baselines": space_of(
