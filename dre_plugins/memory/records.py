@@ -179,9 +179,10 @@ def identity_of(task: Task) -> str:
 
 def has_grown(task: Task, earlier: Task) -> bool:
     """Return whether a past task is an earlier one with more trials."""
+    if unnumbered(task.name) != unnumbered(earlier.name) or len(task) <= len(earlier):
+        return False
     trials = iter(task.trials())
-    is_same = unnumbered(task.name) == unnumbered(earlier.name) and len(task) > len(earlier)
-    return is_same and all(trial in trials for trial in earlier.trials())
+    return all(trial in trials for trial in earlier.trials())
 
 
 def import_task(folder: Path, task: Task, present: set[str]) -> bool:
