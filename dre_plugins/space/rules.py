@@ -113,7 +113,7 @@ class Rule:
     def kept(self, units: Array) -> Array:
         """Return those of coordinates `[C, P]` that may be tried and lack no active parameter.
 
-        Canonical ones lack those that become active where another value of a parent is fixed.
+        Where a value of a parent was put in afterwards, a row may lack what became active by it.
         """
         lacking = np.isnan(units)
         if lacking.any():

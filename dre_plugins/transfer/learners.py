@@ -25,7 +25,7 @@ class Learner:
         foreign: Names that no search space of the learner has.
         prior: Name of its prior if it differs from the learner's; empty: the same.
         least_rate: Smallest upper end of the range of a learning rate.
-        is_named: Whether only a prefix tells it from a commoner learner.
+        needs_prefix: Whether only a prefix tells it from a commoner learner.
         names: Names of each weight, by its name in `WEIGHTS`.
     """
 
@@ -38,7 +38,7 @@ class Learner:
         foreign: str = "",
         prior: str = "",
         least_rate: float = 0.0,
-        is_named: bool = False,
+        needs_prefix: bool = False,
         **names: str,
     ) -> None:
         self.title = title
@@ -48,7 +48,7 @@ class Learner:
         self.foreign = frozenset(foreign.split())
         self.prior = prior
         self.least_rate = least_rate
-        self.is_named = is_named
+        self.needs_prefix = needs_prefix
 
 
 _TREES = "max_depth min_samples_split min_samples_leaf"
@@ -88,7 +88,7 @@ LEARNERS: Mapping[str, Learner] = {
         common=_OF_FORESTS,
         foreign="learning_rate lr eta subsample",
         # The prior of random forests serves these trees, too (lab/2026-11-26-public-spaces.md).
-        is_named=True,
+        needs_prefix=True,
     ),
     "hist-gradient-boosting": Learner(
         "histogram gradient boosting",

@@ -68,7 +68,7 @@ def scores_of(domains: Mapping[str, Domain]) -> dict[str, float]:
     scores = {}
     for key in {*prefixed.values()} or LEARNERS:
         learner = LEARNERS[key]
-        if learner.is_named and not prefixed:
+        if learner.needs_prefix and not prefixed:
             continue
         weights = _weights(key, learner, searched)
         n_known = len(weights.keys() & parts.keys())
