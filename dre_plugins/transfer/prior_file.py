@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from dre_plugins.engine import checkpoint
 from dre_plugins.engine.checkpoint import CheckpointError
-from dre_plugins.engine.files import ContentCache
+from dre_plugins.engine.files import regular
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
@@ -62,11 +63,14 @@ def load(prior: str | os.PathLike[str]) -> Prior:
             "functions on any space) and None (nothing)."
         )
     try:
-        return _PRIORS.of(path)[1]
+        content = regular(path).read_bytes()
     except OSError as error:
         raise PriorError(f"{path}: cannot be read: {error}") from error
+    return parsed(os.fspath(path), content)
 
 
+# Cached, as Syne Tune constructs searchers at every suggestion. Priors are never changed in place.
+@lru_cache(maxsize=8)
 def parsed(path: str, content: bytes) -> Prior:
     """Return the prior that a file holds, see `Prior.load`."""
     try:
@@ -131,7 +135,3 @@ def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | Non
     if not (len(contexts) and np.isfinite(contexts).all()):
         raise ValueError("contexts that are not finite")
     return contexts
-
-
-# Cached, as Syne Tune constructs searchers at every suggestion. Priors are never changed in place.
-_PRIORS = ContentCache(parsed, n_kept=8)

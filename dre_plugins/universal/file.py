@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Mapping
 from functools import lru_cache
@@ -16,10 +15,8 @@ import torch
 from safetensors import SafetensorError
 
 from dre_plugins.engine.checkpoint import parsed
-from dre_plugins.engine.files import ContentCache, regular
+from dre_plugins.engine.files import regular
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
-
-logger = logging.getLogger("dre_plugins")
 
 FORMAT = "dre-plugins/universal-prior"
 VERSION = 1
@@ -68,56 +65,25 @@ def _unreadable(path: str | os.PathLike[str], error: Exception) -> UniversalPrio
     return UniversalPriorError(f"{os.fspath(path)}: not a readable safetensors file ({error}).")
 
 
-_READY = ContentCache(lambda name, content: _parsed(name, content).double(), n_kept=4)
-
-
 @lru_cache(maxsize=1)
-def _shipped() -> UniversalPrior:
-    """Return the universal prior of the package for inference, in float64."""
+def load_network() -> UniversalPrior:
+    """Return the universal prior of the package for inference, in float64, read once."""
     return load(SHIPPED).double()
 
 
-def load_network(path: str | os.PathLike[str] = SHIPPED, digest: str = "") -> UniversalPrior:
-    """Return a universal prior for inference, in float64, read once per process and content.
-
-    Args:
-        path: Path of its file. The file of the package is read once per process.
-        digest: Hash of the content when the study began. If the file has changed, this process
-            still returns the prior of that content as long as it is cached; another process uses
-            the new content, with a warning.
-
-    Raises:
-        UniversalPriorError: If there is no such file, or it is no universal prior.
-    """
-    if path == SHIPPED:
-        return _shipped()
-    remembered = _READY.get(digest)
-    if remembered is not None:
-        return remembered
-    try:
-        actual, prior = _READY.of(path)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    if digest not in ("", actual):
-        logger.warning(
-            "%s holds another universal prior than when the study began; it is used from now on.",
-            os.fspath(path),
-        )
-        _READY.keep(digest, prior)
-    return prior
-
-
-def digest_of(path: str | os.PathLike[str]) -> str | None:
-    """Return the hash of a file's content if it is a universal prior, None if it is no such file.
+def network_in(path: str | os.PathLike[str]) -> UniversalPrior | None:
+    """Return the universal prior in a file for inference, in float64; None if it is another file.
 
     Raises:
         UniversalPriorError: If its header is that of a universal prior, but it cannot be read.
     """
     try:
-        header, _ = parsed(regular(path).read_bytes())
-        return _READY.of(path)[0] if header.get("format") == FORMAT else None
+        content = regular(path).read_bytes()
+        header, _ = parsed(content)
     except (SafetensorError, OSError):
         return None
+    is_universal = header.get("format") == FORMAT
+    return _parsed(os.fspath(path), content).double() if is_universal else None
 
 
 def _settings(name: str, header: Mapping[str, str]) -> UniversalSettings:
