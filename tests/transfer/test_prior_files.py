@@ -13,7 +13,7 @@ import torch
 from safetensors import safe_open
 from small_priors import SCORER, SPACE, drawn, metadata, of_a_formula, scores, small
 
-from dre_plugins.engine import checkpoint as ensembles
+from dre_plugins.engine import checkpoint
 from dre_plugins.space import Categorical, Float, SearchSpace
 from dre_plugins.transfer import prior_file
 from dre_plugins.transfer.prior import Card, Prior, PriorError
@@ -36,8 +36,13 @@ def card_of(path: Path) -> dict:
 
 
 def rewritten(path: Path, text: str) -> None:
-    parameters, settings, n_features, _ = ensembles.parse(path.name, path.read_bytes())
-    ensembles.save(path, parameters, settings, n_features, text)
+    changed(path, {"card": text})
+
+
+def changed(path: Path, header: dict[str, str], scale: float = 1.0) -> None:
+    texts, tensors = checkpoint.parsed(path.read_bytes())
+    bias = scale * tensors["scorer.0.bias"]
+    checkpoint.save(path, {**tensors, "scorer.0.bias": bias}, {**texts, **header})
 
 
 def refused(path: Path, match: str) -> None:
@@ -123,6 +128,30 @@ def test_damaged_weights_are_noticed(path) -> None:
     whole[-4] ^= 1  # the lowest bit of the last weight
     path.write_bytes(whole)
     refused(path, r"prior\.safetensors: damaged: the hash")
+
+
+@pytest.mark.parametrize(
+    ("header", "scale", "message"),
+    [
+        ({"format": "other"}, 1.0, "format is 'other', expected .*Prior.save"),
+        ({"version": "2"}, 1.0, "version 2 is newer than 1; upgrade"),
+        ({"settings": '{"n_members": 3}'}, 1.0, "damaged header"),
+        ({"n_features": "9"}, 1.0, "expected torch.float32"),
+        ({}, math.nan, "not finite"),
+    ],
+)
+def test_what_this_version_cannot_read_is_refused(path, header, scale, message) -> None:
+    changed(path, header, scale)
+    refused(path, message)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"PK", "this is a pickle"), (b"\x80\x04K\x01.", "this is a pickle"), (b"", "cut off")],
+)
+def test_what_is_no_safetensors_file_is_refused(path, content, message) -> None:
+    path.write_bytes(content)
+    refused(path, message)
 
 
 def test_a_newer_schema_asks_for_an_upgrade(path) -> None:

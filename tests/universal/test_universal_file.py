@@ -12,15 +12,8 @@ from safetensors.torch import save as to_bytes
 from scipy.stats import spearmanr
 from small_universal import untrained
 
-from dre_plugins.universal.file import (
-    FORMAT,
-    SHIPPED,
-    VERSION,
-    UniversalPriorError,
-    load,
-    load_network,
-    network_in,
-)
+from dre_plugins.engine.checkpoint import PriorError
+from dre_plugins.universal.file import FORMAT, SHIPPED, VERSION, load, load_network, network_in
 from dre_plugins.universal.network import UniversalSettings
 
 SIZE = UniversalSettings(n_processes=2, width=4, n_refinements=1)
@@ -88,7 +81,7 @@ def test_the_default_type_of_a_user_does_not_matter(path: Path) -> None:
 
 def test_a_missing_file_is_named(path: Path) -> None:
     for missing in (path, path.parent):
-        with pytest.raises(UniversalPriorError, match=f"{missing}: not a readable safetensors"):
+        with pytest.raises(PriorError, match=f"{missing}: not a readable safetensors"):
             load(missing)
 
 
@@ -117,7 +110,7 @@ HEADERS: dict[str, tuple[dict[str, str | None], str]] = {
 @pytest.mark.parametrize("fault", HEADERS)
 def test_a_wrong_header_is_refused(path: Path, fault: str) -> None:
     header, message = HEADERS[fault]
-    with pytest.raises(UniversalPriorError, match=f"{path}: .*{message}"):
+    with pytest.raises(PriorError, match=f"{path}: .*{message}"):
         load(write(path, **header))
 
 
@@ -142,7 +135,7 @@ def test_wrong_tensors_are_refused(path: Path, fault: str) -> None:
         write(path, changed)
     except KeyError:
         pytest.skip("safetensors 0.4 writes no complex numbers")
-    with pytest.raises(UniversalPriorError, match=f"{path}: .*{message}"):
+    with pytest.raises(PriorError, match=f"{path}: .*{message}"):
         load(path)
 
 
@@ -150,7 +143,7 @@ def test_a_file_is_recognised_by_its_format(path: Path) -> None:
     assert network_in(path) is None
     network = network_in(str(write(path)))
     assert network is not None and network.cell[0].weight.dtype is torch.float64
-    with pytest.raises(UniversalPriorError, match="newer"):
+    with pytest.raises(PriorError, match="newer"):
         network_in(write(path, version="99"))
     assert network_in(write(path, format="dre-plugins/prior")) is None
     assert network_in(write(path, format=None)) is None

@@ -11,9 +11,10 @@ from small_spaces import told
 from small_universal import untrained, write
 
 from dre_plugins import AskTell, DRESampler, Settings
+from dre_plugins.engine.checkpoint import PriorError
 from dre_plugins.recommend.loading import prior_from
 from dre_plugins.space import Float
-from dre_plugins.universal.file import SHIPPED, UniversalPriorError, load
+from dre_plugins.universal.file import SHIPPED, load
 
 
 def trained(path: Path, seed: int) -> Path:
@@ -55,5 +56,5 @@ def test_a_damaged_file_is_refused_when_the_study_is_set_up(tmp_path: Path) -> N
     damaged.write_bytes(content.replace(b'\\"width\\":', b'\\"wides\\":', 1))
     assert damaged.read_bytes() != content
     for read in (load, lambda path: DRESampler(prior=path)):
-        with pytest.raises(UniversalPriorError, match=str(damaged)):
+        with pytest.raises(PriorError, match=str(damaged)):
             read(damaged)
