@@ -183,7 +183,7 @@ def patch() -> None:
         else _concordance(prior, space, history)
     )
     Surrogates._needs_contrast = lambda self, chosen: (
-        self._batch.numbers[0] >= rule.in_a_row and _needs_contrast(self, chosen)
+        self.batch.numbers[0] >= rule.in_a_row and _needs_contrast(self, chosen)
     )
 
 

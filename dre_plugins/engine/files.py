@@ -1,20 +1,14 @@
-"""Read regular files only, cache them by content, and write them whole or not at all."""
+"""Read regular files only, and write them whole or not at all."""
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import uuid
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
-from typing import Generic, TypeVar
-
-Made = TypeVar("Made")
 
 _OTHERS = {
     stat.S_IFIFO: "a named pipe",
@@ -77,42 +71,3 @@ def _keep_permissions(old: Path, new: Path) -> None:
     if hasattr(os, "chown"):
         with suppress(PermissionError):  # only an administrator writes files of others
             os.chown(new, before.st_uid, before.st_gid)
-
-
-class ContentCache(Generic[Made]):
-    """Cache objects made from the content of files, by the hash of the content.
-
-    A changed file is read anew, even if its path, size and time are the same. The bytes that are
-    hashed are those that the object is made from, even if the file is written meanwhile. `make`
-    takes the name of a file, for messages, and its content; the last `n_kept` are cached.
-    """
-
-    def __init__(self, make: Callable[[str, bytes], Made], n_kept: int) -> None:
-        self._make = make
-        self._n_kept = n_kept
-        self._made: OrderedDict[str, Made] = OrderedDict()
-        self._lock = Lock()
-
-    def of(self, path: str | os.PathLike[str]) -> tuple[str, Made]:
-        """Return the hash of a file's content and its object; an OSError: it cannot be read."""
-        content = regular(path).read_bytes()
-        digest = hashlib.sha256(content).hexdigest()
-        made = self.get(digest)
-        if made is None:
-            made = self._make(os.fspath(path), content)
-            self.keep(digest, made)
-        return digest, made
-
-    def keep(self, digest: str, made: Made) -> None:
-        """Cache the object of the content with this hash."""
-        with self._lock:
-            self._made[digest] = made
-            while len(self._made) > self._n_kept:
-                self._made.popitem(last=False)
-
-    def get(self, digest: str) -> Made | None:
-        """Return the cached object of the content with this hash; None if there is none."""
-        with self._lock:
-            if digest in self._made:
-                self._made.move_to_end(digest)
-            return self._made.get(digest)

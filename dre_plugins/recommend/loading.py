@@ -52,10 +52,10 @@ def prior_from(given: GivenPrior, preset: str | Preset = "default") -> LoadedPri
 def _universal(given: object) -> UniversalFile | None:
     if not isinstance(given, (str, os.PathLike)) or not os.path.isfile(given):
         return None
-    from dre_plugins.universal.file import digest_of  # imports torch
+    from dre_plugins.universal.file import network_in  # imports torch
 
-    digest = digest_of(given)  # raises at once if the network is damaged
-    return None if digest is None else UniversalFile(os.fspath(given), digest)
+    network = network_in(given)
+    return None if network is None else UniversalFile(os.fspath(given), network)
 
 
 def _trained(given: object) -> PriorLike | None:

@@ -17,6 +17,7 @@ from dre_plugins.space.search_space import SearchSpace
 if TYPE_CHECKING:
     from dre_plugins.engine.surrogate import DeepRankingEnsemble
     from dre_plugins.space import Domain
+    from dre_plugins.universal.network import UniversalPrior
 
 Encode = Callable[[Array], Features]
 
@@ -27,15 +28,12 @@ AUTO: Literal["auto"] = "auto"
 """Name that stands for the prior of the learner that is recognised by its parameters."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class UniversalFile:
-    """Name a universal prior on disk, instead of the one that ships.
-
-    A study keeps the prior that it began with, even if the file is written anew meanwhile.
-    """
+    """Hold a universal prior that was read from a file, instead of the one that ships."""
 
     path: str  # where `dre-bench train-universal` wrote it
-    digest: str = ""  # hash of the file's content; empty: any content
+    network: UniversalPrior
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,7 +260,7 @@ class Recommender:
         )
 
     def _space_filling(self, batch: Batch, turn: Turn) -> list[Choice]:
-        filling = SpaceFilling(batch.rule, self.seed, batch.candidates, batch.portfolio)
+        filling = SpaceFilling(batch, self.seed)
         seen = batch.seen()
         choices = []
         for number in batch.numbers:

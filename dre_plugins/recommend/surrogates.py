@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -39,40 +39,34 @@ SERVED_BY: Mapping[Turn, str] = {
 }
 
 
+@dataclass(eq=False)
 class Surrogates:
     """Make the choices of a batch; a proposer is fitted on first use.
 
     A fit that diverges raises a FittingError.
     """
 
-    def __init__(
-        self,
-        batch: Batch,
-        rules: TurnRules,
-        *,
-        priors: Sequence[AlignedPrior | None],
-        universal: Universal,
-        settings: RecommenderSettings,
-        seed: int,
-    ) -> None:
-        self._batch = batch
-        self._rules = rules
-        self._priors = priors
-        self._universal = universal
-        self._settings = settings
-        self._seed = seed
-        self._search = CandidateSearch(batch.rule, batch.candidates, seed)
+    batch: Batch
+    rules: TurnRules
+    priors: Sequence[AlignedPrior | None]
+    universal: Universal
+    settings: RecommenderSettings
+    seed: int  # of the study
+
+    def __post_init__(self) -> None:
+        self._search = CandidateSearch(self.batch.rule, self.batch.candidates, self.seed)
         self._proposers: dict[str, Proposer] = {}
-        self._pending = [batch.evidence.pending] if len(batch.evidence.pending) else []
+        pending = self.batch.evidence.pending
+        self._pending = [pending] if len(pending) else []
         self._n_fantasized: Counter[str] = Counter()
 
     def choices(self) -> list[Choice]:
         """Return the choices of the batch one after the other, different from each other."""
-        batch, seen, chosen = self._batch, self._batch.seen(), self._batch.evidence.units[:0]
+        batch, seen, chosen = self.batch, self.batch.seen(), self.batch.evidence.units[:0]
         choices: list[Choice] = []
         # Isolates ranks and acquisitions, too: with several threads an operation on such small
         # tensors can wait for 10 ms, and the user's default device may be any.
-        with isolated("cpu", self._settings.n_threads):
+        with isolated("cpu", self.settings.n_threads):
             for number in batch.numbers:
                 branch = self._branch(number, chosen)
                 turn = self._turn(number, chosen, is_led=branch is not None)
@@ -95,27 +89,27 @@ class Surrogates:
     @cached_property
     def _expectation(self) -> Expectation:
         """What trained priors expect."""
-        reference, evidence = self._search.reference, self._batch.evidence
-        return Expectation(self._priors, reference, self._settings, evidence)
+        reference, evidence = self._search.reference, self.batch.evidence
+        return Expectation(self.priors, reference, self.settings, evidence)
 
     @cached_property
     def _costs(self) -> CostModel | None:
         """What configurations are expected to cost; None if that is unknown."""
-        return CostModel.of(self._batch.evidence)
+        return CostModel.of(self.batch.evidence)
 
     @cached_property
     def _feasibility(self) -> Feasibility | None:
         """How likely configurations are to meet the constraints; None if all were met."""
-        return Feasibility.of(self._batch.evidence)
+        return Feasibility.of(self.batch.evidence)
 
     # ---- turns and branches
 
     def _turn(self, number: int, chosen: Units, *, is_led: bool) -> Turn:
-        is_free = not is_led and bool(np.isnan(self._batch.fixed).all())
+        is_free = not is_led and bool(np.isnan(self.batch.fixed).all())
         return schedule.proposer_for(
             number,
-            self._batch.evidence,
-            self._rules,
+            self.batch.evidence,
+            self.rules,
             needs_contrast=self._needs_contrast(chosen),
             may_explore=is_free and self._search.table is None,
         )
@@ -126,9 +120,9 @@ class Surrogates:
         There is none if values or candidates are given, if suggestions share a fit and so a pool,
         or with a trained prior, which knows the good branches (lab/2026-11-23-branches.md).
         """
-        batch = self._batch
+        batch = self.batch
         is_given = batch.candidates is not None or not np.isnan(batch.fixed).all()
-        if is_given or self._priors or batch.shares_fit or not schedule.is_branch_turn(number):
+        if is_given or self.priors or batch.shares_fit or not schedule.is_branch_turn(number):
             return None
         evidence = batch.evidence
         pending = [Trial({}, TrialState.RUNNING)] * len(chosen)
@@ -138,8 +132,8 @@ class Surrogates:
 
     def _needs_contrast(self, chosen: Units) -> bool:
         """Return whether a trial of which the priors expect little is due, see `schedule`."""
-        batch = self._batch
-        if not self._priors or (batch.shares_fit and len(chosen)):
+        batch = self.batch
+        if not self.priors or (batch.shares_fit and len(chosen)):
             return False
         units = np.concatenate([batch.evidence.units, chosen])
         shares = self._expectation.shares(units).mean(0)
@@ -168,27 +162,26 @@ class Surrogates:
         return self._proposers[name]
 
     def _new_proposer(self, name: str) -> Proposer:
-        evidence, expectation, search = self._batch.evidence, self._expectation, self._search
+        evidence, expectation, search = self.batch.evidence, self._expectation, self._search
         if name == "space-filling":
-            batch = self._batch
-            return SpaceFilling(batch.rule, self._seed, batch.candidates, batch.portfolio)
+            return SpaceFilling(self.batch, self.seed)
         if name == "universal-prior":
             rng = self._stream("universal-prior")
             return UniversalProposer(
-                self._universal, evidence, expectation, search, self._costs, self._feasibility, rng
+                self.universal, evidence, expectation, search, self._costs, self._feasibility, rng
             )
         return self._ensemble_proposer()
 
     def _ensemble_proposer(self) -> EnsembleProposer:
         return EnsembleProposer(
-            self._batch.evidence,
+            self.batch.evidence,
             self._expectation,
             self._search,
             self._costs,
             self._feasibility,
-            self._settings,
+            self.settings,
             self._stream("ensemble"),
         )
 
     def _stream(self, purpose: Purpose) -> np.random.Generator:
-        return stream(purpose, self._seed, self._batch.numbers[0])
+        return stream(purpose, self.seed, self.batch.numbers[0])

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dre_plugins.engine.checkpoint import PriorError
 from dre_plugins.engine.settings import require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import AlignedPrior
@@ -20,9 +21,7 @@ from dre_plugins.space.base import Array, Features
 from dre_plugins.transfer.metadata import MetaDataset
 from dre_plugins.transfer.spaces.alignment import Alignment, Link, align, try_align
 
-
-class PriorError(ValueError):
-    """Say why a prior cannot be loaded."""
+__all__ = ["Card", "Prior", "PriorError"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

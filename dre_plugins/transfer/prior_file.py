@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,25 @@ import torch
 from numpy.typing import NDArray
 
 from dre_plugins.engine import checkpoint
-from dre_plugins.engine.checkpoint import CheckpointError
-from dre_plugins.engine.files import ContentCache
-from dre_plugins.engine.scorers import Parameters
-from dre_plugins.engine.settings import ScorerSettings
+from dre_plugins.engine.checkpoint import PriorError
+from dre_plugins.engine.files import regular
+from dre_plugins.engine.scorers import Parameters, layer_shapes
+from dre_plugins.engine.settings import ScorerSettings, require
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
 from dre_plugins.recommend.prior import UNIVERSAL
 from dre_plugins.space.search_space import SearchSpace
 from dre_plugins.transfer.archive import DAMAGES, listed, numbers
-from dre_plugins.transfer.prior import Card, Prior, PriorError
+from dre_plugins.transfer.prior import Card, Prior
 
+FORMAT = "dre-plugins/ensemble"
+VERSION = 1
 # Version of the card. A file of a newer version is refused: its entries may mean something else.
 SCHEMA = 1
+
+# At least ten times the sizes of the largest ensembles that were reported to help.
+MAX_MEMBERS = 256
+MAX_LAYERS = 32
+MAX_FEATURES = 4096
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 
@@ -33,6 +41,7 @@ CATALOGUE = Path(__file__).parent / "catalogue"
 def save(path: str | os.PathLike[str], prior: Prior) -> None:
     """Write a prior, see `Prior.save`."""
     ensemble, contexts = prior.ensemble, prior.contexts
+    check_size(ensemble.settings, ensemble.n_features)
     header: dict[str, Any] = {
         "schema": SCHEMA,
         "card": prior.card.to_dict(),
@@ -46,8 +55,14 @@ def save(path: str | os.PathLike[str], prior: Prior) -> None:
     }
     header = json.loads(json.dumps(header, default=listed))
     header["sha256"] = content_hash(ensemble.parameters, ensemble.settings, header)
-    text = json.dumps(header)
-    checkpoint.save(path, ensemble.parameters, ensemble.settings, ensemble.n_features, text)
+    texts = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "settings": json.dumps(ensemble.settings.to_dict()),
+        "n_features": str(ensemble.n_features),
+        "card": json.dumps(header),
+    }
+    checkpoint.save(path, ensemble.parameters, texts)
 
 
 def load(prior: str | os.PathLike[str]) -> Prior:
@@ -62,19 +77,26 @@ def load(prior: str | os.PathLike[str]) -> Prior:
             "functions on any space) and None (nothing)."
         )
     try:
-        return _PRIORS.of(path)[1]
+        content = regular(path).read_bytes()
     except OSError as error:
         raise PriorError(f"{path}: cannot be read: {error}") from error
+    return parsed(os.fspath(path), content)
 
 
+# Cached, as Syne Tune constructs searchers at every suggestion. Priors are never changed in place.
+@lru_cache(maxsize=8)
 def parsed(path: str, content: bytes) -> Prior:
     """Return the prior that a file holds, see `Prior.load`."""
+    texts, tensors = checkpoint.read(path, content, FORMAT, VERSION, writer="Prior.save")
     try:
-        parameters, settings, n_features, text = checkpoint.parse(path, content)
-    except CheckpointError as error:
-        raise PriorError(str(error)) from error
+        settings = ScorerSettings.from_dict(json.loads(texts["settings"]))
+        n_features = int(texts["n_features"])
+        check_size(settings, n_features)
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise PriorError(f"{path}: damaged header ({error}).") from error
+    parameters = checkpoint.checked(path, tensors, _shapes(settings, n_features))
     try:
-        header = json.loads(text)
+        header = json.loads(texts.get("card", ""))
         if int(header["schema"]) > SCHEMA:
             raise PriorError(
                 f"{path}: schema {header['schema']} is newer than {SCHEMA}; upgrade dre-plugins."
@@ -109,6 +131,20 @@ def names() -> list[str]:
     return sorted(path.stem for path in CATALOGUE.glob("*.safetensors"))
 
 
+def check_size(settings: ScorerSettings, n_features: int) -> None:
+    """Raise a ValueError for scorers that are larger than a file may hold.
+
+    A few kilobytes can hold the weights of thousands of scorers or layers, each of which costs
+    time and memory at every suggestion.
+    """
+    for name, value, limit in (
+        ("n_members", settings.n_members, MAX_MEMBERS),
+        ("number of hidden layers", len(settings.hidden), MAX_LAYERS),
+        ("n_features", n_features, MAX_FEATURES),
+    ):
+        require(value <= limit, name, value, f"at most {limit} in a file")
+
+
 def content_hash(
     parameters: Parameters, settings: ScorerSettings, header: Mapping[str, Any]
 ) -> str:
@@ -122,6 +158,15 @@ def content_hash(
     return digest.hexdigest()
 
 
+def _shapes(settings: ScorerSettings, n_features: int) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every parameter by name."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for layer, (n_members, n_in, n_out) in layer_shapes(settings, n_features).items():
+        shapes[f"{layer}.weight"] = n_members, n_in, n_out
+        shapes[f"{layer}.bias"] = n_members, 1, n_out
+    return shapes
+
+
 def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | None:
     if plain is None:
         return None
@@ -131,7 +176,3 @@ def _contexts(plain: Any, settings: ScorerSettings) -> NDArray[np.float32] | Non
     if not (len(contexts) and np.isfinite(contexts).all()):
         raise ValueError("contexts that are not finite")
     return contexts
-
-
-# Cached, as Syne Tune constructs searchers at every suggestion. Priors are never changed in place.
-_PRIORS = ContentCache(parsed, n_kept=8)

@@ -15,11 +15,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from dre_plugins.engine.checkpoint import parsed
-from dre_plugins.engine.files import atomic_write, regular
+from dre_plugins.engine import checkpoint
+from dre_plugins.engine.files import regular
 from dre_plugins.engine.scorers import Parameters
 from dre_plugins.engine.settings import LOSS_NAMES, require
 
@@ -98,8 +97,6 @@ def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
 
     The file is replaced as a whole, so that an interruption harms nothing.
     """
-    tensors = {name: value.cpu().contiguous() for name, value in _tensors(state).items()}
-    tensors["generator"] = state.generator.get_state()
     header = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -107,15 +104,14 @@ def save(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, 
         "step": str(state.step),
         "history": json.dumps([astuple(entry) for entry in state.history]),
     }
-    with atomic_write(path) as unfinished:
-        unfinished.write_bytes(to_bytes(tensors, metadata=header))
+    checkpoint.save(path, {**_tensors(state), "generator": state.generator.get_state()}, header)
 
 
 def load(path: str | os.PathLike[str], state: TrainingState, plan: Mapping[str, Any]) -> None:
     """Set a new state to what `save` wrote; a ValueError says why it cannot be resumed."""
     name = os.fspath(path)
     try:
-        header, tensors = parsed(regular(name).read_bytes())
+        header, tensors = checkpoint.parsed(regular(name).read_bytes())
         if header.get("format") != FORMAT or header.get("version") != str(VERSION):
             raise ValueError("it is no checkpoint of this version")
         if json.loads(header["plan"]) != json.loads(json.dumps(plan)):

@@ -2,17 +2,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from safetensors.torch import save_file
 from scipy.stats import spearmanr
 
-from dre_plugins.engine import (
-    ContextSettings,
-    FittingSettings,
-    ScorerSettings,
-    checkpoint,
-    get_preset,
-)
-from dre_plugins.engine.checkpoint import CheckpointError
+from dre_plugins.engine import ContextSettings, FittingSettings, ScorerSettings, get_preset
 from dre_plugins.engine.fitting import FittingError, split_support
 from dre_plugins.engine.surrogate import DeepRankingEnsemble, RankingLists, fit_together
 
@@ -204,52 +196,6 @@ def test_a_first_slope_draws_the_first_layer_along_features(settings) -> None:
     assert torch.equal(weight[:, 3:], plain["scorer.0.weight"][:, 3:])  # of the context
     others = plain.keys() - {"scorer.0.weight", "scorer.0.bias"}
     assert all(torch.equal(plain[name], steep[name]) for name in others)
-
-
-@pytest.mark.parametrize("settings", [PLAIN, WITH_CONTEXT], ids=["plain", "context"])
-def test_save_and_load(settings, tmp_path) -> None:
-    path = tmp_path / "ensemble.safetensors"
-    ensemble = DeepRankingEnsemble.initialise(settings, 3, seed=0)
-    checkpoint.save(path, ensemble.parameters, settings, 3, "card")
-    parameters, *rest = checkpoint.parse(path.name, path.read_bytes())
-    assert rest == [settings, 3, "card"]
-    x, _ = data()
-    assert torch.equal(replace(ensemble, parameters=parameters).scores(x), ensemble.scores(x))
-
-
-def test_unreadable_files_are_refused(tmp_path) -> None:
-    path = tmp_path / "ensemble.safetensors"
-    ensemble = DeepRankingEnsemble.initialise(PLAIN, 3, seed=0)
-    tensors = ensemble.parameters
-    checkpoint.save(path, tensors, PLAIN, 3, "card")
-    whole = path.read_bytes()
-
-    def refused(match: str) -> None:
-        with pytest.raises(CheckpointError, match=match):
-            checkpoint.parse(path.name, path.read_bytes())
-
-    path.write_bytes(whole[: len(whole) // 2])
-    refused("not a readable safetensors file")
-    path.write_bytes(b"\x80\x04K\x01.")  # a pickle
-    refused("this is a pickle")
-
-    header = {
-        "format": "dre-plugins/ensemble",
-        "version": "1",
-        "settings": '{"n_members": 3}',
-        "n_features": "3",
-    }
-    save_file(tensors, path, {**header, "format": "other"})
-    refused("format is 'other'")
-    save_file(tensors, path, {**header, "version": "2"})
-    refused("version 2 is newer than 1; upgrade")
-    save_file(tensors, path, header)
-    refused("damaged header")
-    checkpoint.save(path, tensors, PLAIN, 4, "card")
-    refused("expected torch.float32")
-    broken = {**tensors, "scorer.0.bias": tensors["scorer.0.bias"] * float("nan")}
-    checkpoint.save(path, broken, PLAIN, 3, "card")
-    refused("not finite")
 
 
 @pytest.mark.gpu

@@ -18,9 +18,9 @@ import torch
 from hypothesis import HealthCheck, given, settings, strategies as st
 from readers import READERS, SPACE, broken, make_prior, metadata
 
-from dre_plugins.engine import ScorerSettings, checkpoint
+from dre_plugins.engine import ScorerSettings
 from dre_plugins.engine.surrogate import DeepRankingEnsemble
-from dre_plugins.transfer import archive
+from dre_plugins.transfer import archive, prior_file
 from dre_plugins.transfer.metadata import MetadataError
 from dre_plugins.transfer.prior import Card, Prior, PriorError
 
@@ -206,7 +206,7 @@ def claiming(path: Path, n_members: int, hidden: tuple[int, ...]) -> None:
     scorer = ScorerSettings(n_members=n_members, hidden=hidden)
     ensemble = DeepRankingEnsemble.initialise(scorer, SPACE.n_features, seed=0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint, "check_size", lambda *_: None)
+        patch.setattr(prior_file, "check_size", lambda *_: None)
         Prior(ensemble, SPACE, Card(name="a"), SPACE.canonical(np.full((1, 3), 0.3))).save(path)
 
 

@@ -13,7 +13,7 @@ import torch
 from safetensors import safe_open
 from small_priors import SCORER, SPACE, drawn, metadata, of_a_formula, scores, small
 
-from dre_plugins.engine import checkpoint as ensembles
+from dre_plugins.engine import checkpoint
 from dre_plugins.space import Categorical, Float, SearchSpace
 from dre_plugins.transfer import prior_file
 from dre_plugins.transfer.prior import Card, Prior, PriorError
@@ -35,9 +35,9 @@ def card_of(path: Path) -> dict:
         return json.loads(file.metadata()["card"])
 
 
-def rewritten(path: Path, text: str) -> None:
-    parameters, settings, n_features, _ = ensembles.parse(path.name, path.read_bytes())
-    ensembles.save(path, parameters, settings, n_features, text)
+def rewritten(path: Path, **header: str) -> None:
+    texts, tensors = checkpoint.parsed(path.read_bytes())
+    checkpoint.save(path, tensors, {**texts, **header})
 
 
 def refused(path: Path, match: str) -> None:
@@ -61,7 +61,7 @@ def test_a_prior_comes_back_as_it_was(prior, path) -> None:
 def test_a_file_from_before_there_were_contexts_is_read(prior, path) -> None:
     card = {key: value for key, value in card_of(path).items() if key != "contexts"}
     card["sha256"] = prior_file.content_hash(prior.ensemble.parameters, SCORER, card)
-    rewritten(path, json.dumps(card))
+    rewritten(path, card=json.dumps(card))
     loaded = Prior.load(path)
     assert loaded.contexts is None
     units = drawn(SPACE, 100)
@@ -72,7 +72,7 @@ def test_a_file_from_before_there_were_contexts_is_read(prior, path) -> None:
 def test_contexts_that_cannot_be_are_refused(prior, path, contexts) -> None:
     card = {**card_of(path), "contexts": contexts}
     card["sha256"] = prior_file.content_hash(prior.ensemble.parameters, SCORER, card)
-    rewritten(path, json.dumps(card))
+    rewritten(path, card=json.dumps(card))
     refused(path, "damaged card")
 
 
@@ -125,22 +125,26 @@ def test_damaged_weights_are_noticed(path) -> None:
     refused(path, r"prior\.safetensors: damaged: the hash")
 
 
-def test_a_newer_schema_asks_for_an_upgrade(path) -> None:
-    rewritten(path, json.dumps({**card_of(path), "schema": 2}))
-    refused(path, "schema 2 is newer than 1; upgrade dre-plugins")
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({"format": "other"}, "format is 'other', expected .*Prior.save"),
+        ({"version": "2"}, "version 2 is newer than 1; upgrade"),
+        ({"settings": '{"n_members": 3}'}, "damaged header"),
+        ({"n_features": "9"}, "expected torch.float32"),
+    ],
+)
+def test_what_this_version_cannot_read_is_refused(path, header, message) -> None:
+    rewritten(path, **header)
+    refused(path, message)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "1", '{"schema": "x"}', '{"schema": 1}'])
-def test_a_damaged_card_is_refused(path, text) -> None:
-    rewritten(path, text)
-    refused(path, r"prior\.safetensors: damaged card")
-
-
-def test_a_changed_card_is_noticed(path) -> None:
-    card = card_of(path)
-    card["card"]["licence"] = "MIT"
-    rewritten(path, json.dumps(card))
-    refused(path, "damaged: the hash")
+def test_pickles_are_named(path) -> None:
+    for content in (b"PK", b"\x80\x04K\x01."):
+        path.write_bytes(content)
+        refused(path, "this is a pickle")
+    path.write_bytes(b"")
+    refused(path, "not a readable safetensors file, damaged or cut off")
 
 
 def test_priors_can_be_pickled_and_copied(prior) -> None:
@@ -161,19 +165,28 @@ def test_a_mapping_that_cannot_be_is_refused_at_once(mapping, message) -> None:
         Prior.load("xgboost", mapping=mapping)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda card: card.replace('"schema": 1', '"schema": Infinity'),
-        lambda card: card.replace('"defaults": {', '"defaults": 5, "old": {', 1),
-        lambda card: card.replace('"favourites": [', f'"favourites": [[1{"0" * 400}], ', 1),
-        lambda card: "[" * 100_000,
-    ],
-    ids=["infinite schema", "defaults", "huge number", "nesting"],
-)
-def test_hostile_cards_are_refused(path, change) -> None:
+CARDS = {
+    "newer schema": (lambda c: c.replace('"schema": 1', '"schema": 2'), "2 is newer.*; upgrade"),
+    "infinite schema": (lambda c: c.replace('"schema": 1', '"schema": Infinity'), "damaged"),
+    "licence": (lambda c: c.replace('"licence": "', '"licence": "MIT'), "damaged: the hash"),
+    "defaults": (lambda c: c.replace('"defaults": {', '"defaults": 5, "old": {', 1), "damaged"),
+    "huge number": (
+        lambda c: c.replace('"favourites": [', f'"favourites": [[1{"0" * 400}], ', 1),
+        "damaged",
+    ),
+    "nesting": (lambda c: "[" * 100_000, "damaged"),
+    **{
+        text: (lambda c, text=text: text, r"prior\.safetensors: damaged card")
+        for text in ("", "{", "[]", "{}", "1", '{"schema": "x"}', '{"schema": 1}')
+    },
+}
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_wrong_cards_are_refused(path, name) -> None:
     """Whatever is in the header, with a right hash or a wrong one."""
+    change, message = CARDS[name]
     card = json.dumps(card_of(path))
     assert change(card) != card
-    rewritten(path, change(card))
-    refused(path, "damaged")
+    rewritten(path, card=change(card))
+    refused(path, message)

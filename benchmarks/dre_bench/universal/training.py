@@ -10,12 +10,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
-from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from dre_bench.universal.lessons import Lesson, draw_lesson
 from dre_bench.universal.tasks import MAX_FEATURES
-from dre_plugins.engine.files import atomic_write
+from dre_plugins.engine import checkpoint
 from dre_plugins.engine.settings import require
 from dre_plugins.universal.file import FORMAT, VERSION
 from dre_plugins.universal.network import UniversalPrior, UniversalSettings
@@ -133,12 +132,8 @@ def save(prior: UniversalPrior, path: str | os.PathLike[str], note: str = "") ->
         "settings": json.dumps(asdict(prior.settings)),
         "note": note,
     }
-    tensors = {
-        name: value.detach().cpu().float().contiguous()
-        for name, value in prior.state_dict().items()
-    }
-    with atomic_write(path) as unfinished:
-        unfinished.write_bytes(to_bytes(tensors, metadata=header))
+    tensors = {name: value.float() for name, value in prior.state_dict().items()}
+    checkpoint.save(path, tensors, header)
 
 
 def loss(prior: UniversalPrior, lesson: Lesson, device: str = "cpu") -> Tensor:

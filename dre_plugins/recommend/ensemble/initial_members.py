@@ -11,7 +11,7 @@ Notation: see docs/architecture.md; `T` contexts of past tasks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -32,25 +32,15 @@ from dre_plugins.space.base import Features, Positions, Units
 MAX_SINGLE = 20
 
 
+@dataclass(frozen=True, eq=False)
 class InitialMembers:
-    """Make the members that a fit starts from; in a table the candidates are given."""
+    """Make the members that a fit starts from."""
 
-    def __init__(
-        self,
-        evidence: Evidence,
-        settings: RecommenderSettings,
-        expectation: Expectation,
-        *,
-        is_table: bool,
-        rng: np.random.Generator,
-    ) -> None:
-        self._evidence = evidence
-        self._settings = settings
-        self._preset = get_preset(settings.preset)
-        self._expectation = expectation
-        self._priors = expectation.priors
-        self._is_table = is_table
-        self._rng = rng
+    evidence: Evidence
+    settings: RecommenderSettings
+    expectation: Expectation
+    is_table: bool  # whether the candidates are given
+    rng: np.random.Generator
 
     def parts(self, reference: Units) -> list[Members]:
         """Return the ensemble's parts: the priors' as far as they are trusted, and untrained ones.
@@ -58,12 +48,12 @@ class InitialMembers:
         Args:
             reference: Points that ranks of single objectives are taken against `[K, P]`.
         """
-        n_members, n_trusted = self._expectation.n_members, self._expectation.n_trusted
+        n_members, n_trusted = self.expectation.n_members, self.expectation.n_trusted
         parts: list[Members] = []
         if n_trusted:
             parts.append(self._from_priors(n_trusted, reference))
         n_untrained = n_members - n_trusted
-        weights, lists = self._evidence.weights, self._evidence.objective_lists
+        weights, lists = self.evidence.weights, self.evidence.objective_lists
         if len(weights) > 1 and n_untrained > 1:
             # Half of them rank each objective alone and half all of them as one, which together
             # is better than either (docs/decisions/several-objectives.md).
@@ -77,39 +67,40 @@ class InitialMembers:
 
     def untrained(self, n_members: int) -> Part:
         """Return members with random weights."""
+        preset = get_preset(self.settings.preset)
         ensemble = DeepRankingEnsemble.initialise(
-            replace(self._preset.scorer, n_members=n_members),
-            min(self._evidence.space.n_features, MAX_FEATURES),
-            seed=int(self._rng.integers(2**63)),
-            first_slope=self._preset.first_slope,
-            device=self._settings.device,
-            n_threads=self._settings.n_threads,
+            replace(preset.scorer, n_members=n_members),
+            min(self.evidence.space.n_features, MAX_FEATURES),
+            seed=int(self.rng.integers(2**63)),
+            first_slope=preset.first_slope,
+            device=self.settings.device,
+            n_threads=self.settings.n_threads,
         )
         # Units are not snapped: observations outside the present range keep their place.
-        return Part(ensemble, self.encode, self._preset.from_random)
+        return Part(ensemble, self.encode, preset.from_random)
 
     def encode(self, units: Units) -> Features:
         """Return what untrained members read of canonical coordinates `[C, P]`, `[C, D]`."""
-        return sketched(self._evidence.space.features(units))
+        return sketched(self.evidence.space.features(units))
 
     def _from_priors(self, n_members: int, reference: Units) -> Members:
         """Return members of the prior; with a prior for each objective, members that join them.
 
         Members of an objective whose prior is not trusted any more are untrained.
         """
-        if len(self._priors) == 1 and self._priors[0] is not None:
-            return self._from_prior(self._priors[0], n_members, self._evidence.lists)
-        remaining = iter(self._expectation.trusts)
-        objective_lists = self._evidence.objective_lists
+        if len(self.expectation.priors) == 1 and self.expectation.priors[0] is not None:
+            return self._from_prior(self.expectation.priors[0], n_members, self.evidence.lists)
+        remaining = iter(self.expectation.trusts)
+        objective_lists = self.evidence.objective_lists
         parts = tuple(
             self._from_prior(prior, n_members, lists)
             if prior is not None and next(remaining) >= DISTRUSTED
             else self.untrained(n_members)
-            for prior, lists in zip(self._priors, objective_lists, strict=True)
+            for prior, lists in zip(self.expectation.priors, objective_lists, strict=True)
         )
-        weights = self._evidence.weights
-        if not self._evidence.lists:  # nothing is known of the other objectives yet
-            weights = weights * [prior is not None for prior in self._priors]
+        weights = self.evidence.weights
+        if not self.evidence.lists:  # nothing is known of the other objectives yet
+            weights = weights * [prior is not None for prior in self.expectation.priors]
         return JointPart(parts, objective_lists, weights, reference)
 
     def _from_prior(self, prior: AlignedPrior, n_members: int, lists: Sequence[TrialList]) -> Part:
@@ -118,17 +109,17 @@ class InitialMembers:
         In a whole space these lead to corners that no member leaves
         (docs/decisions/table-contexts.md).
         """
-        ensemble = prior.ensemble.first(n_members)
-        ensemble = ensemble.to(self._settings.device, self._settings.n_threads)
-        if self._is_table and lists and prior.contexts is not None:
+        preset, ensemble = get_preset(self.settings.preset), prior.ensemble.first(n_members)
+        ensemble = ensemble.to(self.settings.device, self.settings.n_threads)
+        if self.is_table and lists and prior.contexts is not None:
             main, contexts = lists[0], torch.from_numpy(prior.contexts)
-            features = torch.from_numpy(prior.encode(self._evidence.units[main.trials]))
+            features = torch.from_numpy(prior.encode(self.evidence.units[main.trials]))
             scores = ensemble.scores_by_context(features, contexts)
             wrong = disagreement(scores, torch.from_numpy(main.ranks))
-            drawn = draw_tasks(wrong, len(main.trials), n_members, self._rng)
+            drawn = draw_tasks(wrong, len(main.trials), n_members, self.rng)
             ensemble = ensemble.with_contexts(contexts[drawn])
-            return Part(ensemble, prior.encode, self._preset.from_tasks)
-        return Part(ensemble, prior.encode, self._preset.from_prior)
+            return Part(ensemble, prior.encode, preset.from_tasks)
+        return Part(ensemble, prior.encode, preset.from_prior)
 
 
 # How much each observed trial sharpens the weights of tasks: with a tenth more of all pairs in the

@@ -89,10 +89,7 @@ class UniversalProposer:
         alternatives = possible_targets(
             np.append(values, np.full(len(broken), np.nan)), np.append(observed.ranks, failed)
         )
-        if isinstance(prior, UniversalFile):
-            network = load_network(prior.path, prior.digest)
-        else:
-            network = load_network()
+        network = prior.network if isinstance(prior, UniversalFile) else load_network()
         features = self._features(self._units)[None]
         fits = [
             (targets, *network(features, targets.values[None], targets.mean_variance))
