@@ -80,7 +80,8 @@ def test_forget(dre, memory):
 
 
 def test_a_study_without_parameters_can_be_forgotten(dre, memory, tmp_path):
-    Recorder(memory.records, header("bare")).write(0, Trial({}, value=1.0), SearchSpace({}))
+    bare = Trial({}, TrialState.COMPLETE, 1.0)
+    Recorder(memory.records, header("bare", "bare")).write(0, bare, SearchSpace({}))
     assert "bare" in dre("memory", "list").output
     exported = dre("memory", "export", "-o", tmp_path / "tasks.json")
     assert "1 × study without parameters" in words(exported)
