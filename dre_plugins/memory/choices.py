@@ -128,7 +128,8 @@ def tasks_of(entries: Sequence[Entry], logger: logging.Logger) -> MetaDataset:
             continue
         skipped["damaged line"] += study.n_damaged
         skipped["study without a complete, feasible trial"] += not task.n_complete
-        tasks += [task] if task.n_complete else []
+        skipped["study without parameters"] += not task.space.names
+        tasks += [task] if task.n_complete and task.space.names else []
     return MetaDataset.of(tasks, source="memory", skipped=+skipped)
 
 

@@ -62,7 +62,7 @@ class Index:
         """Return the studies, the one that has changed last first."""
         parts: dict[str, list[tuple[Path, int, Any]]] = {}
         for name, (size, _, summary) in sorted(self._files.items()):
-            if summary is not None and summary["domains"]:
+            if summary is not None:
                 study = summary["header"]["study"]
                 parts.setdefault(study, []).append((self._folder / name, size, summary))
         found = [_entry(records) for records in parts.values()]
@@ -167,7 +167,8 @@ def _last(rows: list[bytes], header: Header) -> float:
 
 
 def _entry(records: list[tuple[Path, int, Any]]) -> Entry:
-    newest = max(records, key=lambda record: record[2]["last"])[2]
+    # A process whose trials had no parameters says nothing about those of the study.
+    newest = max(records, key=lambda record: (bool(record[2]["domains"]), record[2]["last"]))[2]
     oldest = min(records, key=lambda record: record[2]["header"]["began"])[2]
     return Entry(
         header=Header.from_dict(oldest["header"]),
@@ -175,6 +176,6 @@ def _entry(records: list[tuple[Path, int, Any]]) -> Entry:
         space=newest["space"],
         # A trial that was recorded again, as after a restart, counts once.
         n_trials=len(set().union(*(summary["trials"] for _, _, summary in records))),
-        last=newest["last"],
+        last=max(summary["last"] for _, _, summary in records),
         n_bytes=sum(size for _, size, _ in records),
     )

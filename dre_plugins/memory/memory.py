@@ -6,7 +6,7 @@ import glob
 import json
 import os
 from collections.abc import Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +49,8 @@ class Memory:
         is_limit = limit is None or (is_real(limit) and limit > 0)
         require(is_limit, "max_megabytes", limit, "a number above 0, or None")
         require(_is_path(self.path), "path", self.path, "the path of a folder")
-        object.__setattr__(self, "path", Path(self.path).expanduser().absolute())
+        with _home_for("path", self.path):
+            object.__setattr__(self, "path", Path(self.path).expanduser().absolute())
 
     @classmethod
     def of(cls, given: bool | str | os.PathLike[str] | Memory | None) -> Memory | None:
@@ -61,17 +62,18 @@ class Memory:
                 folder of DRE_MEMORY, without it no memory; False: no memory.
 
         Raises:
-            ValueError: If it is none of these.
+            ValueError: If it is none of these, or the user, as in a container, has no home.
         """
         if isinstance(given, Memory):
             return given
         if given is None or given is True:
             if path := os.environ.get(VARIABLE):
                 return cls(Path(path))
-            folder = platformdirs.user_data_path("dre-plugins", appauthor=False)
-            return cls(folder / "memory") if given else None
-        if given is False:
+        if given is None or given is False:
             return None
+        if given is True:
+            with _home_for("memory", given):
+                return cls(platformdirs.user_data_path("dre-plugins", appauthor=False) / "memory")
         require(_is_path(given), "memory", given, "True, False, None, or the path of a folder")
         return cls(Path(given))
 
@@ -164,6 +166,16 @@ class Memory:
         for path in sorted(self.choices.glob("*.json")):
             with suppress(FileNotFoundError, *DAMAGES):
                 yield path, [*json.loads(regular(path).read_bytes())["studies"]]
+
+
+@contextmanager
+def _home_for(argument: str, given: object) -> Iterator[None]:
+    """Raise a ValueError that names an argument if the home directory that it needs is unknown."""
+    try:
+        yield
+    except RuntimeError as error:  # neither the environment nor the list of users has it
+        wanted = "the absolute path of a folder, as there is no home directory"
+        raise ValueError(f"{argument} must be {wanted}, got {given!r}.") from error
 
 
 def _is_path(given: object) -> bool:

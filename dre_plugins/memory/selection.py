@@ -69,6 +69,7 @@ def usable(index: Index, *, without: str = "") -> list[Entry]:
         entry
         for entry in index.entries
         if entry.header.study != without
+        and index.names(entry.space)
         and len(entry.header.directions) == 1
         and entry.n_trials >= MIN_TRIALS
     ]

@@ -74,5 +74,9 @@ class CostModel:
 
 
 def expected_cost(costs: CostModel | None, units: Units) -> float | None:
-    """Return what one configuration `[1, P]` is expected to cost; None if that is unknown."""
-    return None if costs is None else float(costs.expected(units)[0])
+    """Return what one configuration `[1, P]` is expected to cost; None if that is unknown.
+
+    What no float can hold is unknown, too, as explanations are stored as JSON.
+    """
+    expected = math.inf if costs is None else float(costs.expected(units)[0])
+    return expected if math.isfinite(expected) else None

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from dre_plugins.recommend.surrogates import Surrogates
 
 LOGGER = logging.getLogger("dre_plugins")
+
+# Of threads that need torch at the same time, one says so and imports it.
+_IMPORTING = Lock()
 
 
 class Recommender:
@@ -235,8 +239,6 @@ class Recommender:
         self._count_skipped_turns(batch)
         if not schedule.asks_model(batch.numbers, batch.evidence, self._rules):
             return self._space_filling(batch, "random")
-        if "torch" not in sys.modules:
-            self._logger.info("Importing torch for the first model, which takes some seconds.")
         for device in dict.fromkeys((self.settings.device, "cpu")):
             try:
                 return self._surrogates(batch, device).choices()
@@ -247,8 +249,10 @@ class Recommender:
         return self._space_filling(batch, "fallback")
 
     def _surrogates(self, batch: Batch, device: str) -> Surrogates:
-        # torch: only when it is needed
-        from dre_plugins.recommend.surrogates import Surrogates
+        with _IMPORTING:
+            if "torch" not in sys.modules:
+                self._logger.info("Importing torch for the first model, which takes some seconds.")
+            from dre_plugins.recommend.surrogates import Surrogates  # imports torch
 
         return Surrogates(
             batch,

@@ -91,7 +91,7 @@ class _Numeric(Domain):
             _low_edge=low_edge,
             _start=float(start),
             _width=float(end - start),
-            _decimals=_decimals_of(float(start), float(end)),
+            _decimals=_decimals_of(warp, float(start), float(end)),
         )
 
     @property
@@ -363,10 +363,12 @@ class Normal(_Numeric):
         self._lay_out(Gaussian(mean, sd), low, high, grid)
 
 
-def _decimals_of(start: float, end: float) -> int:
+def _decimals_of(warp: Warp, start: float, end: float) -> int:
     """Return how many decimals of a unit survive encoding, of a warped range."""
     if start == end:
         return _UNIT_DECIMALS
-    error = 4 * sys.float_info.epsilon * (max(abs(start), abs(end)) / (end - start))
-    decimals = math.floor(-math.log10(error))
+    # Floats are no closer on the logarithmic scale than around 1, where its positions are near 0.
+    size = max(abs(start), abs(end), 1.0 if isinstance(warp, Log) else 0.0)
+    error = 4 * sys.float_info.epsilon * (size / (end - start))
+    decimals = math.floor(-math.log10(2 * error))  # rounding undoes half of the last decimal
     return _UNROUNDED if decimals < _FEWEST_DECIMALS else min(decimals, _UNIT_DECIMALS)

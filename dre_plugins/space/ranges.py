@@ -52,10 +52,12 @@ class Log:
 class ReverseLog:
     def forward(self, values: Array) -> Array:
         # Values of at least 1 lie above every range.
-        return -np.log1p(-np.minimum(values, 1.0 - np.finfo(float).epsneg))
+        below = np.minimum(values, 1.0 - np.finfo(float).epsneg)
+        return -np.where(below < 0.5, np.log1p(-below), np.log(1.0 - below))
 
     def inverse(self, positions: Array) -> Array:
-        return -np.expm1(-positions)
+        # NumPy's expm1 may be some floats off, which near 1 are far apart.
+        return np.where(positions < 0.5, -np.expm1(-positions), 1.0 - np.exp(-positions))
 
 
 @dataclass(frozen=True, slots=True)

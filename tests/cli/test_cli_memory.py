@@ -79,6 +79,16 @@ def test_forget(dre, memory):
     assert [path.name[:4] for path in files_of(memory)] == ["iris"]
 
 
+def test_a_study_without_parameters_can_be_forgotten(dre, memory, tmp_path):
+    bare = Trial({}, TrialState.COMPLETE, 1.0)
+    Recorder(memory.records, header("bare", "bare")).write(0, bare, SearchSpace({}))
+    assert "bare" in dre("memory", "list").output
+    exported = dre("memory", "export", "-o", tmp_path / "tasks.json")
+    assert "1 × study without parameters" in words(exported)
+    dre("memory", "forget", "bare", "--yes")
+    assert len(files_of(memory)) == 2
+
+
 def test_forget_goes_by_whole_names(dre, memory):
     for name in ("6", "6f00aa", "6f11bb"):  # here identities are names
         write_study(memory, name, 2)

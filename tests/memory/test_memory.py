@@ -5,6 +5,7 @@ import multiprocessing
 import pickle
 from collections import Counter
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -61,6 +62,16 @@ def test_the_environment_names_a_folder(tmp_path, monkeypatch, given):
     tune(given, 2)
     assert len(files_of(Memory(tmp_path / "team"))) == 1
     assert Memory.of(False) is None
+
+
+@pytest.mark.parametrize("given", [True, "~/memory"])
+def test_without_a_home_directory_a_memory_needs_a_path(monkeypatch, given):
+    for variable in ("HOME", "XDG_DATA_HOME", "DRE_MEMORY"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", Mock(side_effect=KeyError))
+    assert Memory.of(None) is None  # a sampler without a memory needs no home
+    with pytest.raises(ValueError, match="absolute path of a folder, as there is no home"):
+        Memory.of(given)
 
 
 @pytest.mark.parametrize("given", [1, "", 0.5, ["path"]])

@@ -10,7 +10,7 @@ import torch
 
 from dre_plugins.engine.runtime import isolated
 from dre_plugins.recommend import AskTell, Recommender, Trial, TrialState
-from dre_plugins.recommend.costs import CostModel
+from dre_plugins.recommend.costs import CostModel, expected_cost
 from dre_plugins.recommend.ensemble.width import process_features
 from dre_plugins.recommend.evidence import Evidence
 from dre_plugins.space import Categorical, Float, SearchSpace
@@ -90,6 +90,14 @@ def test_costs_whose_logarithms_are_equal_are_all_the_same() -> None:
         model = CostModel.of(evidence_of(costs))
         assert model is not None
         assert model.expected(REFERENCE) == pytest.approx(1000.0)
+
+
+def test_a_cost_that_no_float_can_hold_is_unknown() -> None:
+    line = SearchSpace({"x": Float(0.0, 1.0)})
+    units = np.linspace(0.0, 0.6, 8)[:, None]
+    with isolated("cpu", 1):
+        model = CostModel(line, units, 10.0 ** (1026.0 * units[:, 0] - 308.0))
+        assert expected_cost(model, np.array([[0.8]])) is None
 
 
 def tuned(told: Any, n: int = 30) -> AskTell:

@@ -61,11 +61,19 @@ def test_what_runs_is_believed() -> None:
     assert second.source == "universal-prior" and max(moved) > 0.01
 
 
-def test_given_values_are_kept() -> None:
+@pytest.mark.parametrize(
+    ("n", "index", "x", "source"),
+    [
+        (12, 13, -0.3, "universal-prior"),
+        (20, 21, -1.0, "universal-prior"),
+        (20, 22, -1.0, "model"),
+    ],
+)
+def test_given_values_are_kept_and_the_others_are_good_beside_them(n, index, x, source) -> None:
     recommender = Recommender(PLANE, SETTINGS, seed=0)
-    (suggestion,) = recommender.suggest(history_of(12), index=13, fixed={"x": -0.3})
-    assert suggestion.source == "universal-prior"
-    assert suggestion.configuration["x"] == -0.3 and suggestion.configuration["y"] < 0.0
+    (suggestion,) = recommender.suggest(history_of(n), index=index, fixed={"x": x})
+    assert suggestion.source == source and suggestion.configuration["x"] == x
+    assert suggestion.configuration["y"] == pytest.approx(-0.7, abs=0.3)
 
 
 def test_a_table_is_searched_whole() -> None:

@@ -72,19 +72,22 @@ def test_learning_is_announced_before_it_begins(
 
 
 @pytest.mark.slow
-def test_the_import_of_torch_is_announced() -> None:
+def test_the_import_of_torch_is_announced_once() -> None:
     program = (
         "import logging; logging.basicConfig(level=logging.INFO)\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
         "from dre_plugins import AskTell\n"
         "from dre_plugins.space import Float\n"
-        "study = AskTell({'x': Float(0.0, 1.0)}, seed=0, prior=None, n_startup_trials=1)\n"
-        "for _ in range(2):\n"
-        "    number, configuration = study.ask()\n"
-        "    study.tell(number, configuration['x'])\n"
+        "def tune(seed):\n"
+        "    study = AskTell({'x': Float(0.0, 1.0)}, seed=seed, prior=None, n_startup_trials=1)\n"
+        "    for _ in range(2):\n"
+        "        number, configuration = study.ask()\n"
+        "        study.tell(number, configuration['x'])\n"
+        "with ThreadPoolExecutor(3) as pool: [*pool.map(tune, range(3))]\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
     )
-    first, second = [line for line in done.stderr.splitlines() if "dre_plugins" in line]
+    first, *others = [line for line in done.stderr.splitlines() if "dre_plugins" in line]
     assert "Importing torch for the first model" in first
-    assert "ensemble suggests from trial 1" in second
+    assert ["ensemble suggests from trial 1" in line for line in others] == [True] * 3

@@ -85,3 +85,7 @@ def test_a_summary_names_what_is_known_and_what_is_not() -> None:
     alignment = align(space, SearchSpace(XGBOOST))
     assert alignment is not None
     assert alignment.summary() == "knows max_depth, learning_rate (there 'eta'); not: C"
+    listed = SearchSpace({"hidden_layer_sizes": Categorical(("64", "64_32"))})
+    counted = SearchSpace({"n_layers": Integer(1, 4), "width": Integer(16, 256)})
+    known = "knows hidden_layer_sizes (there 'n_layers' and 'width'); not: none"
+    assert align(listed, counted).summary() == known

@@ -282,8 +282,7 @@ class DRESampler(BaseSampler):
         domain = conversion.domain_of(param_name, param_distribution, ordered=self._ordered)
         chosen = self._process.choice(study, trial).values
         if param_name in chosen and domain.contains(value := chosen[param_name]):
-            if self._rules.permits(study, trial, param_name, value):
-                return value
+            return value  # as `sample_relative` does where this process knows the parameter
         asked = conversion.domains_in(trial.distributions, ordered=self._ordered)
         if self._study_prior(study, trial, param_name).knows(param_name, domain, asked):
             unit = domain.to_unit(self._prior_value(study, trial, param_name, domain))

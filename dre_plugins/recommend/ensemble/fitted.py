@@ -22,6 +22,7 @@ from dre_plugins.recommend.pending import select_fantasies
 from dre_plugins.recommend.search import N_PARENTS, CandidateSearch
 from dre_plugins.recommend.settings import RecommenderSettings
 from dre_plugins.space.base import Units
+from dre_plugins.space.candidates import with_fixed
 
 # Share of the steps of a fit that are taken when fantasies are added to a fitted ensemble.
 REFIT_SHARE = 0.25
@@ -83,15 +84,22 @@ class FittedEnsemble:
             return self._discounted(gain(ranks, incumbent), share)
         return -ranks.mean(0) if index == 0 else -ranks[(index - 1) % len(ranks)]
 
-    def incumbent_ranks(self, branch: Units | None = None) -> torch.Tensor | None:
+    def incumbent_ranks(
+        self, branch: Units | None = None, fixed: Units | None = None
+    ) -> torch.Tensor | None:
         """Return the ranks `[M]` of the best observed configuration (section 3.4), if any.
 
-        It lies in the branch if any trial there may be it, see `Evidence.incumbents`.
+        It lies in the branch if any trial there may be it, see `Evidence.incumbents`. With given
+        coordinates `fixed` `[P]` it is the best of the trials that may be it, moved there.
         """
         best = self.evidence.incumbents(branch)
         if not len(best):
             return None
-        ranks = self.ranks(self.units[best])
+        units = self.units[best]
+        if fixed is not None and not np.isnan(fixed).all():
+            eligible = self.evidence.lists[0].trials[self.evidence.may_be_incumbent]
+            units = self.evidence.space.canonical(with_fixed(self.units[eligible], fixed))
+        ranks = self.ranks(units)
         return ranks[:, ranks.mean(0).argmin()]
 
     def elite(self) -> Units:

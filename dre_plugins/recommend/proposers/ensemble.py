@@ -66,7 +66,7 @@ class EnsembleProposer:
         ensemble = self._ensemble
         acquisition = partial(
             ensemble.acquisition,
-            incumbent=ensemble.incumbent_ranks(request.branch),
+            incumbent=ensemble.incumbent_ranks(request.branch, request.fixed),
             index=request.index,
         )
         if request.turn == "exploration":

@@ -32,6 +32,7 @@ from dre_plugins.recommend.proposers import Choice, Request
 from dre_plugins.recommend.proposers.refinement import N_REFINED, refined
 from dre_plugins.recommend.search import N_PARENTS, CandidatePool, CandidateSearch
 from dre_plugins.space.base import Units
+from dre_plugins.space.candidates import with_fixed
 from dre_plugins.universal.file import load_network
 from dre_plugins.universal.processes import Processes
 from dre_plugins.universal.targets import Targets, both_targets, normal_scores, standardised
@@ -117,7 +118,7 @@ class UniversalProposer:
     def propose(self, request: Request) -> Choice:
         """Return the candidate of the largest expected improvement."""
         branch = request.branch
-        best = self._incumbent_target(branch)
+        best = self._incumbent_target(request)
         predict = partial(self._predictions, best=best)
         if self._pool is None or request.taken is None or branch is not None:
             pool = self._search.pool(
@@ -215,17 +216,23 @@ class UniversalProposer:
         of_processes = log_expected_improvement(means, deviations, best)
         return torch.logsumexp(self._weights[0, :, None] + of_processes, 0)
 
-    def _incumbent_target(self, branch: Units | None) -> float:
+    def _incumbent_target(self, request: Request) -> float:
         """Return the target of the incumbent, of that in the branch if there is one.
 
-        If no trial may be the incumbent, it is the target of the worst trial.
+        With given values it is the best expectation of trials that are moved to these values. If
+        no trial may be the incumbent, it is the target of the worst trial.
         """
-        eligible = self._eligible
+        eligible, branch = self._eligible, request.branch
         if branch is not None:
             within = eligible & torch.from_numpy(is_within(self._units[: len(eligible)], branch))
             eligible = within if within.any() else eligible
         targets = self._targets[: len(eligible)][eligible]
-        return float(targets.max() if len(targets) else self._targets.min())
+        if not len(targets):
+            return float(self._targets.min())
+        if not np.isnan(request.fixed).all():
+            moved = with_fixed(self._units[: len(eligible)][eligible.numpy()], request.fixed)
+            targets = self._expected(self._space.canonical(moved))
+        return float(targets.max())
 
     def _features(self, units: Units) -> torch.Tensor:
         features, expected = self._space.features(units), self._expectation.features(units)

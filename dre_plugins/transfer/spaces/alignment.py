@@ -113,10 +113,12 @@ class Alignment:
     def summary(self) -> str:
         """Return in one line which parameters of the source the target has, and which not."""
         order = list(self.source.domains)
-        links = sorted(self.links, key=lambda link: order.index(link.source))
+        targets: dict[str, list[str]] = {}
+        for link in sorted(self.links, key=lambda link: order.index(link.source)):
+            targets.setdefault(link.source, []).append(link.target)
         shared = [
-            link.source if link.source == link.target else f"{link.source} (there {link.target!r})"
-            for link in links
+            name if theirs == [name] else f"{name} (there {' and '.join(map(repr, theirs))})"
+            for name, theirs in targets.items()
         ]
         return f"knows {', '.join(shared)}; not: {', '.join(self.ignored) or 'none'}"
 

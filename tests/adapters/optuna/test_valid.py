@@ -1,6 +1,7 @@
 """`DRESampler(valid=…)` in studies whose parameters appear one by one."""
 
 import logging
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -138,14 +139,21 @@ def test_given_values_break_it_only_if_no_others_make_up_for_them() -> None:
     assert study.sampler.stats["invalid"] == 1
 
 
-def test_a_restart_changes_no_trial_whose_given_values_break_it() -> None:
-    study = tuned(shares, 3, valid=lambda c: c["a"] < 0.5)
-    sampler = DRESampler(seed=1, settings=FAST, valid=lambda c: c["a"] < 0.5)
+@pytest.mark.parametrize(
+    ("objective", "valid", "given"),
+    [
+        (shares, lambda c: c["a"] < 0.5, {"a": 0.9}),
+        (lambda trial: capped(trial) * math.nan, lambda c: c["cap"] > 0.5, {}),  # all fail
+    ],
+)
+def test_a_restart_changes_no_trial_that_breaks_it(objective, valid, given) -> None:
+    study = tuned(objective, 3, valid=valid)
+    sampler = DRESampler(seed=1, settings=FAST, valid=valid)
     resumed = optuna.create_study(study_name=study.study_name, sampler=sampler)
     resumed.add_trials(study.trials)
     for each in (study, resumed):
-        each.enqueue_trial({"a": 0.9})
-        each.optimize(shares, n_trials=1)
+        each.enqueue_trial(given)
+        each.optimize(objective, n_trials=1)
     assert study.trials[-1].params == resumed.trials[-1].params
 
 
