@@ -16,12 +16,7 @@ from dre_plugins.transfer.recognition import recognised, scores_of
 from dre_plugins.transfer.spaces.alignment import align
 
 # What the prior of networks calls the parameters of scikit-learn's perceptron.
-OF_NETWORKS = {
-    "learning_rate_init": "learning_rate",
-    "alpha": "weight_decay",
-    "n_layers": "num_layers",
-    "width": "max_units",
-}
+OF_NETWORKS = {"learning_rate_init": "learning_rate", "alpha": "weight_decay"}
 
 
 @pytest.mark.parametrize("title", SPACES)
