@@ -96,6 +96,7 @@ priors: $(INSTALLED)
 learner-priors: $(INSTALLED)
 	$(BIN)/python -m dre_bench.learner_priors \
 		--evaluations benchmarks/data/learner_evaluations/evaluations.npz
+	$(BIN)/python -m dre_bench.learner_priors.networks train
 
 # ---- reliability (docs/reliability.md); none of these is part of .ci/run
 

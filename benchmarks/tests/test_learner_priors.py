@@ -16,18 +16,16 @@ from dre_bench.learner_evaluations.plan import DEFAULT, POSITIONS
 from dre_bench.learner_evaluations.tables import Table
 from dre_bench.learner_priors.__main__ import ELSEWHERE, FIGURES, gains_of, is_worth_shipping
 from dre_bench.learner_priors.favourites import N_MEMBERS, complementary, portfolio
-from dre_bench.learner_priors.networks import LCBENCH
+from dre_bench.learner_priors.lcbench_tables import LCBENCH, SPACE
+from dre_bench.learner_priors.networks import (
+    NAME,
+    portfolio as portfolio_of_networks,
+    read as read_networks,
+)
 from dre_bench.learner_priors.regrets import WORST, regrets_by_metric
 from dre_bench.learner_priors.report import Comparison, compared
 from dre_bench.learner_priors.studies import Gain
-from dre_bench.learner_priors.tasks import (
-    LEARNERS,
-    defaults_of,
-    metadata_of,
-    prior_space,
-    read,
-    search_space,
-)
+from dre_bench.learner_priors.tasks import LEARNERS, defaults_of, metadata_of, read, search_space
 from dre_bench.learner_priors.training import (
     dataset_of,
     portfolio_of,
@@ -186,17 +184,28 @@ def test_every_learner_can_be_recognised() -> None:
 
 
 def test_the_prior_of_networks_is_that_of_the_committed_evaluations() -> None:
+    metadata, n_shared = read_networks()
+    assert len(metadata) == 24 and n_shared < min(len(task) for task in metadata)
+    # The odd positions of LCBench, and its validation tasks, are in no file.
+    assert not {"3945", "7593"} & {task.name.split(" by ")[0] for task in metadata}
+    prior = Prior.load(NAME)
+    learnt = metadata.subset({*prior.card.tasks})
+    assert prior.space == SPACE and prior.card.n_evaluations == learnt.n_evaluations > 8000
+    members = portfolio_of_networks(metadata, n_shared)
+    assert prior.portfolio is not None
+    np.testing.assert_allclose(prior.portfolio, members, rtol=1e-6)
+    np.testing.assert_array_equal(prior.favourites, prior.portfolio[:1])
+
+
+def test_networks_that_are_recognised_learn_from_lcbench_as_well() -> None:
     table = TABLES["network", LCBENCH]
     of_lcbench = {DATASETS[index] for index in table.dataset}
-    # The odd positions of LCBench, and its validation tasks, are in no file.
-    assert len(of_lcbench) == 12 and not {f"{LCBENCH}/3945", f"{LCBENCH}/7593"} & of_lcbench
+    assert len(of_lcbench) == 12 and all(name.startswith(f"{LCBENCH}/") for name in of_lcbench)
     for index in {*table.dataset}:
         positions = table.position[table.dataset == index]
         assert len({*positions}) == len(positions) > 60 and 0 not in positions
-    metadata, prior = metadata_of("network", DATASETS, TABLES), Prior.load("network")
-    learnt = metadata.subset({*prior.card.tasks})
-    assert prior.space == prior_space("network", TABLES) and prior.portfolio is not None
-    assert prior.card.n_evaluations == learnt.n_evaluations > 7000
-    members = portfolio_of("network", prior.space, DATASETS, TABLES)
+    prior = Prior.load("network-small")
+    assert of_lcbench & {name.rpartition(" by ")[0] for name in prior.card.tasks}
+    members = portfolio_of("network-small", prior.space, DATASETS, TABLES)
+    assert prior.portfolio is not None
     np.testing.assert_allclose(prior.portfolio, members, rtol=1e-6)
-    np.testing.assert_array_equal(prior.favourites, prior.portfolio[:1])

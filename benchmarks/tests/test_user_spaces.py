@@ -31,7 +31,7 @@ def test_what_its_parameters_are_taken_for(title: str) -> None:
     theirs = search_space(space_of(space.learner, space.tasks[0]))
     names = dict(space.names)
     if space.key == "network":
-        theirs = Prior.load("network").space
+        theirs = Prior.load("network-small").space
         names = {name: OF_NETWORKS.get(other, other) for name, other in names.items()}
     found = align(SearchSpace(space.domains), theirs)
     assert {link.source: link.target for link in found.links} == names

@@ -12,6 +12,7 @@ from dre_plugins.transfer.prior_file import CATALOGUE, names
 SURROGATES = {
     "decision-tree": ("YAHPO", "dre_bench.priors", 100_000),
     "xgboost": ("YAHPO", "dre_bench.priors", 100_000),
+    "network": ("LCBench", "dre_bench.learner_priors.networks", 1_000),
 }
 MEASURED = [name for name in names() if name not in SURROGATES]
 MOST_BYTES = 4_000_000

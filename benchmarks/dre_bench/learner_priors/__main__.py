@@ -27,8 +27,8 @@ from dre_plugins.transfer.prior_file import CATALOGUE
 FIGURES = Path(__file__).parents[2] / "data" / "learner_priors.json"
 GAINS = Path(__file__).parents[2] / "data" / "user_spaces.json"
 NETWORKS = Path(__file__).parents[2] / "data" / "networks.json"  # what `network_studies` wrote
-# These ship as meta-trained on surrogates, by `dre_bench.priors`.
-ELSEWHERE = ("decision-tree", "xgboost")
+# These ship as meta-trained on surrogates, by `dre_bench.priors` and `networks`.
+ELSEWHERE = ("decision-tree", "network", "xgboost")
 
 
 def is_worth_shipping(found: Comparison, gain: Gain | None) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dre_bench.learner_priors.networks import LCBENCH
+from dre_bench.learner_priors.lcbench_tables import LCBENCH
 from dre_bench.learner_priors.tasks import (
     LEARNERS,
     Tables,

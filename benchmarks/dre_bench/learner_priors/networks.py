@@ -1,10 +1,11 @@
-"""Evaluations of networks that are drawn from LCBench's surrogate.
+"""The prior of neural networks, from evaluations that were drawn from LCBench's surrogate.
 
-    python -m dre_bench.learner_priors.networks --lcbench FOLDER
+    python -m dre_bench.learner_priors.networks draw --lcbench FOLDER
+    python -m dre_bench.learner_priors.networks train
 
-writes `benchmarks/data/networks.npz`: on each training task the same Sobol points and the same
-steps of a search for what is best on average, and steps of a search of its own. Validation tasks
-are not in it. `with_lcbench` adds these evaluations to those of networks of PyTorch.
+`draw` writes `benchmarks/data/networks.npz`: on each training task the same Sobol points and the
+same steps of a search for what is best on average, and steps of a search of its own. `train` makes
+the prior of that file. Validation tasks are in neither.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -22,42 +24,33 @@ from numpy.typing import NDArray
 from scipy.stats.qmc import Sobol
 
 from dre_bench.lcbench import OUTPUTS, Lcbench
-from dre_bench.learner_evaluations.parameters import to_row
-from dre_bench.learner_evaluations.plan import POSITIONS, SEARCH, SOBOL
-from dre_bench.learner_evaluations.spaces import CLASSIFICATION, space_of
-from dre_bench.learner_evaluations.tables import STATUSES, Table
-from dre_bench.learner_evaluations.worker import OK
-from dre_plugins.space import Float, Integer
+from dre_bench.learner_priors.favourites import N_MEMBERS, complementary
+from dre_bench.learner_priors.lcbench_tables import FILE, N_SOBOL, SOURCE, SPACE
+from dre_bench.learner_priors.regrets import WORST
 from dre_plugins.space.candidates import mutate
-from dre_plugins.space.search_space import SearchSpace
+from dre_plugins.transfer.meta_training import MetaTrainingSettings
+from dre_plugins.transfer.metadata import MetaDataset, Task
+from dre_plugins.transfer.prior import Prior
+from dre_plugins.transfer.prior_file import CATALOGUE
 
 Array = NDArray[np.float64]
 
-FILE = Path(__file__).parents[2] / "data" / "networks.npz"
-# The name of the learner among the evaluations, and the task that LCBench's tables stand for.
-LEARNER, LCBENCH = "network", "lcbench"
-# LCBench's ranges; small weight decays are told apart by their logarithm.
-SPACE = SearchSpace(
-    {
-        "learning_rate": Float(1e-4, 0.1, "log"),
-        "batch_size": Integer(16, 512, "log"),
-        "weight_decay": Float(1e-5, 0.1, "log"),
-        "momentum": Float(0.1, 0.99),
-        "max_dropout": Float(0.0, 1.0),
-        "num_layers": Integer(1, 5),
-        "max_units": Integer(64, 1024, "log"),
-    }
-)
-# How networks of PyTorch call these parameters, and what LCBench does not vary.
-NAMES = {"max_dropout": "dropout", "num_layers": "n_layers", "max_units": "width"}
-FIXED = {"optimizer": "sgd", "activation": "relu", "epochs": 52}
+NAME = "network"
+# What a script has that does not tune a parameter.
+DEFAULTS = {
+    "batch_size": 128,
+    "weight_decay": 1e-5,
+    "momentum": 0.9,
+    "max_dropout": 0.0,
+    "num_layers": 2,
+    "max_units": 256,
+}
+SIGNS = {"val_accuracy": 1.0, "val_cross_entropy": -1.0}
 SEED = 20261124
-N_SOBOL, N_SHARED_STEPS, N_OWN_STEPS = 256, 4, 6
+N_SHARED_STEPS, N_OWN_STEPS = 4, 6
 N_PARENTS, N_CHILDREN = 10, 16
-SOURCE = (
-    "LCBench (Zimmer, Lindauer and Hutter, 2021) by the surrogate of YAHPO Gym (Pfisterer et al., "
-    "2022), networks on OpenML data sets after 52 epochs, benchmarks/data/networks.npz"
-)
+SETTINGS = MetaTrainingSettings(n_steps=1500, validate_every=100, patience=5)
+COMMAND = "python -m dre_bench.learner_priors.networks train"
 
 
 # ---- drawing
@@ -81,7 +74,7 @@ def draw(scenario: Lcbench, command: str) -> dict[str, Any]:
     provenance = {
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": command,
-        "source": SOURCE,
+        "source": SOURCE.format(len(tasks)),
         "licence": "Apache-2.0",
         "parameters": SPACE.names,
         "outputs": list(OUTPUTS),
@@ -111,68 +104,83 @@ def _outputs(scenario: Lcbench, task: int, units: Array) -> Array:
     return np.stack([found[name] for name in OUTPUTS], axis=1)
 
 
-# ---- as evaluations of networks of PyTorch
+# ---- training
 
 
-def with_lcbench(
-    datasets: list[str], tables: Mapping[tuple[str, str], Table], path: Path = FILE
-) -> tuple[list[str], dict[tuple[str, str], Table]]:
-    """Return names of data sets and tables with LCBench's, a task of its own."""
+def read(path: Path = FILE) -> tuple[MetaDataset, int]:
+    """Return the past tasks, one for each data set and metric, and how many rows all share."""
     with np.load(path) as arrays:
-        tasks = sorted(
+        provenance: Mapping[str, Any] = json.loads(str(arrays["provenance"]))
+        names = sorted(
             (key.split("/")[0] for key in arrays.files if key.endswith("/units")), key=int
         )
-        rows = [
-            (len(datasets) + index, *row)
-            for index, task in enumerate(tasks)
-            for row in _rows(arrays[f"{task}/units"], arrays[f"{task}/outputs"])
+        tasks = [
+            Task(
+                f"{name} by {metric}",
+                SPACE,
+                SPACE.canonical(arrays[f"{name}/units"].astype(np.float64)),
+                SIGNS[metric] * arrays[f"{name}/outputs"][:, column].astype(np.float64),
+                np.zeros(len(arrays[f"{name}/outputs"]), dtype=np.bool_),
+            )
+            for name in names
+            for column, metric in enumerate(provenance["outputs"])
         ]
-    dataset, position, configurations, outputs = (
-        np.array(column) for column in zip(*rows, strict=True)
+    source, licence = str(provenance["source"]), str(provenance["licence"])
+    return MetaDataset.of(tasks, source=source, licence=licence), int(provenance["n_shared"])
+
+
+def train(path: Path = FILE) -> Prior:
+    """Meta-train the prior, with a portfolio."""
+    metadata, n_shared = read(path)
+    held_out = {task.name for task in metadata.tasks[4::12] + metadata.tasks[5::12]}
+    prior = Prior.train(
+        metadata.subset({task.name for task in metadata} - held_out),
+        validation=metadata.subset(held_out),
+        name=NAME,
+        description="Neural networks on tables, by validation accuracy or cross-entropy",
+        defaults=DEFAULTS,
+        space=SPACE,
+        settings=SETTINGS,
+        rebuild=COMMAND,
     )
-    found = {name: outputs[:, [column]] for column, name in enumerate(OUTPUTS)}
-    table = Table(
-        space_of(LEARNER, CLASSIFICATION),
-        configurations.astype(np.float32),
-        dataset,
-        position,
-        np.full(len(rows), STATUSES.index(OK), dtype=np.uint8),
-        {"accuracy": found["val_accuracy"] / 100.0, "log_loss": found["val_cross_entropy"]},
-        np.full((len(rows), 2), np.nan, dtype=np.float32),
-    )
-    names = [f"{LCBENCH}/{task}" for task in tasks]
-    return [*datasets, *names], {**tables, (LEARNER, LCBENCH): table}
+    members = portfolio(metadata, n_shared)
+    return replace(prior, favourites=members[:1], portfolio=members)
 
 
-def _rows(units: Array, outputs: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Yield positions of the plan, configurations and outputs within the space of PyTorch's."""
-    space = space_of(LEARNER, CLASSIFICATION)
-    places: dict[str, list[int]] = {
-        kind: [place for place, (other, _) in enumerate(POSITIONS) if other == kind]
-        for kind in (SOBOL, SEARCH)
-    }
-    for index, row in enumerate(SPACE.canonical(units.astype(np.float64))):
-        found = SPACE.to_configuration(row)
-        configuration = {NAMES.get(name, name): value for name, value in found.items()} | FIXED
-        is_inside = all(
-            parameter.low is None
-            or parameter.low <= configuration[parameter.name] <= parameter.high
-            for parameter in space
-        )
-        kind = places[SOBOL if index < N_SOBOL else SEARCH]
-        if is_inside and kind:
-            yield kind.pop(0), to_row(space, configuration), outputs[index]
+def portfolio(metadata: MetaDataset, n_shared: int) -> Array:
+    """Return the rows that complement each other best among those that all tasks share `[F, P]`.
+
+    Regret is the distance to the best value of a task, as a share of the distance from there to
+    the median of the space-filling points.
+    """
+    regrets = []
+    for task in metadata:
+        best, median = task.values.max(), np.median(task.values[:N_SOBOL])
+        regrets.append(((best - task.values[:n_shared]) / (best - median)).clip(0.0, WORST))
+    places = complementary(np.stack(regrets), np.ones(len(regrets)), N_MEMBERS)
+    return np.asarray(metadata.tasks[0].units[places])
 
 
-def main() -> None:
-    """Read the command line and draw."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read the command line; draw or train."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--lcbench", type=Path, required=True, help="folder of the surrogate")
+    parser.add_argument("what", choices=("draw", "train"))
+    parser.add_argument("--lcbench", type=Path, help="folder of the surrogate")
     parser.add_argument("--file", type=Path, default=FILE, help="the file of evaluations")
-    chosen = parser.parse_args()
-    command = " ".join(["python -m dre_bench.learner_priors.networks", *sys.argv[1:]])
-    np.savez_compressed(chosen.file, **draw(Lcbench(chosen.lcbench), command))
-    print(f"{chosen.file}: {chosen.file.stat().st_size / 1024:.0f} KiB")
+    parser.add_argument("--out", type=Path, default=CATALOGUE, help="folder of the prior")
+    chosen = parser.parse_args(arguments)
+    if chosen.what == "draw":
+        if chosen.lcbench is None:
+            parser.error("draw needs --lcbench")
+        command = " ".join(["python -m dre_bench.learner_priors.networks", *sys.argv[1:]])
+        np.savez_compressed(chosen.file, **draw(Lcbench(chosen.lcbench), command))
+        print(f"{chosen.file}: {chosen.file.stat().st_size / 1024:.0f} KiB")
+        return
+    prior = train(chosen.file)
+    path = chosen.out / f"{NAME}.safetensors"
+    prior.save(path)
+    print(f"{path}: {path.stat().st_size / 1024:.0f} KiB, validation {prior.card.validation}")
+    print(SPACE.to_configuration(prior.favourites[0]))
 
 
 if __name__ == "__main__":

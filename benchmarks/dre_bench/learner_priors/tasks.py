@@ -17,7 +17,7 @@ from dre_bench.learner_evaluations import parameters
 from dre_bench.learner_evaluations.parameters import CATEGORY, INTEGER, Parameter, from_row
 from dre_bench.learner_evaluations.spaces import CLASSIFICATION, REGRESSION
 from dre_bench.learner_evaluations.tables import Table, read_tables
-from dre_bench.learner_priors.networks import (
+from dre_bench.learner_priors.lcbench_tables import (
     LCBENCH,
     LEARNER as NETWORK,
     SOURCE as LCBENCH_SOURCE,
@@ -69,11 +69,11 @@ LEARNERS: dict[str, Learner] = {
     "lightgbm": Learner("LightGBM", "lightgbm"),
     "logistic-regression": Learner("Logistic regression", "linear", (CLASSIFICATION,)),
     "mlp": Learner("Multilayer perceptron of scikit-learn", "mlp"),
-    "network": Learner(
+    "network-small": Learner(
         "Neural networks",
         NETWORK,
         (CLASSIFICATION, REGRESSION, LCBENCH),
-        f"{SOURCE}; some of them are of {LCBENCH_SOURCE}",
+        f"{SOURCE}; some of them are {LCBENCH_SOURCE.format(12)}",
     ),
     "random-forest": Learner("Random forest", "random_forest"),
     "svm": Learner("Support vector machine with RBF kernel", "svm"),
