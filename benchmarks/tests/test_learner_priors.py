@@ -13,21 +13,31 @@ pytest.importorskip("sklearn", reason="favourites are chosen by Gaussian process
 
 from dre_bench.learner_evaluations.parameters import number
 from dre_bench.learner_evaluations.plan import DEFAULT, POSITIONS
-from dre_bench.learner_evaluations.tables import Table, read_tables
+from dre_bench.learner_evaluations.tables import Table
 from dre_bench.learner_priors.__main__ import ELSEWHERE, FIGURES, gains_of, is_worth_shipping
 from dre_bench.learner_priors.favourites import N_MEMBERS, complementary, portfolio
-from dre_bench.learner_priors.networks import NAME, SPACE, portfolio as portfolio_of_networks, read
+from dre_bench.learner_priors.lcbench_tables import LCBENCH, SPACE
+from dre_bench.learner_priors.networks import (
+    NAME,
+    portfolio as portfolio_of_networks,
+    read as read_networks,
+)
 from dre_bench.learner_priors.regrets import WORST, regrets_by_metric
 from dre_bench.learner_priors.report import Comparison, compared
 from dre_bench.learner_priors.studies import Gain
-from dre_bench.learner_priors.tasks import LEARNERS, defaults_of, metadata_of, search_space
-from dre_bench.learner_priors.training import dataset_of, validation_of, without_validation
+from dre_bench.learner_priors.tasks import LEARNERS, defaults_of, metadata_of, read, search_space
+from dre_bench.learner_priors.training import (
+    dataset_of,
+    portfolio_of,
+    validation_of,
+    without_validation,
+)
 from dre_plugins.transfer.learners import LEARNERS as RECOGNISED
 from dre_plugins.transfer.prior import Prior
 from dre_plugins.transfer.prior_file import names
 
 EVALUATIONS = Path(__file__).parents[1] / "data" / "learner_evaluations" / "evaluations.npz"
-DATASETS, TABLES = read_tables(EVALUATIONS)
+DATASETS, TABLES = read(EVALUATIONS)
 SHAPE = (number("alpha", 0.0, 1.0, 0.9, log=False), number("l1_ratio", 0.0, 1.0, 0.5, log=False))
 N_TOY = 17
 
@@ -170,11 +180,11 @@ def test_a_prior_ships_by_first_trials_or_by_studies_unless_these_are_worse() ->
 
 def test_every_learner_can_be_recognised() -> None:
     names = {learner.prior or key for key, learner in RECOGNISED.items()}
-    assert {*LEARNERS, NAME} == names
+    assert {*LEARNERS} == names
 
 
 def test_the_prior_of_networks_is_that_of_the_committed_evaluations() -> None:
-    metadata, n_shared = read()
+    metadata, n_shared = read_networks()
     assert len(metadata) == 24 and n_shared < min(len(task) for task in metadata)
     # The odd positions of LCBench, and its validation tasks, are in no file.
     assert not {"3945", "7593"} & {task.name.split(" by ")[0] for task in metadata}
@@ -185,3 +195,17 @@ def test_the_prior_of_networks_is_that_of_the_committed_evaluations() -> None:
     assert prior.portfolio is not None
     np.testing.assert_allclose(prior.portfolio, members, rtol=1e-6)
     np.testing.assert_array_equal(prior.favourites, prior.portfolio[:1])
+
+
+def test_networks_that_are_recognised_learn_from_lcbench_as_well() -> None:
+    table = TABLES["network", LCBENCH]
+    of_lcbench = {DATASETS[index] for index in table.dataset}
+    assert len(of_lcbench) == 12 and all(name.startswith(f"{LCBENCH}/") for name in of_lcbench)
+    for index in {*table.dataset}:
+        positions = table.position[table.dataset == index]
+        assert len({*positions}) == len(positions) > 60 and 0 not in positions
+    prior = Prior.load("network-small")
+    assert of_lcbench & {name.rpartition(" by ")[0] for name in prior.card.tasks}
+    members = portfolio_of("network-small", prior.space, DATASETS, TABLES)
+    assert prior.portfolio is not None
+    np.testing.assert_allclose(prior.portfolio, members, rtol=1e-6)

@@ -160,6 +160,12 @@ def _k_nearest_neighbours(configuration: Arguments, task: str) -> Any:
     return (KNeighborsClassifier if classify else KNeighborsRegressor)(**(configuration or {}))
 
 
+def _torch_network(configuration: Arguments, task: str) -> Any:
+    from dre_bench.learner_evaluations.torch_networks import torch_network
+
+    return torch_network(configuration, task)
+
+
 LEARNERS = {
     "lightgbm": Learner(_lightgbm, preprocessing.PLAIN, "n_estimators", staging.lightgbm),
     "xgboost": Learner(_xgboost, preprocessing.PLAIN, "n_estimators", staging.xgboost),
@@ -184,6 +190,7 @@ LEARNERS = {
     "linear": Learner(_linear, preprocessing.SCALED),
     "k_nearest_neighbours": Learner(_k_nearest_neighbours, preprocessing.SCALED),
     "mlp": Learner(network, preprocessing.SCALED, "epochs", staging.network),
+    "network": Learner(_torch_network, preprocessing.SCALED, "epochs", staging.network),
 }
 
 

@@ -206,6 +206,25 @@ def mlp(task: str) -> Space:
     )  # fmt: skip
 
 
+def network(task: str) -> Space:
+    """Give the space of a network of PyTorch; a script that tunes nothing has the defaults."""
+    return (
+        number("learning_rate", 1e-5, 1, 1e-3),
+        integer("batch_size", 8, 256, 32),
+        number("weight_decay", 1e-7, 0.1, 1e-7),
+        number("dropout", 0, 0.6, 0.0, log=False),
+        integer("n_layers", 1, 5, 2, log=False),
+        integer("width", 8, 512, 64),
+        integer("epochs", 5, 100, 30),
+        category("activation", ("relu", "leaky_relu", "tanh"), "relu"),
+        category("optimizer", ("adam", "adamw", "rmsprop", "sgd"), "adam"),
+        number(
+            "momentum", 0, 0.99, None,
+            log=False, parent="optimizer", parent_values=("sgd",),
+        ),
+    )  # fmt: skip
+
+
 # Ordered by the time that an evaluation takes, cheap ones first.
 SPACES: dict[str, Callable[[str], Space]] = {
     "decision_tree": decision_tree,
@@ -217,6 +236,7 @@ SPACES: dict[str, Callable[[str], Space]] = {
     "extra_trees": extra_trees,
     "random_forest": random_forest,
     "mlp": mlp,
+    "network": network,
     "catboost": catboost,
     "hist_gradient_boosting": hist_gradient_boosting,
 }
