@@ -196,7 +196,10 @@ def test_reports_without_the_metric_are_ignored(
     messages = [
         line.getMessage() for line in caplog.records if line.name == "syne_tune.dre_plugins"
     ]
-    assert messages == ["Trial 0 reported ['epoch'] without ['loss']: such reports are ignored."]
+    assert messages == [
+        "Trial 0 reported ['epoch'] without ['loss']: such reports are ignored. Are the names "
+        "those of the training script? Further ones are not mentioned."
+    ]
     trials = searcher_in(loop.scheduler).trials
     assert trials[0].value is None and not trials[0].rungs
     assert 8.0 in trials[1].rungs or trials[1].state is TrialState.PRUNED
@@ -373,7 +376,15 @@ def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], message: st
         build()
 
 
-@pytest.mark.skipif(version("syne-tune") < "0.16", reason="other orders before Syne Tune 0.16")
+@pytest.mark.parametrize("build", [dre, ashadre])
+def test_unknown_options_are_refused_in_the_name_of_the_scheduler(build: Any) -> None:
+    with pytest.raises(TypeError, match=r"^(ASHA)?DRE has no arguments \['n_start'\]"):
+        build(n_start=3)
+
+
+@pytest.mark.skipif(
+    version("syne-tune").startswith("0.15."), reason="other orders before Syne Tune 0.16"
+)
 def test_arguments_stand_as_in_the_baselines() -> None:
     import inspect
 
