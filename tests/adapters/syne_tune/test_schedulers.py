@@ -292,6 +292,17 @@ def test_trials_are_recorded_or_there_is_a_warning(
     n_recorded = sum(entry.n_trials for entry in Memory(tmp_path).index().entries)
     assert (n_recorded == 9) == is_told
     assert caplog.text.count("does not say which trials end") == (not is_told)
+    assert "memory=False" not in caplog.text
+
+
+@pytest.mark.parametrize("name", ["LastValue", "Independent"])
+def test_there_is_a_warning_where_each_searcher_would_be_recorded(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("DRE_MEMORY", str(tmp_path))
+    Loop(SCHEDULERS[name](SPACE)).run(9)
+    n_studies = len(Memory(tmp_path).index().entries)
+    assert caplog.text.count("memory=False in searcher_kwargs") == n_studies > 1
 
 
 @pytest.mark.slow
