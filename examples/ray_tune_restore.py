@@ -31,6 +31,8 @@ else:
     folder = Path(tempfile.mkdtemp())
     driver = subprocess.Popen([sys.executable, __file__, folder], start_new_session=True)
     while len(list(folder.glob("study/train_*/result.json"))) < 6:
+        if driver.poll() is not None:
+            sys.exit("The first driver has ended by itself.")
         time.sleep(0.2)
     time.sleep(0.5)  # while Ray copies its own state it cannot be killed without harm
     os.killpg(driver.pid, signal.SIGKILL)

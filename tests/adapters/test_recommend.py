@@ -15,11 +15,6 @@ import pandas as pd  # noqa: E402
 from optuna.distributions import CategoricalDistribution, FloatDistribution  # noqa: E402
 from syne_tune.experiments import load_experiment  # noqa: E402
 
-try:
-    from ray.tune import Result
-except ImportError:  # Ray 2.40
-    from ray.train import Result
-
 from dre_plugins.adapters import (  # noqa: E402
     optuna as for_optuna,
     ray_tune as for_ray_tune,
@@ -66,7 +61,7 @@ def ask_tell_study() -> AskTell:
 
 def ray_results() -> Any:
     return [
-        Result(
+        tune.Result(
             metrics={
                 **{"loss": loss, "memory": memory, "training_iteration": 1, "done": True},
                 "config": {"x": config["x"], "of": {"kind": config["kind"]}},

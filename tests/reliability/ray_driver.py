@@ -16,12 +16,7 @@ from typing import Any, NamedTuple
 import ray
 import ray_tune_worker
 from ray import cloudpickle, tune
-from ray_tune_worker import MIXED_SPACE, RunConfig, mixed, tiny_search
-
-try:
-    from ray.tune import get_context as context_of_trial
-except ImportError:  # before Ray 2.44
-    from ray.train import get_context as context_of_trial
+from ray_tune_worker import MIXED_SPACE, mixed, tiny_search
 
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.engine import surrogate  # noqa: F401  # imported before drivers are forked
@@ -32,7 +27,7 @@ N_AT_ONCE = 2
 def brief(config: dict[str, Any]) -> dict[str, float]:
     """Return a value after a moment, and write down when the trial began and ended."""
     with Path(config["folder"], "ledger").open("a", buffering=1) as ledger:
-        trial_id = context_of_trial().get_trial_id()
+        trial_id = tune.get_context().get_trial_id()
         ledger.write(f"{time.time()} begin {trial_id}\n")
         time.sleep(0.2)
         ledger.write(f"{time.time()} end {trial_id}\n")
@@ -64,7 +59,7 @@ def drive(address: str, folder: str, n_trials: int) -> None:
                 search_alg=tiny_search(),
                 reuse_actors=True,
             ),
-            run_config=RunConfig(storage_path=folder, name="study", verbose=0),
+            run_config=tune.RunConfig(storage_path=folder, name="study", verbose=0),
         )
     tuner.fit()
 

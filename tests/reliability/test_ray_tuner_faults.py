@@ -15,12 +15,7 @@ pytest.importorskip("ray.tune")
 from faults import full_disk
 from marks import of_tuners
 from ray import tune
-from ray_tune_worker import MIXED_SPACE, RunConfig, mixed, started_cluster, tiny_search
-
-try:
-    from ray.tune import FailureConfig
-except ImportError:  # before Ray 2.44
-    from ray.train import FailureConfig
+from ray_tune_worker import MIXED_SPACE, mixed, started_cluster, tiny_search
 
 from dre_plugins.adapters.ray_tune import DRESearch
 
@@ -63,12 +58,12 @@ def tuner_of(
             reuse_actors=True,
             max_concurrent_trials=1,
         ),
-        run_config=RunConfig(
+        run_config=tune.RunConfig(
             storage_path=str(folder),
             name="study",
             verbose=0,
             callbacks=[*callbacks],
-            failure_config=FailureConfig(max_failures=max_failures),
+            failure_config=tune.FailureConfig(max_failures=max_failures),
         ),
     )
 

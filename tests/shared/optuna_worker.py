@@ -7,12 +7,18 @@ from multiprocessing import get_context
 from typing import Any
 
 import optuna
+import pytest
 from optuna.samplers import BaseSampler
 from optuna.trial import Trial
 from presets import TINY
 
 from dre_plugins.adapters.optuna import DRESampler
 from dre_plugins.recommend.settings import Settings
+
+AS_ONE = pytest.mark.skipif(
+    tuple(map(int, optuna.__version__.split(".")[:2])) < (4, 8),
+    reason="before 4.8 Optuna asked a sampler for all of a trial when it began, or not at all",
+)
 
 
 def open_storage(name: str) -> Any:

@@ -17,11 +17,6 @@ from ray.tune.impl.placeholder import create_resolvers_map, inject_placeholders
 from ray.tune.search import Searcher
 from ray.tune.utils import flatten_dict
 
-try:
-    from ray.tune import RunConfig
-except ImportError:  # before Ray 2.44
-    from ray.train import RunConfig  # noqa: F401
-
 from dre_plugins.adapters.ray_tune import DRESearch
 from dre_plugins.recommend.settings import Settings
 from dre_plugins.recommend.trials import Trial

@@ -4,7 +4,7 @@ try:
     import ray.tune  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "DRESearch needs Ray Tune 2.40 or newer: pip install 'dre-plugins[ray]'"
+        "DRESearch needs Ray Tune 2.43 or newer: pip install 'dre-plugins[ray]'"
     ) from error
 
 from dre_plugins.adapters.ray_tune.ending import ExpectedGainStopper, recommend

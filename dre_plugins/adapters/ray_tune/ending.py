@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ray.tune import ResultGrid, Stopper
+from ray.tune import Result, ResultGrid, Stopper
 
 from dre_plugins.adapters.common.limits import Limits
 from dre_plugins.adapters.common.past_tasks import SIGNS, Mode, check_mode
@@ -18,9 +18,6 @@ from dre_plugins.adapters.ray_tune.sources import run_of_result, trials_in
 from dre_plugins.engine.settings import require
 from dre_plugins.recommend.recommendation import Recommendation, recommended
 from dre_plugins.recommend.stopping import StoppingRule, StudyStopping
-
-if TYPE_CHECKING:
-    from ray.tune import Result  # Ray 2.40 has it in ray.train only
 
 
 def recommend(

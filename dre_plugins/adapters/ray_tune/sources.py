@@ -229,7 +229,7 @@ def _experiments(source: Any, skipped: Counter[str]) -> Iterator[tuple[str, list
 def run_of_result(result: Any) -> Run:
     """Return the trial of a result of Ray in memory."""
     metrics, table = dict(result.metrics or {}), result.metrics_dataframe
-    last = _flat(metrics)
+    last = flat(metrics)
     reports: list[Mapping[str, Any]] = [last] if _ITERATION in last else []
     if table is not None and len(table):
         # An empty cell is NaN: nothing was reported there, if not even the last report has it.
@@ -290,7 +290,7 @@ def _reports_in(file: Path) -> Iterator[Mapping[str, Any]]:
     lines = regular(file).read_bytes().splitlines() if file.exists() else []
     for place, line in enumerate(lines):
         try:
-            yield _flat(_object(line))
+            yield flat(_object(line))
         except ValueError:
             if place < len(lines) - 1:  # Ray may have been killed while writing the last line
                 raise
@@ -303,14 +303,15 @@ def _object(text: str | bytes) -> dict[str, Any]:
     return item
 
 
-def _flat(report: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def flat(report: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a report with "/" between nested keys, as Ray hands it to searchers."""
+    whole: dict[str, Any] = {}
     for key, value in report.items():
         if isinstance(value, Mapping):
-            flat.update(_flat(value, f"{prefix}{key}/"))
+            whole.update(flat(value, f"{prefix}{key}/"))
         else:
-            flat[f"{prefix}{key}"] = value
-    return flat
+            whole[f"{prefix}{key}"] = value
+    return whole
 
 
 def _without_objects(item: Any) -> Any:

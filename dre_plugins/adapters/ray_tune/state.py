@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 from ray import cloudpickle
 from ray.tune.search.repeater import TRIAL_INDEX
-from ray.tune.utils import flatten_dict
 
 from dre_plugins.adapters.ray_tune.history import LearningSearcher, Running, key_of_trial, logger
+from dre_plugins.adapters.ray_tune.sources import flat
 from dre_plugins.engine.files import atomic_write, regular
 from dre_plugins.recommend.ask_tell import AskTell
 from dre_plugins.space.base import match_key
@@ -157,7 +157,7 @@ class RestorableSearcher(LearningSearcher):
                 continue
             self._resumed(trial.trial_id, trial.config)
             if trial.status in ("TERMINATED", "ERROR"):
-                result = flatten_dict(dict(trial.result)) or None
+                result = flat(trial.result) or None
                 self.on_trial_complete(trial.trial_id, result, error=trial.status == "ERROR")
         self._forgotten = tuple(trial_id for trial_id in self._running if trial_id not in stored)
 

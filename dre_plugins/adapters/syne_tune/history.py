@@ -250,6 +250,13 @@ class StudySearcher(BaseSearcher):  # type: ignore[misc]
                 if not self._study.is_running(number):  # given up too early
                     self._study.restart(number)
                 return number
+        if self._is_recorded and not self._study.trials:
+            self._is_recorded = False  # there is one warning
+            logger.warning(
+                "The first trial of a DRESearcher comes from another searcher. If that makes one "
+                "after the other, as LastValueMultiFidelitySearcher does, the memory records each "
+                "of them as a study: give memory=False in searcher_kwargs."
+            )
         try:
             values = hyperparameters(config, self.config_space)
             self._study.add(values, None, state=TrialState.RUNNING)

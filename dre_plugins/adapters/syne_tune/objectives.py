@@ -171,6 +171,7 @@ class MODRE(TellingScheduler, SingleFidelityScheduler):  # type: ignore[misc]
         constraints: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
+        self._check_options(options)
         names = _checked_metrics(metrics)
         are_small = _one_for_each(do_minimize, names)
         self._limits = Limits.of(constraints)

@@ -6,6 +6,7 @@ trial when it begins, and whether it was stopped, has failed, or reported no met
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,6 +44,13 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
     searcher: StudySearcher
     _limits: Limits
     _warned: tuple[str, ...] = ()  # of which topics a warning was given
+
+    def _check_options(self, options: Mapping[str, Any]) -> None:
+        """Refuse, in the name of the class that was called, what its searcher does not have."""
+        known = inspect.signature(StudySearcher).parameters
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no arguments {unknown}.")
 
     @property
     def mode(self) -> str:
@@ -88,8 +96,11 @@ class TellingScheduler(TrialScheduler):  # type: ignore[misc]
         missing = [name for name in names if name not in result]
         if missing:
             reported = sorted(name for name in result if not name.startswith("st_"))
-            text = f"Trial {trial.trial_id} reported {reported} without {missing}: {otherwise}."
-            self._warn_once(text, "missing")
+            self._warn_once(
+                f"Trial {trial.trial_id} reported {reported} without {missing}: {otherwise}. Are "
+                "the names those of the training script? Further ones are not mentioned.",
+                "missing",
+            )
         return not missing
 
     def _warn_once(self, text: str, topic: str) -> None:
@@ -153,6 +164,7 @@ class DRE(TellingScheduler, SingleObjectiveScheduler):  # type: ignore[misc]
         cost: str | None = None,
         **options: Any,
     ) -> None:
+        self._check_options(options)
         check_objective(metric, do_minimize)
         self._limits = Limits.of(constraints)
         name = checked_cost_name(cost, "a reported number")
@@ -278,6 +290,7 @@ class ASHADRE(TellingScheduler, AsynchronousSuccessiveHalving):  # type: ignore[
         check_objective(metric, do_minimize)
         wanted = "left out: a trial that may be stopped costs what it is given; DRE takes a cost"
         require("cost" not in options, "cost", options.get("cost"), wanted)
+        self._check_options(options)
         self._limits = Limits.of(constraints)
         require(isinstance(time_attr, str), "time_attr", time_attr, "the name of the resource")
         is_period = is_real(grace_period) and grace_period > 0

@@ -164,7 +164,7 @@ def test_a_later_trial_waits_for_the_claim_of_an_earlier_one(
     assert len(pauses) == 4
 
 
-@pytest.mark.skipif(optuna.__version__ < "4.8", reason="Optuna asked when a trial began")
+@worker.AS_ONE
 def test_no_trial_waits_for_one_that_has_asked_for_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

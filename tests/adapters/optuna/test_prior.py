@@ -5,7 +5,7 @@ import optuna
 import pytest
 from optuna.trial import create_trial
 from optuna_past import PRESET, SMALL, loss_of, objective, past_study, sampler_of, source_of, tuned
-from optuna_worker import optimized
+from optuna_worker import AS_ONE, optimized
 
 from dre_plugins import DRESampler, Prior
 from dre_plugins.adapters.optuna.sources import metadata_from_studies
@@ -76,12 +76,6 @@ def test_unknown_priors_are_refused_at_once():
 def test_prior_and_past_studies_exclude_each_other(prior):
     with pytest.raises(ValueError, match="past_studies"):
         DRESampler(prior=prior, past_studies=[past_study(0)])
-
-
-AS_ONE = pytest.mark.skipif(
-    tuple(map(int, optuna.__version__.split(".")[:2])) < (4, 8),
-    reason="before 4.8 Optuna asked a sampler for all of a trial when it began, or not at all",
-)
 
 
 @AS_ONE

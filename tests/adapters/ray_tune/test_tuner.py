@@ -15,7 +15,6 @@ from ray.tune.search import ConcurrencyLimiter, Repeater
 from ray_tune_worker import (
     MIXED_SPACE,
     SMALL_SPACE,
-    RunConfig,
     Steps,
     mixed,
     started_cluster,
@@ -63,7 +62,7 @@ def fit(tmp_path: Path) -> Callable[..., Any]:
                     **config,
                 }
             ),
-            run_config=RunConfig(storage_path=str(tmp_path), verbose=0, stop=stop),
+            run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0, stop=stop),
         ).fit()
 
     return run
@@ -312,7 +311,7 @@ def test_crashed_trials_that_are_run_again_count_again(way: str, tmp_path: Path)
 
     search = DRESearch(seed=0, settings=Settings(preset=TINY), n_startup_trials=4)
     config = tune.TuneConfig(metric="loss", mode="min", num_samples=6, search_alg=search)
-    run = RunConfig(storage_path=str(tmp_path), name="study", verbose=0)
+    run = tune.RunConfig(storage_path=str(tmp_path), name="study", verbose=0)
     space = {"x": tune.uniform(0.0, 1.0)}
     results = tune.Tuner(trainable, param_space=space, tune_config=config, run_config=run).fit()
     assert 0 < results.num_errors < 6

@@ -132,7 +132,8 @@ def test_three_objectives() -> None:
         ({"error": "text", "size": 1.0}, []),
         (
             {"error": 1.0},
-            "Trial 2 reported ['epoch', 'error'] without ['size']: such trials count as failed.",
+            "Trial 2 reported ['epoch', 'error'] without ['size']: such trials count as failed. "
+            "Are the names those of the training script? Further ones are not mentioned.",
         ),
     ],
     ids=["crash", "NaN", "no number", "missing"],

@@ -196,7 +196,10 @@ def test_reports_without_the_metric_are_ignored(
     messages = [
         line.getMessage() for line in caplog.records if line.name == "syne_tune.dre_plugins"
     ]
-    assert messages == ["Trial 0 reported ['epoch'] without ['loss']: such reports are ignored."]
+    assert messages == [
+        "Trial 0 reported ['epoch'] without ['loss']: such reports are ignored. Are the names "
+        "those of the training script? Further ones are not mentioned."
+    ]
     trials = searcher_in(loop.scheduler).trials
     assert trials[0].value is None and not trials[0].rungs
     assert 8.0 in trials[1].rungs or trials[1].state is TrialState.PRUNED
@@ -289,6 +292,17 @@ def test_trials_are_recorded_or_there_is_a_warning(
     n_recorded = sum(entry.n_trials for entry in Memory(tmp_path).index().entries)
     assert (n_recorded == 9) == is_told
     assert caplog.text.count("does not say which trials end") == (not is_told)
+    assert "memory=False" not in caplog.text
+
+
+@pytest.mark.parametrize("name", ["LastValue", "Independent"])
+def test_there_is_a_warning_where_each_searcher_would_be_recorded(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("DRE_MEMORY", str(tmp_path))
+    Loop(SCHEDULERS[name](SPACE)).run(9)
+    n_studies = len(Memory(tmp_path).index().entries)
+    assert caplog.text.count("memory=False in searcher_kwargs") == n_studies > 1
 
 
 @pytest.mark.slow
@@ -373,7 +387,15 @@ def test_bad_arguments_are_refused_at_once(build: Callable[[], Any], message: st
         build()
 
 
-@pytest.mark.skipif(version("syne-tune") < "0.16", reason="other orders before Syne Tune 0.16")
+@pytest.mark.parametrize("build", [dre, ashadre])
+def test_unknown_options_are_refused_in_the_name_of_the_scheduler(build: Any) -> None:
+    with pytest.raises(TypeError, match=r"^(ASHA)?DRE has no arguments \['n_start'\]"):
+        build(n_start=3)
+
+
+@pytest.mark.skipif(
+    version("syne-tune").startswith("0.15."), reason="other orders before Syne Tune 0.16"
+)
 def test_arguments_stand_as_in_the_baselines() -> None:
     import inspect
 
