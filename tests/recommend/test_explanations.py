@@ -3,6 +3,7 @@
 import copy
 import pickle
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from presets import TINY
@@ -85,11 +86,7 @@ def test_exhausted_and_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     space = SearchSpace({"a": Integer(0, 2), "b": Categorical(("u",))})
     study = summed(study_of(space, n_startup_trials=2), 4)
     assert sources(study) == ["random", "random", "model", "exhausted"]
-
-    def broken(*_: Any, **__: Any) -> Any:
-        raise MemoryError
-
-    monkeypatch.setattr("dre_plugins.engine.surrogate.fit", broken)
+    monkeypatch.setattr("dre_plugins.engine.surrogate.fit", Mock(side_effect=MemoryError))
     assert sources(summed(study_of(), 5))[-1] == "fallback"
 
 
