@@ -39,10 +39,7 @@ def test_from_start_up_to_model() -> None:
     assert study.explain(3) == Explanation("random")
     explanation = study.explain(5)
     assert explanation.n_reference == 512 + 5  # spread points, and the trials that had ended
-    assert (
-        explanation.predicted_rank is not None
-        and 0 < explanation.predicted_rank <= explanation.n_reference
-    )
+    assert 0 < explanation.predicted_rank <= explanation.n_reference
     assert explanation.spread is not None and explanation.spread > 0
     assert explanation.prior_weight is None
     assert str(explanation).startswith("model: the ensemble's choice; expected among the best ")

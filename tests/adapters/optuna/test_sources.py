@@ -125,11 +125,8 @@ def test_what_cannot_be_used_is_counted(url: str) -> None:
     optuna.create_study(storage=url, study_name="empty")
     optuna.create_study(storage=url, study_name="two", directions=["minimize"] * 2)
     endless = optuna.create_study(storage=url, study_name="endless")
-    endless.add_trial(
-        create_trial(
-            params={"x": 1.0}, distributions={"x": FloatDistribution(0, math.inf)}, value=1.0
-        )
-    )
+    without_end = {"x": FloatDistribution(0, math.inf)}
+    endless.add_trial(create_trial(params={"x": 1.0}, distributions=without_end, value=1.0))
     running = optuna.create_study(storage=url, study_name="running")
     running.ask({"x": FloatDistribution(0, 1)})
     running.enqueue_trial({"x": 0.5})
